@@ -1,0 +1,114 @@
+"""Apply an op to values: the one way in which expressions and tensors come to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.domain import IterType, axis, tensor_domain
+from thunder_fuser.ir.domains import derive
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.scalar import Scalar
+from thunder_fuser.ir.tensor import Attr, Expr, TensorView, Value
+from thunder_fuser.ops import Family, OpDef, op
+from thunder_fuser.ops.definition import Operand
+
+
+def tensor(
+    dtype: DataType,
+    *extents: int | Scalar,
+    stride_order: Sequence[int] | None = None,
+    contiguity: Sequence[bool | None] | None = None,
+    is_cpu: bool = False,
+) -> TensorView:
+    """A fusion input. Extents are ints or scalars; extent 1 is a broadcast axis.
+
+    `stride_order[dim]` ranks dims by stride, the largest outermost; `contiguity` is in allocation
+    order, True by default, None for a broadcast or expanded axis.
+    """
+    logical = [
+        axis(e, IterType.BROADCAST if isinstance(e, int) and e == 1 else IterType.ITERATION)
+        if isinstance(e, int)
+        else axis(e, IterType.BROADCAST if sc.is_constant(e, 1) else IterType.ITERATION)
+        for e in extents
+    ]
+    order = list(range(len(logical)))
+    if stride_order is not None:
+        order.sort(key=lambda d: -stride_order[d])
+    allocation = [logical[d] for d in order]
+    return TensorView(
+        dtype, tensor_domain(logical, allocation=allocation, contiguity=contiguity), is_cpu=is_cpu
+    )
+
+
+def apply(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr] | None = None) -> Value:
+    """The value of `row` on `inputs` (tensors and scalars in the order of the row's operands).
+
+    Raises ValueError for shapes that contradict each other and TypeError for a dtype the op is not
+    defined on.
+    """
+    attrs = dict(attrs or {})
+    _check_dtypes(row, inputs)
+    dtype = result_dtype(row, inputs, attrs)
+    tensors = [v for v in inputs if isinstance(v, TensorView)]
+    if not tensors and row.family in (Family.POINTWISE, Family.SCALAR):
+        return sc.scalar_expr(row, tuple(v for v in inputs if not isinstance(v, TensorView)), dtype)
+    derived = derive(row.domain, tensors, attrs)
+    maps = iter(derived.axis_maps)
+    axis_maps = tuple(next(maps) if isinstance(v, TensorView) else () for v in inputs)
+    expr = Expr(row, tuple(inputs), tuple(attrs.items()), axis_maps)
+    return TensorView(dtype, derived.domain, expr)
+
+
+def result_dtype(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr]) -> DataType:
+    explicit = attrs.get("dtype")
+    if isinstance(explicit, DataType):
+        return explicit
+    return row.dtype([Operand(v.dtype, not isinstance(v, TensorView)) for v in inputs])
+
+
+def _check_dtypes(row: OpDef, inputs: Sequence[Value]) -> None:
+    for position, value in enumerate(inputs):
+        if value.dtype not in row.dtypes:
+            legal = ", ".join(sorted(str(d) for d in row.dtypes))
+            raise TypeError(
+                f"{row.name}: operand {position} has dtype {value.dtype}; it takes {legal}"
+            )
+
+
+def call(name: str, *inputs: Value, **attrs: Attr) -> TensorView:
+    """`apply` for a tensor result, by the op's name."""
+    made = apply(op(name), inputs, attrs)
+    assert isinstance(made, TensorView)
+    return made
+
+
+def replay(
+    fusion: Fusion, leaf: Callable[[TensorView], TensorView], scalar: Callable[[Scalar], Scalar]
+) -> tuple[Fusion, dict[TensorView, TensorView]]:
+    """The same fusion over other inputs and scalars, and the map from old tensors to new ones.
+
+    `leaf` gives the new tensor of an undefined one, `scalar` the new scalar of an old one.
+    """
+    new: dict[TensorView, TensorView] = {}
+
+    def value(v: Value) -> Value:
+        return new[v] if isinstance(v, TensorView) else scalar(v)
+
+    def attr(a: Attr) -> Attr:
+        if isinstance(a, tuple):
+            return tuple(attr(e) for e in a)
+        return scalar(a) if isinstance(a, sc.Constant | sc.Symbol | sc.ScalarExpr) else a
+
+    for tv in fusion.tensors:
+        if tv.definition is None:
+            new[tv] = leaf(tv)
+            continue
+        expr = tv.definition
+        made = apply(expr.op, [value(v) for v in expr.inputs], {n: attr(a) for n, a in expr.attrs})
+        assert isinstance(made, TensorView)
+        new[tv] = made
+    inputs = tuple(value(v) for v in fusion.inputs)
+    writes = tuple(Write(new[w.value], new[w.target]) for w in fusion.writes)
+    return Fusion(inputs, tuple(new[tv] for tv in fusion.outputs), writes), new

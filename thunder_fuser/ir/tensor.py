@@ -1,0 +1,68 @@
+"""TensorViews and the expressions that define them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain, TensorDomain
+from thunder_fuser.ir.scalar import Number, Scalar
+from thunder_fuser.ops import OpDef
+
+Attr: TypeAlias = "DataType | Number | Scalar | tuple[Attr, ...]"
+
+
+@dataclass(frozen=True, eq=False)
+class TensorView:
+    """A tensor value. `result` says which output of `definition` it is."""
+
+    dtype: DataType
+    domain: TensorDomain
+    definition: Expr | None = None
+    result: int = 0
+    is_cpu: bool = False
+
+    @property
+    def logical(self) -> tuple[IterDomain, ...]:
+        """The axes a consumer sees: logical without reductions."""
+        return self.domain.without_reductions
+
+    @property
+    def ndim(self) -> int:
+        return len(self.logical)
+
+    @property
+    def extents(self) -> tuple[Scalar, ...]:
+        return tuple(a.extent for a in self.logical)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of a tensor of a concrete fusion."""
+        return tuple(a.size for a in self.logical)
+
+
+Value: TypeAlias = "TensorView | Scalar"
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """One op applied to values.
+
+    `axis_maps` has an entry per input: for a tensor, the position among the consumer's root axes of
+    each of its logical axes, None where the consumer reads index 0 of it (broadcast or squeezed);
+    for a scalar, the empty tuple.
+    """
+
+    op: OpDef
+    inputs: tuple[Value, ...]
+    attrs: tuple[tuple[str, Attr], ...] = ()
+    axis_maps: tuple[tuple[int | None, ...], ...] = ()
+
+    def attr(self, name: str) -> Attr:
+        return dict(self.attrs)[name]
+
+    @property
+    def tensors(self) -> tuple[TensorView, ...]:
+        """The tensor inputs, in order."""
+        return tuple(v for v in self.inputs if isinstance(v, TensorView))

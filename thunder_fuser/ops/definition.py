@@ -1,0 +1,122 @@
+"""What a row of the op table holds.
+
+From a row follow `fd.ops.<name>`, the record and its printed form, the claim check in Thunder, the
+CUDA line, the torch evaluator, alias analysis, the parametrised tests and the op table in the docs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from thunder_fuser.dtypes import DataType
+
+
+class Family(Enum):
+    """How an op is lowered. A new family means new code in `kernel/lower`; a new op does not."""
+
+    POINTWISE = "pointwise"  # one CUDA expression per element
+    VIEW = "view"  # an index map and nothing else; expressible as a torch view
+    PAD = "pad"  # an index map with a fill value outside the producer's window
+    CAT = "cat"  # choose the input whose window holds the index
+    FULL = "full"  # a constant
+    IOTA = "iota"  # a function of the index alone
+    RANDOM = "random"  # Philox of the linear index
+    REDUCTION = "reduction"  # combine over reduced axes
+    SCALAR = "scalar"  # host arithmetic on sizes; never reaches a kernel
+
+
+class Cost(Enum):
+    """What recomputing a value in another segment costs."""
+
+    FREE = "free"
+    CHEAP = "cheap"
+    EXPENSIVE = "expensive"
+    NEVER = "never"
+
+
+class Kind(Enum):
+    """What an argument of `fd.ops.<name>` may be."""
+
+    TENSOR = "tensor"
+    TENSOR_OR_SCALAR = "tensor or scalar"
+    TENSORS = "list of tensors"
+    SCALAR = "scalar"
+    DIM = "dim"  # wrapped into [0, rank)
+    DIMS = "dims"  # each wrapped, order kept
+    DIM_SET = "dim set"  # each wrapped, sorted, no duplicates; None means all
+    SHAPE = "shape"  # ints, Scalars or a Vector; becomes scalar operands
+    INTS = "ints"
+    BOOLS = "bools"
+    FLAG = "flag"
+    DTYPE = "dtype"
+
+
+class _Required(Enum):
+    REQUIRED = "required"
+
+
+REQUIRED = _Required.REQUIRED
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of an op, in the order of its public signature."""
+
+    name: str
+    kind: Kind
+    default: object = REQUIRED
+    keyword_only: bool = False
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a dtype rule may know about an operand."""
+
+    dtype: DataType
+    is_scalar: bool
+
+
+DtypeRule = Callable[[Sequence[Operand]], DataType]
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """One operation.
+
+    `cuda` and `host` are format strings over the operands `{0}`, `{1}`, ...; in `cuda` they are
+    expressions of the operand's compute type, `{t}` is the result's CUDA type and names such as
+    `tf::round` come from the device prelude. `torch` is an expression over `{0}`, ... evaluated in a
+    namespace that holds `torch`; a bare name means `torch.<name>(operands)`. `prims` are names in
+    Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for. `sample` bounds the
+    values that tests draw.
+    """
+
+    name: str
+    family: Family
+    params: tuple[Param, ...]
+    dtype: DtypeRule
+    cuda: str = ""
+    torch: str = ""
+    host: str = ""
+    prims: tuple[str, ...] = ()
+    domain: str = ""  # name of the function in ir/domains.py; empty means pointwise
+    cost: Cost = Cost.CHEAP
+    dtypes: frozenset[DataType] = frozenset(DataType)
+    sample: tuple[float, float] = (-4.0, 4.0)
+    promotes_operands: bool = True  # operands are converted to their common type before `cuda`
+    combine: str = ""  # reductions: CUDA expression of {0} and {1}
+    identity: str = ""  # reductions: CUDA literal
+    doc: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def operands(self) -> tuple[Param, ...]:
+        """The parameters that are tensors or scalars at run time, in order."""
+        return tuple(p for p in self.params if p.kind in _OPERAND_KINDS)
+
+
+_OPERAND_KINDS = frozenset({Kind.TENSOR, Kind.TENSOR_OR_SCALAR, Kind.TENSORS, Kind.SCALAR})

@@ -1,0 +1,63 @@
+"""Result types as functions of operand types, following torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from thunder_fuser.dtypes import DataType, default_of_category, promote, real_of
+from thunder_fuser.ops.definition import DtypeRule, Operand
+
+
+def promoted(operands: Sequence[Operand]) -> DataType:
+    """Torch's promotion: a number only matters when its category is above every tensor's."""
+    tensors = [o.dtype for o in operands if not o.is_scalar]
+    scalars = [o.dtype for o in operands if o.is_scalar]
+    if not tensors:
+        return reduce(promote, scalars)
+    result = reduce(promote, tensors)
+    above = [s for s in scalars if s.category > result.category]
+    if not above:
+        return result
+    number = default_of_category(max(s.category for s in above))
+    return promote(result, number) if number.is_complex and result.is_floating else number
+
+
+def same(operands: Sequence[Operand]) -> DataType:
+    """The type of the first operand."""
+    return operands[0].dtype
+
+
+def floating(operands: Sequence[Operand]) -> DataType:
+    """As `promoted`, with integers and bool becoming f32."""
+    dtype = promoted(operands)
+    return DataType.Float if dtype.category < 2 else dtype
+
+
+def boolean(operands: Sequence[Operand]) -> DataType:
+    return DataType.Bool
+
+
+def real(operands: Sequence[Operand]) -> DataType:
+    """The type of the parts of a complex operand."""
+    return real_of(operands[0].dtype)
+
+
+def tail_promoted(operands: Sequence[Operand]) -> DataType:
+    """Promotion of every operand but the first (the condition of `where`)."""
+    return promoted(operands[1:])
+
+
+def integer_sum(operands: Sequence[Operand]) -> DataType:
+    """Sums and products of integers and bool are int64, as in torch."""
+    dtype = operands[0].dtype
+    return DataType.Int if dtype.category < 2 else dtype
+
+
+def fixed(dtype: DataType) -> DtypeRule:
+    """A rule that ignores the operands."""
+
+    def rule(operands: Sequence[Operand]) -> DataType:
+        return dtype
+
+    return rule

@@ -1,0 +1,125 @@
+"""Ops that move elements and do no arithmetic. Their meaning is `domain`: root to logical axes."""
+
+from __future__ import annotations
+
+from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
+from thunder_fuser.ops.dtype_rules import promoted, same
+
+_X = Param("x", Kind.TENSOR)
+V = Family.VIEW
+
+SHAPES = (
+    OpDef(
+        "broadcast_in_dim",
+        V,
+        (_X, Param("shape", Kind.SHAPE), Param("broadcast_dims", Kind.DIMS)),
+        same,
+        torch="tf_broadcast_in_dim({0}, {shape}, {broadcast_dims})",
+        prims=("BROADCAST_IN_DIM",),
+        domain="broadcast_in_dim",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "broadcast",
+        V,
+        (_X, Param("is_broadcast_dim", Kind.BOOLS)),
+        same,
+        torch="tf_broadcast({0}, {is_broadcast_dim})",
+        domain="broadcast",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "expand",
+        V,
+        (_X, Param("shape", Kind.SHAPE)),
+        same,
+        torch="{0}.expand({shape})",
+        domain="expand",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "permute",
+        V,
+        (_X, Param("dims", Kind.DIMS)),
+        same,
+        torch="{0}.permute({dims})",
+        prims=("TRANSPOSE",),
+        domain="permute",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "squeeze",
+        V,
+        (_X, Param("dims", Kind.DIM_SET), Param("squeeze_expanded", Kind.FLAG, False)),
+        same,
+        torch="tf_squeeze({0}, {dims})",
+        prims=("SQUEEZE",),
+        domain="squeeze",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "reshape",
+        V,
+        (_X, Param("new_shape", Kind.SHAPE)),
+        same,
+        torch="{0}.reshape({new_shape})",
+        prims=("RESHAPE",),
+        domain="reshape",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "slice",
+        V,
+        (
+            _X,
+            Param("start_indices", Kind.SHAPE),
+            Param("end_indices", Kind.SHAPE),
+            Param("strides", Kind.SHAPE, None),
+        ),
+        same,
+        torch="tf_slice({0}, {start_indices}, {end_indices}, {strides})",
+        prims=("SLICE",),
+        domain="slice",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "flip",
+        V,
+        (_X, Param("dims", Kind.DIM_SET)),
+        same,
+        torch="{0}.flip({dims})",
+        prims=("FLIP",),
+        domain="flip",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "stride_order",
+        V,
+        (_X, Param("stride_order", Kind.DIMS)),
+        same,
+        torch="{0}.clone()",
+        prims=("STRIDE_ORDER",),
+        domain="stride_order",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "pad",
+        Family.PAD,
+        (_X, Param("pad_widths", Kind.SHAPE), Param("value", Kind.SCALAR, None)),
+        same,
+        torch="tf_pad({0}, {pad_widths}, {1})",
+        prims=("PAD",),
+        domain="pad",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "cat",
+        Family.CAT,
+        (Param("tensors", Kind.TENSORS), Param("dim", Kind.DIM, 0)),
+        promoted,
+        torch="torch.cat(({operands}), {dim})",
+        prims=("CAT",),
+        domain="cat",
+        cost=Cost.FREE,
+    ),
+)

@@ -1,0 +1,59 @@
+"""Ops without a tensor operand: constants, index functions, random numbers."""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
+from thunder_fuser.ops.dtype_rules import fixed, same
+
+SOURCES = (
+    OpDef(
+        "full",
+        Family.FULL,
+        (Param("shape", Kind.SHAPE), Param("fill_value", Kind.SCALAR), Param("dtype", Kind.DTYPE)),
+        same,
+        torch="torch.full({shape}, {0}, dtype={dtype}, device=device)",
+        prims=("FULL",),
+        domain="source",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "iota",
+        Family.IOTA,
+        (
+            Param("length", Kind.SHAPE),
+            Param("start", Kind.SCALAR, None),
+            Param("step", Kind.SCALAR, None),
+            Param("dtype", Kind.DTYPE, DataType.Int),
+        ),
+        same,
+        torch="torch.arange({length}[0], device=device).mul({1}).add({0}).to({dtype})",
+        prims=("IOTA",),
+        domain="source",
+        cost=Cost.FREE,
+    ),
+    OpDef(
+        "uniform",
+        Family.RANDOM,
+        (
+            Param("minval", Kind.SCALAR),
+            Param("maxval", Kind.SCALAR),
+            Param("shape", Kind.SHAPE),
+            Param("rng_seed", Kind.SCALAR, None, True),
+            Param("rng_offset", Kind.SCALAR, None, True),
+            Param("dtype", Kind.DTYPE, DataType.Float, True),
+        ),
+        same,
+        torch="tf_philox_uniform({0}, {1}, {shape}, {2}, {3}, {dtype}, device)",
+        prims=("UNIFORM_PHILOX",),
+        domain="source",
+        cost=Cost.EXPENSIVE,
+    ),
+    OpDef(
+        "ceil_div",
+        Family.SCALAR,
+        (Param("a", Kind.SCALAR), Param("b", Kind.SCALAR)),
+        fixed(DataType.Int),
+        host="-(-{0} // {1})",
+    ),
+)
