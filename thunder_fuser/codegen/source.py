@@ -1,0 +1,70 @@
+"""Kernel text with its integer literals set apart.
+
+    fragments ("i = b * ", " + t;")  literals (256,)      =>      i = b * 256 + t;
+
+Two kernels of one family differ in literals only, so a family that keeps changing can be compiled
+once with those literals as parameters (`lift`), and every member of it is then a launch with other
+numbers. Whether a kernel belongs to a family is decided by comparing its fragments: lifting never
+changes what a kernel means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from thunder_fuser.dtypes import DataType
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One kernel parameter: a pointer to elements of `dtype`, or a scalar of that type."""
+
+    name: str
+    dtype: DataType
+    is_pointer: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kernel: text, parameters in launch order, and the launch shape it was written for.
+
+    `fragments` has one more entry than `literals`. The entry point is `name`.
+    """
+
+    name: str
+    fragments: tuple[str, ...]
+    literals: tuple[int, ...]
+    parameters: tuple[Parameter, ...]
+    blocks: int
+    threads: int
+    shared_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """The CUDA C++ translation unit."""
+        pieces = zip_longest(self.fragments, map(str, self.literals), fillvalue="")
+        return "".join(piece for pair in pieces for piece in pair)
+
+
+def lift(source: Source, positions: Collection[int]) -> Source:
+    """`source` with the literals at `positions` replaced by parameters `n0`, `n1`, ..."""
+    fragments, literals = [source.fragments[0]], []
+    lifted: list[Parameter] = []
+    for position, (literal, tail) in enumerate(
+        zip(source.literals, source.fragments[1:], strict=True)
+    ):
+        if position in positions:
+            name = f"n{len(lifted)}"
+            lifted.append(Parameter(name, DataType.Int, is_pointer=False))
+            fragments[-1] += name + tail
+        else:
+            literals.append(literal)
+            fragments.append(tail)
+    return replace(
+        source,
+        fragments=tuple(fragments),
+        literals=tuple(literals),
+        parameters=(*source.parameters, *lifted),
+    )
