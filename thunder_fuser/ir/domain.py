@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import TypeAlias
 
 from thunder_fuser.ir import scalar as sc
@@ -178,6 +179,23 @@ class TensorDomain:
     allocation: tuple[IterDomain, ...]
     loop: tuple[IterDomain, ...]
     contiguity: tuple[bool | None, ...]
+
+    @cached_property
+    def transforms(self) -> tuple[Transform, ...]:
+        """Every transform between root and logical, consumers before producers: the order in which
+        an index walks backward."""
+        order: dict[Transform, None] = {}
+        stack = [(a, False) for a in self.logical]
+        while stack:
+            current, expanded = stack.pop()
+            if current.definition is None or current.definition in order:
+                continue
+            if expanded:
+                order[current.definition] = None
+            else:
+                stack.append((current, True))
+                stack += [(i, False) for i in current.definition.inputs]
+        return tuple(reversed(order))
 
     @property
     def without_reductions(self) -> tuple[IterDomain, ...]:

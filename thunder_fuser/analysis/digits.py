@@ -1,0 +1,250 @@
+"""Digit forms: the one place where div and mod are reasoned about.
+
+The index of an axis, as a function of other axes, is kept as a constant plus weighted digits
+
+    index = constant + sum(weight * digit),      digit = (base / stride) % extent
+
+with `/` and `%` floor division and remainder. Merging axes adds forms, splitting an axis divides a
+form, resizing shifts it:
+
+    i: 96   as [m, d, c] = [3, 4, 8]      m = (i/32)%3   d = (i/8)%4   c = (i/1)%8
+    merge(d, c) = 8*((i/8)%4) + (i%8) = (i/1)%32          two digits that line up are one digit
+
+Two axes with equal canonical forms and equal extents have equal index maps. Where a division does
+not line up with the digits the form gets an `Opaque` base, which is equal only to itself: a missed
+equality costs a copy or a div instruction, never a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from thunder_fuser.ir.domain import IterDomain
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """The value of a form, never negative, that a division could not be distributed over."""
+
+    form: Form
+
+    @property
+    def limit(self) -> int:
+        return self.form.bounds[1] + 1
+
+
+Base: TypeAlias = IterDomain | Opaque
+
+
+@dataclass(frozen=True)
+class Digit:
+    """`(base / stride) % extent` with 0 <= base < limit. Where `stride * extent >= limit` the
+    modulus is inactive: the digit is the outermost one of its base."""
+
+    base: Base
+    stride: int
+    extent: int
+    limit: int
+
+    @property
+    def is_outermost(self) -> bool:
+        return self.stride * self.extent >= self.limit
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the digit is its base."""
+        return self.stride == 1 and self.extent >= self.limit
+
+
+Term: TypeAlias = tuple[int, Digit]
+
+
+@dataclass(frozen=True)
+class Form:
+    """`constant + sum(weight * digit)`; terms by falling weight, neighbours that line up joined."""
+
+    constant: int = 0
+    terms: tuple[Term, ...] = ()
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value that the digits' extents allow."""
+        low = high = self.constant
+        for weight, digit in self.terms:
+            reach = weight * (digit.extent - 1)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        return low, high
+
+    @cached_property
+    def bases(self) -> frozenset[IterDomain]:
+        """Every axis that the value depends on."""
+        found: set[IterDomain] = set()
+        for _, digit in self.terms:
+            if isinstance(digit.base, Opaque):
+                found |= digit.base.form.bases
+            else:
+                found.add(digit.base)
+        return frozenset(found)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+
+ZERO = Form()
+
+
+def atom(axis: IterDomain, extent: int | None = None) -> Form:
+    """The index of `axis` itself, which has `extent` (by default the axis's own) values."""
+    size = axis.size if extent is None else extent
+    return ZERO if size <= 1 else Form(0, ((1, Digit(axis, 1, size, size)),))
+
+
+def shift(form: Form, amount: int) -> Form:
+    """`form + amount`: an index seen through a resize."""
+    return form if amount == 0 else Form(form.constant + amount, form.terms)
+
+
+def scale(form: Form, factor: int) -> Form:
+    """`form * factor`: an index along an axis of that stride."""
+    if factor == 1:
+        return form
+    if factor == 0:
+        return ZERO
+    return _canonical(form.constant * factor, [(w * factor, d) for w, d in form.terms])
+
+
+def add(a: Form, b: Form) -> Form:
+    if not b.terms:
+        return shift(a, b.constant)
+    if not a.terms:
+        return shift(b, a.constant)
+    return _canonical(a.constant + b.constant, [*a.terms, *b.terms])
+
+
+def combine(outer: Form, inner: Form, inner_extent: int) -> Form:
+    """`outer * inner_extent + inner`: a merge forward, a split backward."""
+    return add(scale(outer, inner_extent), inner)
+
+
+def flip(form: Form, extent: int) -> Form:
+    """`extent - 1 - form`."""
+    return shift(scale(form, -1), extent - 1)
+
+
+def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
+    """`(form / divisor, form % divisor)`: a split forward, a merge backward.
+
+    Exact: terms whose weight is a multiple of the divisor go to the quotient (integer division
+    distributes over multiples), digits are cut where the divisor falls between two of their own
+    digits, and what is left must stay inside one divisor's range. Otherwise what is left becomes an
+    `Opaque` base.
+    """
+    if divisor == 1:
+        return form, ZERO
+    quotient: list[Term] = []
+    rest: list[Term] = []
+    for weight, digit in form.terms:
+        high, low = _cut_term(weight, digit, divisor)
+        quotient += high
+        rest += low
+    low_bound, high_bound = Form(form.constant, tuple(rest)).bounds
+    carry = low_bound // divisor
+    constant = form.constant - carry * divisor
+    if high_bound - carry * divisor < divisor:
+        return _canonical(carry, quotient), _canonical(constant, rest)
+    left = _canonical(constant, rest)
+    limit = left.bounds[1] + 1
+    base, outer_extent = Opaque(left), -(-limit // divisor)
+    quotient.append((1, Digit(base, divisor, outer_extent, limit)))
+    return _canonical(carry, quotient), Form(0, ((1, Digit(base, 1, divisor, limit)),))
+
+
+def _cut_term(weight: int, digit: Digit, divisor: int) -> tuple[list[Term], list[Term]]:
+    """The parts of one term that a division by `divisor` sends to quotient and remainder."""
+    if weight % divisor == 0:
+        return [(weight // divisor, digit)], []
+    inner, misaligned = divmod(divisor, abs(weight))
+    if misaligned or inner >= digit.extent:
+        return [], [(weight, digit)]
+    outer, uneven = divmod(digit.extent, inner)
+    if uneven and not digit.is_outermost:
+        return [], [(weight, digit)]
+    high = Digit(digit.base, digit.stride * inner, outer + bool(uneven), digit.limit)
+    low = Digit(digit.base, digit.stride, inner, digit.limit)
+    return [(1 if weight > 0 else -1, high)], [(weight, low)]
+
+
+def substitute(form: Form, values: Mapping[IterDomain, Form]) -> Form:
+    """`form` with each axis in `values` replaced by its value in terms of other axes."""
+    if form.bases.isdisjoint(values):
+        return form
+    result = Form(form.constant)
+    for weight, digit in form.terms:
+        result = add(result, scale(_digit_of(digit, values), weight))
+    return result
+
+
+def _digit_of(digit: Digit, values: Mapping[IterDomain, Form]) -> Form:
+    if isinstance(digit.base, Opaque):
+        value = substitute(digit.base.form, values)
+    elif digit.base in values:
+        value = values[digit.base]
+    else:
+        return Form(0, ((1, digit),))
+    shifted = divmod_form(value, digit.stride)[0]
+    return shifted if digit.is_outermost else divmod_form(shifted, digit.extent)[1]
+
+
+def _canonical(constant: int, terms: list[Term]) -> Form:
+    """Join digits that line up, add equal ones, open bases that are whole again, sort."""
+    weights: dict[Digit, int] = {}
+    for weight, digit in terms:
+        if digit.extent > 1:
+            weights[digit] = weights.get(digit, 0) + weight
+    ordered = sorted(((w, d) for d, w in weights.items() if w), key=lambda t: (-abs(t[0]), t[0]))
+    joined: list[Term] = []
+    for weight, digit in ordered:
+        made = _join(joined, weight, digit)
+        if made is None:
+            joined.append((weight, digit))
+    opened = [t for t in joined if t[1].is_whole and isinstance(t[1].base, Opaque)]
+    if not opened:
+        return Form(constant, tuple(joined))
+    kept = [t for t in joined if t not in opened]
+    for weight, digit in opened:
+        assert isinstance(digit.base, Opaque)
+        constant += weight * digit.base.form.constant
+        kept += [(weight * w, d) for w, d in digit.base.form.terms]
+    return _canonical(constant, kept)
+
+
+def _join(joined: list[Term], weight: int, inner: Digit) -> Term | None:
+    """Merge `inner` into the term of `joined` that is the next digit up of the same base."""
+    for position, (outer_weight, outer) in enumerate(joined):
+        lines_up = outer.base == inner.base and outer.stride == inner.stride * inner.extent
+        if lines_up and outer_weight == weight * inner.extent:
+            digit = Digit(inner.base, inner.stride, outer.extent * inner.extent, inner.limit)
+            joined[position] = (weight, digit)
+            return joined[position]
+    return None
+
+
+def format_form(form: Form, names: Mapping[IterDomain, str]) -> str:
+    """Readable text: `64 + 8*(i0/4)%2 + i1`."""
+    parts = [str(form.constant)] if form.constant or not form.terms else []
+    for weight, digit in form.terms:
+        text = _format_digit(digit, names)
+        parts.append(text if weight == 1 else f"{weight}*{text}")
+    return " + ".join(parts)
+
+
+def _format_digit(digit: Digit, names: Mapping[IterDomain, str]) -> str:
+    base = digit.base
+    text = f"({format_form(base.form, names)})" if isinstance(base, Opaque) else names[base]
+    if digit.stride > 1:
+        text = f"({text}/{digit.stride})"
+    return text if digit.is_outermost else f"({text}%{digit.extent})"
