@@ -27,15 +27,15 @@ def tensor(
     `stride_order[dim]` ranks dims by stride, the largest outermost; `contiguity` is in allocation
     order, True by default, None for a broadcast or expanded axis.
     """
-    logical = [
-        axis(e, IterType.BROADCAST if isinstance(e, int) and e == 1 else IterType.ITERATION)
-        if isinstance(e, int)
-        else axis(e, IterType.BROADCAST if sc.is_constant(e, 1) else IterType.ITERATION)
-        for e in extents
-    ]
-    order = list(range(len(logical)))
+    order = list(range(len(extents)))
     if stride_order is not None:
         order.sort(key=lambda d: -stride_order[d])
+    flags = dict(zip(order, contiguity or (), strict=False))
+    logical = []
+    for dim, e in enumerate(extents):
+        extent = sc.constant(e) if isinstance(e, int) else e
+        is_broadcast = sc.is_constant(extent, 1) or flags.get(dim, True) is None
+        logical.append(axis(extent, IterType.BROADCAST if is_broadcast else IterType.ITERATION))
     allocation = [logical[d] for d in order]
     return TensorView(
         dtype, tensor_domain(logical, allocation=allocation, contiguity=contiguity), is_cpu=is_cpu

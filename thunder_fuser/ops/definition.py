@@ -47,6 +47,7 @@ class Kind(Enum):
     DIMS = "dims"  # each wrapped, order kept
     DIM_SET = "dim set"  # each wrapped, sorted, no duplicates; None means all
     SHAPE = "shape"  # ints, Scalars or a Vector; becomes scalar operands
+    EXTENT = "extent"  # one int or Scalar; a shape of one dim
     INTS = "ints"
     BOOLS = "bools"
     FLAG = "flag"
@@ -62,12 +63,18 @@ REQUIRED = _Required.REQUIRED
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter of an op, in the order of its public signature."""
+    """One parameter of an op, in the order of its public signature.
+
+    Dims are wrapped into the rank of the first tensor operand, or into the length of the shape
+    parameter named by `wrapped_by`. `absent` is the number that stands for a scalar left out.
+    """
 
     name: str
     kind: Kind
     default: object = REQUIRED
     keyword_only: bool = False
+    wrapped_by: str = ""
+    absent: int | None = None
 
 
 @dataclass(frozen=True)

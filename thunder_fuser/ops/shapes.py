@@ -12,7 +12,7 @@ SHAPES = (
     OpDef(
         "broadcast_in_dim",
         V,
-        (_X, Param("shape", Kind.SHAPE), Param("broadcast_dims", Kind.DIMS)),
+        (_X, Param("shape", Kind.SHAPE), Param("broadcast_dims", Kind.DIMS, wrapped_by="shape")),
         same,
         torch="tf_broadcast_in_dim({0}, {shape}, {broadcast_dims})",
         prims=("BROADCAST_IN_DIM",),
@@ -105,7 +105,7 @@ SHAPES = (
     OpDef(
         "pad",
         Family.PAD,
-        (_X, Param("pad_widths", Kind.SHAPE), Param("value", Kind.SCALAR, None)),
+        (_X, Param("pad_widths", Kind.SHAPE), Param("value", Kind.SCALAR, None, absent=0)),
         same,
         torch="tf_pad({0}, {pad_widths}, {1})",
         prims=("PAD",),

@@ -21,9 +21,9 @@ SOURCES = (
         "iota",
         Family.IOTA,
         (
-            Param("length", Kind.SHAPE),
-            Param("start", Kind.SCALAR, None),
-            Param("step", Kind.SCALAR, None),
+            Param("length", Kind.EXTENT),
+            Param("start", Kind.SCALAR, None, absent=0),
+            Param("step", Kind.SCALAR, None, absent=1),
             Param("dtype", Kind.DTYPE, DataType.Int),
         ),
         same,
