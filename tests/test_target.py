@@ -1,0 +1,34 @@
+"""Targets: how they print, compare and refuse."""
+
+import pytest
+
+from thunder_fuser.target import HOST, architecture, cuda
+
+
+def test_targets_print_as_they_are_written() -> None:
+    assert str(cuda("sm_90a", 132)) == "cuda:sm_90a"
+    assert str(HOST) == "host"
+
+
+def test_equal_machines_are_equal_keys() -> None:
+    assert len({cuda("sm_90a", 132), cuda("sm_90a", 132), cuda("sm_90", 132), HOST}) == 3
+
+
+@pytest.mark.parametrize(
+    ("capability", "name"), [((8, 0), "sm_80"), ((9, 0), "sm_90a"), ((12, 1), "sm_121a")]
+)
+def test_a_capability_names_the_chip_specific_architecture(
+    capability: tuple[int, int], name: str
+) -> None:
+    assert architecture(*capability) == name
+
+
+@pytest.mark.parametrize("arch", ["90", "sm90", "sm_", "compute_90", "sm_90 "])
+def test_a_word_that_is_no_architecture_is_refused_by_name(arch: str) -> None:
+    with pytest.raises(ValueError, match=f"'{arch}' is no CUDA architecture.*sm_90a"):
+        cuda(arch, 132)
+
+
+def test_a_gpu_without_multiprocessors_is_refused() -> None:
+    with pytest.raises(ValueError, match="multiprocessors=0"):
+        cuda("sm_90a", 0)

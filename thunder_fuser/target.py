@@ -1,0 +1,67 @@
+"""What a kernel is generated for: an architecture, and the machine limits that schedules look at.
+
+`cuda:sm_90a` is a GPU. `host` is the CPU of this machine: it runs the very same kernel text, block
+after block, so that everything but the clock can be tested where there is no GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
+
+_ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of machine. Two GPUs of one model are one target: no ordinal, no name, no clock.
+
+    `arch` is exact: `sm_90a` code does not run as `sm_90`. `multiprocessors` sizes grids, the
+    byte limits size tiles. `shared_bytes` is what one block may use when it asks for it.
+    """
+
+    kind: Literal["cuda", "host"]
+    arch: str
+    multiprocessors: int
+    threads_per_multiprocessor: int = 2048
+    shared_bytes: int = 48 * 1024
+    l2_bytes: int = 0
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.kind == "cuda"
+
+    def __str__(self) -> str:
+        return f"cuda:{self.arch}" if self.is_cuda else "host"
+
+
+# One "multiprocessor" keeps host grids small; the figures are those of any GPU otherwise, so that a
+# kernel scheduled for the host has the shape it would have on one.
+HOST = Target("host", "host", multiprocessors=1)
+
+
+def cuda(
+    arch: str,
+    multiprocessors: int,
+    *,
+    threads_per_multiprocessor: int = 2048,
+    shared_bytes: int = 48 * 1024,
+    l2_bytes: int = 0,
+) -> Target:
+    """The target of a GPU. Raises ValueError unless `arch` reads like `sm_90a`."""
+    if not _ARCHITECTURE.fullmatch(arch):
+        raise ValueError(f"arch={arch!r} is no CUDA architecture; write it as 'sm_80' or 'sm_90a'")
+    if multiprocessors < 1:
+        raise ValueError(f"multiprocessors={multiprocessors}: a GPU has at least one")
+    return Target("cuda", arch, multiprocessors, threads_per_multiprocessor, shared_bytes, l2_bytes)
+
+
+def architecture(major: int, minor: int) -> str:
+    """The name of a compute capability, with the instructions of just that chip where it has them.
+
+    (8, 0) => sm_80      (9, 0) => sm_90a
+    """
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
