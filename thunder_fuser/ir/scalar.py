@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OpDef, op
+from thunder_fuser.ops.host import HOST
 
 Number: TypeAlias = bool | int | float | complex
 
@@ -152,7 +153,7 @@ def symbols_of(scalar: Scalar) -> Iterator[Symbol]:
 def _host_function(expression: str, arity: int) -> Callable[..., Number]:
     names = [f"a{k}" for k in range(arity)]
     source = f"lambda {', '.join(names)}: {expression.format(*names)}"
-    function: Callable[..., Number] = eval(source, {"math": math})
+    function: Callable[..., Number] = eval(source, dict(HOST))
     return function
 
 

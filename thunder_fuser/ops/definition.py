@@ -86,18 +86,25 @@ class Operand:
 
 
 DtypeRule = Callable[[Sequence[Operand]], DataType]
+OperandRule = Callable[[Sequence[Operand]], tuple[DataType, ...]]
 
 
 @dataclass(frozen=True)
 class OpDef:
     """One operation.
 
-    `cuda` and `host` are format strings over the operands `{0}`, `{1}`, ...; in `cuda` they are
-    expressions of the operand's compute type, `{t}` is the result's CUDA type and names such as
-    `tf::round` come from the device prelude. `torch` is an expression over `{0}`, ... evaluated in a
-    namespace that holds `torch`; a bare name means `torch.<name>(operands)`. `prims` are names in
-    Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for. `sample` bounds the
-    values that tests draw.
+    `cuda` and `host` are format strings over the operands `{0}`, `{1}`, ...; in `cuda` an operand
+    is a variable of the compute type of the dtype that `operands_as` gives it, `{t}` is the
+    result's compute type, `{s}` its type in memory, and names such as `tf::round` come from the
+    device prelude. The value is that of a variable of type `{t}` initialised with the expression,
+    so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
+    otherwise merge the op with its neighbours (a product contracted into an FMA). `torch` is an
+    expression over `{0}`, ... and the attributes by name, evaluated in a namespace that holds `torch`
+    and the `tf_` helpers of `runtime/evaluate.py`; a bare name means `torch.<name>(operands)`. `host`
+    is evaluated with the functions of `ops/host.py`.
+    `prims` are names in Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for.
+    `sample` bounds the values that tests draw, `ulps` is the error that tests grant the CUDA
+    expression beside torch, in units of the last place of an f32 result.
     """
 
     name: str
@@ -112,13 +119,21 @@ class OpDef:
     cost: Cost = Cost.CHEAP
     dtypes: frozenset[DataType] = frozenset(DataType)
     sample: tuple[float, float] = (-4.0, 4.0)
-    promotes_operands: bool = True  # operands are converted to their common type before `cuda`
-    combine: str = ""  # reductions: CUDA expression of {0} and {1}
-    identity: str = ""  # reductions: CUDA literal
+    operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
+    strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
+    combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the result's type {t}
+    identity: str = ""  # reductions: CUDA expression of the result's type {t}
+    ulps: float = 0.0
     doc: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return self.name
+
+    def operand_dtypes(self, operands: Sequence[Operand]) -> tuple[DataType, ...]:
+        """The types to which `operands` are converted before the op's expression."""
+        if self.operands_as is None:
+            return tuple(o.dtype for o in operands)
+        return self.operands_as(operands)
 
     @property
     def operands(self) -> tuple[Param, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from thunder_fuser.dtypes import DataType, default_of_category, promote, real_of
-from thunder_fuser.ops.definition import DtypeRule, Operand
+from thunder_fuser.dtypes import DataType, complex_of, default_of_category, promote, real_of
+from thunder_fuser.ops.definition import DtypeRule, Operand, OperandRule
 
 
 def promoted(operands: Sequence[Operand]) -> DataType:
@@ -54,6 +54,11 @@ def integer_sum(operands: Sequence[Operand]) -> DataType:
     return DataType.Int if dtype.category < 2 else dtype
 
 
+def complex_parts(operands: Sequence[Operand]) -> DataType:
+    """The complex type whose parts are the promoted operands."""
+    return complex_of(floating(operands))
+
+
 def fixed(dtype: DataType) -> DtypeRule:
     """A rule that ignores the operands."""
 
@@ -61,3 +66,21 @@ def fixed(dtype: DataType) -> DtypeRule:
         return dtype
 
     return rule
+
+
+def each(rule: DtypeRule) -> OperandRule:
+    """Every operand is converted to the type that `rule` gives for all of them."""
+
+    def convert(operands: Sequence[Operand]) -> tuple[DataType, ...]:
+        return (rule(operands),) * len(operands)
+
+    return convert
+
+
+def condition_then(rule: DtypeRule) -> OperandRule:
+    """The first operand becomes bool, the others the type that `rule` gives for all of them."""
+
+    def convert(operands: Sequence[Operand]) -> tuple[DataType, ...]:
+        return (DataType.Bool, *(rule(operands),) * (len(operands) - 1))
+
+    return convert

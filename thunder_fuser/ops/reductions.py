@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
-from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
-from thunder_fuser.ops.dtype_rules import integer_sum
+from thunder_fuser.ops.definition import Cost, DtypeRule, Family, Kind, OpDef, Param
+from thunder_fuser.ops.dtype_rules import boolean, each, integer_sum, same
+from thunder_fuser.ops.dtype_sets import ALL, REAL
 
-_REDUCE = (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None))
 
-REDUCTIONS = (
-    OpDef(
-        "sum",
+def _reduction(
+    name: str, rule: DtypeRule, combine: str, identity: str, torch: str, *prims: str, real: bool
+) -> OpDef:
+    return OpDef(
+        name,
         Family.REDUCTION,
-        _REDUCE,
-        integer_sum,
-        torch="{0}.sum({dims})",
-        prims=("SUM",),
+        (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
+        rule,
+        torch=torch,
+        prims=prims,
         domain="reduce",
         cost=Cost.NEVER,
-        combine="{0} + {1}",
-        identity="0",
+        dtypes=REAL if real else ALL,
+        operands_as=each(rule),
+        combine=combine,
+        identity=identity,
+    )
+
+
+# max and min carry NaN through, as torch's amax and amin do.
+REDUCTIONS = (
+    _reduction("sum", integer_sum, "{0} + {1}", "{t}(0)", "tf_sum({0}, {dims})", "SUM", real=False),
+    _reduction(
+        "prod", integer_sum, "{0} * {1}", "{t}(1)", "tf_prod({0}, {dims})", "PROD", real=False
     ),
+    _reduction(
+        "max",
+        same,
+        "tf::maximum({0}, {1})",
+        "tf::lowest<{t}>()",
+        "tf_amax({0}, {dims})",
+        "AMAX",
+        real=True,
+    ),
+    _reduction(
+        "min",
+        same,
+        "tf::minimum({0}, {1})",
+        "tf::highest<{t}>()",
+        "tf_amin({0}, {dims})",
+        "AMIN",
+        real=True,
+    ),
+    _reduction("any", boolean, "{0} || {1}", "false", "tf_any({0}, {dims})", real=False),
+    _reduction("all", boolean, "{0} && {1}", "true", "tf_all({0}, {dims})", real=False),
 )

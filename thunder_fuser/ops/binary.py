@@ -1,0 +1,127 @@
+"""Elementwise ops of two operands. A new one is one line here and nothing anywhere else."""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ops.definition import Family, Kind, OpDef, Param
+from thunder_fuser.ops.dtype_rules import boolean, each, floating, promoted
+from thunder_fuser.ops.dtype_sets import ALL, BITS, FLOATS, INTEGERS, NUMBERS, REAL
+from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
+
+_AB = (Param("a", Kind.TENSOR_OR_SCALAR), Param("b", Kind.TENSOR_OR_SCALAR))
+Dtypes = frozenset[DataType]
+
+
+def _binary(
+    name: str,
+    cuda: str,
+    host: str,
+    prim: str = "",
+    dtypes: Dtypes = ALL,
+    *,
+    torch: str = "",
+    strict: str = "",
+    ulps: float = 0.0,
+) -> OpDef:
+    """Both operands and the result are of the promoted type."""
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _AB,
+        promoted,
+        cuda,
+        torch or name,
+        host,
+        (prim,) if prim else (),
+        dtypes=dtypes,
+        operands_as=each(promoted),
+        strict=strict,
+        ulps=ulps,
+    )
+
+
+def _floating(
+    name: str, cuda: str, host: str, prim: str, dtypes: Dtypes, torch: str = "", ulps: float = 0.0
+) -> OpDef:
+    """As `_binary`, with integers becoming f32."""
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _AB,
+        floating,
+        cuda,
+        torch or name,
+        host,
+        (prim,) if prim else (),
+        dtypes=dtypes,
+        operands_as=each(floating),
+        ulps=ulps,
+    )
+
+
+def _compare(name: str, sign: str, prim: str, dtypes: Dtypes = REAL) -> OpDef:
+    """Operands meet in their promoted type."""
+    text = f"{{0}} {sign} {{1}}"
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _AB,
+        boolean,
+        text,
+        name,
+        text,
+        (prim,),
+        dtypes=dtypes,
+        operands_as=each(promoted),
+    )
+
+
+def _logical(name: str, cuda: str, host: str) -> OpDef:
+    """Each operand is tested for zero in its own type."""
+    return OpDef(name, Family.POINTWISE, _AB, boolean, cuda, name, host)
+
+
+ARITHMETIC = (
+    _binary("add", "{0} + {1}", "{0} + {1}", "ADD"),
+    _binary("sub", "{0} - {1}", "{0} - {1}", "SUB", NUMBERS),
+    _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})", ulps=4.0),
+    _binary("div", "tf::div({0}, {1})", "div({0}, {1})", "DIV", NUMBERS,
+            torch="tf_div({0}, {1})", ulps=4.0),
+    _floating("truediv", "{0} / {1}", "truediv({0}, {1})", "", ALL, "true_divide", 4.0),
+    _binary("pow", "tf::pow({0}, {1})", "pow({0}, {1})", "POW", NUMBERS, ulps=16.0),
+    _floating("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL, ulps=4.0),
+    _binary("fmod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "FMOD", ORDERED),
+    _binary("mod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "", ORDERED, torch="fmod"),
+    _binary("remainder", "tf::remainder({0}, {1})", "remainder({0}, {1})", "REMAINDER", ORDERED),
+    _binary("maximum", "tf::maximum({0}, {1})", "maximum({0}, {1})", "MAXIMUM", REAL),
+    _binary("minimum", "tf::minimum({0}, {1})", "minimum({0}, {1})", "MINIMUM", REAL),
+    _binary("nextafter", "tf::nextafter_in<{s}>({0}, {1})", "math.nextafter({0}, {1})",
+            "NEXTAFTER", FLOATS),
+    _binary("gcd", "tf::gcd({0}, {1})", "math.gcd({0}, {1})", "", INTEGERS),
+)  # fmt: skip
+
+COMPARISONS = (
+    _compare("eq", "==", "EQ", ALL),
+    _compare("ne", "!=", "NE", ALL),
+    _compare("ge", ">=", "GE"),
+    _compare("gt", ">", "GT"),
+    _compare("le", "<=", "LE"),
+    _compare("lt", "<", "LT"),
+)
+
+LOGIC = (
+    _logical("logical_and", "{0} && {1}", "bool({0}) and bool({1})"),
+    _logical("logical_or", "{0} || {1}", "bool({0}) or bool({1})"),
+    _binary("bitwise_and", "{0} & {1}", "{0} & {1}", "BITWISE_AND", BITS),
+    _binary("bitwise_or", "{0} | {1}", "{0} | {1}", "BITWISE_OR", BITS),
+    _binary("bitwise_xor", "{0} ^ {1}", "{0} ^ {1}", "BITWISE_XOR", BITS),
+    _binary("bitwise_left_shift", "tf::shift_left({0}, {1})", "{0} << {1}",
+            "BITWISE_LEFT_SHIFT", INTEGERS),
+    _binary("bitwise_right_shift", "tf::shift_right({0}, {1})", "{0} >> {1}",
+            "BITWISE_RIGHT_SHIFT", INTEGERS),
+    _binary("logical_right_shift", "tf::shift_right_zero({0}, {1})",
+            "({0} & 0xFFFFFFFFFFFFFFFF) >> {1}", "", INTEGERS,
+            torch="tf_logical_right_shift({0}, {1})"),
+)  # fmt: skip
+
+BINARY = (*ARITHMETIC, *COMPARISONS, *LOGIC)

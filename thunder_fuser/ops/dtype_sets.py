@@ -1,0 +1,16 @@
+"""The operand types that families of ops are defined for, as torch accepts them."""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+
+ALL = frozenset(DataType)
+COMPLEX = frozenset(d for d in DataType if d.is_complex)
+REAL = ALL - COMPLEX  # bool, integers and floats: what can be ordered
+FLOATS = frozenset(d for d in DataType if d.is_floating)
+INTEGERS = frozenset(d for d in DataType if d.is_integral)
+BITS = INTEGERS | {DataType.Bool}
+NUMBERS = ALL - {DataType.Bool}
+REAL_NUMBERS = REAL - {DataType.Bool}
+INEXACT = FLOATS | COMPLEX
+SINGLE_OR_DOUBLE = frozenset({DataType.Float, DataType.Double})

@@ -1,0 +1,199 @@
+"""The functions that `OpDef.host` expressions may call: torch's answers on Python numbers.
+
+Where Python's `math` raises (a logarithm of -1, exp(1000), a division by zero) torch has an answer
+of IEEE 754, and so have these.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+Real = int | float
+Number = int | float | complex
+Function = Callable[..., Number]
+
+
+def div(a: Number, b: Number) -> Number:
+    """Truncating for two integers, true division otherwise."""
+    if isinstance(a, int) and isinstance(b, int):
+        if b == 0:
+            raise ZeroDivisionError(f"integer division of {a} by zero")
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    return truediv(a, b)
+
+
+def truediv(a: Number, b: Number) -> Number:
+    """IEEE division: x / 0 is an infinity of the right sign, 0 / 0 is NaN."""
+    if b != 0 or isinstance(a, complex) or isinstance(b, complex):
+        return a / b if b != 0 else complex(math.nan, math.nan)
+    if a == 0 or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def pow(a: Number, b: Number) -> Number:
+    """Integers stay integers (a negative exponent truncates to 0, 1 or -1); a negative base with a
+    fractional exponent is NaN."""
+    if isinstance(a, int) and isinstance(b, int) and b < 0:
+        return div(1, int(a ** (-b))) if a else 0
+    if isinstance(a, complex) or isinstance(b, complex) or (isinstance(b, int) and b >= 0):
+        return a**b if a != 0 or b != 0 else 1
+    try:
+        return math.pow(a, b)
+    except ValueError:
+        return math.inf if a == 0 else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def remainder(a: Real, b: Real) -> Real:
+    """The remainder with the sign of the divisor, exact as fmod is."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    left = _fmod(a, b)
+    return left + b if left != 0 and (left < 0) != (b < 0) else left
+
+
+def fmod(a: Real, b: Real) -> Real:
+    """The remainder with the sign of the dividend."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b * int(div(a, b).real)
+    return _fmod(a, b)
+
+
+def _fmod(a: Real, b: Real) -> float:
+    return math.fmod(a, b) if b != 0 and math.isfinite(a) else math.nan
+
+
+def maximum(a: Real, b: Real) -> Real:
+    """NaN if either is NaN."""
+    return a if math.isnan(a) or a >= b else b
+
+
+def minimum(a: Real, b: Real) -> Real:
+    """NaN if either is NaN."""
+    return a if math.isnan(a) or a <= b else b
+
+
+def bitwise_not(x: int) -> int:
+    """Of a bool, its negation."""
+    return not x if isinstance(x, bool) else ~x
+
+
+def clamp(x: Real, low: Real, high: Real) -> Real:
+    return minimum(maximum(x, low), high)
+
+
+def lerp(start: Number, end: Number, weight: Number) -> Number:
+    """start + w (end - start) for |w| < 0.5, else end - (1 - w)(end - start): exact at both ends."""
+    if abs(weight) < 0.5:
+        return start + weight * (end - start)
+    return end - (end - start) * (1 - weight)
+
+
+def whole(function: Callable[[float], int]) -> Callable[[Real], Real]:
+    """Rounding functions leave infinities and NaN as they are and keep the operand's type."""
+
+    def rounded(x: Real) -> Real:
+        return x if isinstance(x, int) or not math.isfinite(x) else float(function(x))
+
+    return rounded
+
+
+def sigmoid(x: Number) -> Number:
+    return truediv(1.0, 1.0 + _exp(-x))
+
+
+def reciprocal(x: Number) -> Number:
+    return truediv(1.0, x)
+
+
+def rsqrt(x: Number) -> Number:
+    return truediv(1.0, _sqrt(x))
+
+
+def erfcinv(x: Real) -> float:
+    if 0 < x < 2:
+        return -NormalDist().inv_cdf(x / 2) / math.sqrt(2)
+    return math.inf if x == 0 else -math.inf if x == 2 else math.nan
+
+
+def erfinv(x: Real) -> float:
+    if abs(x) < 1:
+        return NormalDist().inv_cdf((1 + x) / 2) / math.sqrt(2)
+    return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+
+
+def digamma(x: Real) -> float:
+    """Recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18)."""
+    if x <= 0 and x == math.floor(x):
+        return math.nan if x else math.copysign(math.inf, -x)
+    if x < 0:
+        return digamma(1 - x) - math.pi / math.tan(math.pi * (x % 1))
+    shift = 0.0
+    while x < 10:
+        shift += 1 / x
+        x += 1
+    z = 1 / (x * x)
+    tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132)))))
+    return math.log(x) - 0.5 / x - tail - shift
+
+
+def _analytic(
+    real: Callable[[float], float], complex_: Callable[[complex], complex] | None = None
+) -> Function:
+    """`real` with NaN outside its domain, infinity on overflow; `complex_` for complex numbers."""
+
+    def function(x: Number) -> Number:
+        if isinstance(x, complex):
+            if complex_ is None:
+                raise TypeError(f"{real.__name__} is not defined on the complex number {x}")
+            return complex_(x)
+        try:
+            return real(x)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.copysign(math.inf, x) if real is math.sinh else math.inf
+
+    return function
+
+
+def _logarithm(real: Callable[[float], float], complex_: Callable[[complex], complex]) -> Function:
+    inner = _analytic(real, complex_)
+    pole = -1 if real is math.log1p else 0
+    return lambda x: -math.inf if x == pole and not isinstance(x, complex) else inner(x)
+
+
+_exp = _analytic(math.exp, cmath.exp)
+_sqrt = _analytic(math.sqrt, cmath.sqrt)
+_PLAIN = "acos acosh asin asinh atan atanh cos cosh exp sin sinh sqrt tan tanh"
+_REAL_ONLY = "erf erfc lgamma"
+
+HOST: dict[str, object] = {
+    "math": math,
+    "cmath": cmath,
+    **{n: _analytic(getattr(math, n), getattr(cmath, n)) for n in _PLAIN.split()},
+    **{n: _analytic(getattr(math, n)) for n in _REAL_ONLY.split()},
+    "expm1": _analytic(math.expm1, lambda z: cmath.exp(z) - 1),
+    "exp2": _analytic(lambda x: math.pow(2.0, x), lambda z: 2.0**z),
+    "log": _logarithm(math.log, cmath.log),
+    "log10": _logarithm(math.log10, cmath.log10),
+    "log2": _logarithm(math.log2, lambda z: cmath.log(z) / math.log(2)),
+    "log1p": _logarithm(math.log1p, lambda z: cmath.log(1 + z)),
+    "ceil": whole(math.ceil),
+    "floor": whole(math.floor),
+    "round": whole(round),
+    "trunc": whole(math.trunc),
+    **{
+        f.__name__: f
+        for f in (
+            *(div, truediv, pow, remainder, fmod, maximum, minimum, clamp, lerp, bitwise_not),
+            *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, digamma),
+        )
+    },
+}

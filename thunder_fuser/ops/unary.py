@@ -1,0 +1,145 @@
+"""Elementwise ops of one operand. A new one is one line here and nothing anywhere else."""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
+from thunder_fuser.ops.dtype_rules import boolean, each, floating, real, same
+from thunder_fuser.ops.dtype_sets import ALL, BITS, COMPLEX, FLOATS, INEXACT, NUMBERS, REAL
+from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
+
+_X = (Param("x", Kind.TENSOR_OR_SCALAR),)
+Dtypes = frozenset[DataType]
+Range = tuple[float, float]
+
+_WIDE: Range = (-40.0, 40.0)  # where exp, sinh and the like neither overflow nor vanish
+_UNIT: Range = (-0.999, 0.999)
+_POSITIVE: Range = (0.01, 90.0)
+
+
+def _exact(
+    name: str, cuda: str, host: str = "", prim: str = "", dtypes: Dtypes = ALL, torch: str = ""
+) -> OpDef:
+    """An op that keeps the operand's type and commits no error beyond its rounding."""
+    prims = (prim,) if prim else ()
+    return OpDef(name, Family.POINTWISE, _X, same, cuda, torch or name, host, prims, dtypes=dtypes)
+
+
+def _test(name: str, cuda: str, host: str = "", prim: str = "", dtypes: Dtypes = ALL) -> OpDef:
+    """A predicate."""
+    prims = (prim,) if prim else ()
+    return OpDef(name, Family.POINTWISE, _X, boolean, cuda, name, host, prims, dtypes=dtypes)
+
+
+def _math(
+    name: str,
+    host: str = "",
+    prim: str = "",
+    *,
+    cuda: str = "",
+    torch: str = "",
+    dtypes: Dtypes = ALL,
+    sample: Range = (-4.0, 4.0),
+    ulps: float = 4.0,
+) -> OpDef:
+    """A function of real or complex analysis: integers become f32."""
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _X,
+        floating,
+        cuda or f"tf::{name}({{0}})",
+        torch or name,
+        host or f"{name}({{0}})",
+        (prim,) if prim else (),
+        cost=Cost.EXPENSIVE,
+        dtypes=dtypes,
+        sample=sample,
+        operands_as=each(floating),
+        ulps=ulps,
+    )
+
+
+def _copy(name: str, *prims: str) -> OpDef:
+    return OpDef(
+        name, Family.POINTWISE, _X, same, "{0}", "clone", "{0}", tuple(prims), cost=Cost.FREE
+    )
+
+
+def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:
+    """Real and imaginary part."""
+    return OpDef(
+        name, Family.POINTWISE, _X, real, f"tf::{name}({{0}})", name, host, (prim,), dtypes=dtypes
+    )
+
+
+_LOGISTIC = "{t}(1) / ({t}(1) + tf::exp(-{0}))"
+
+COPIES = (_copy("set", "CLONE", "SHALLOW_COPY"), _copy("segment_set"))
+
+ARITHMETIC = (
+    OpDef(
+        "abs", Family.POINTWISE, _X, real, "tf::abs({0})", "abs", "abs({0})", ("ABS",),
+        dtypes=NUMBERS, ulps=4.0,
+    ),
+    _exact("neg", "-{0}", "-{0}", "NEG", NUMBERS),
+    _exact("ceil", "tf::ceil({0})", "ceil({0})", "CEIL", ORDERED),
+    _exact("floor", "tf::floor({0})", "floor({0})", "FLOOR", ORDERED),
+    _exact("round", "tf::round({0})", "round({0})", "ROUND", ORDERED),
+    _exact("trunc", "tf::trunc({0})", "trunc({0})", "TRUNC", ORDERED),
+    _exact("frac", "{0} - tf::trunc({0})", "fmod({0}, 1.0)", "", FLOATS),
+    _exact("relu", "{0} < {t}(0) ? {t}(0) : {0}", "maximum({0}, 0)", "", ORDERED),
+    _exact("sign", "({0} > {t}(0)) - ({0} < {t}(0))", "({0} > 0) - ({0} < 0)", "SIGN", REAL),
+    _exact("bitwise_not", "tf::bitwise_not({0})", "bitwise_not({0})", "BITWISE_NOT", BITS),
+    _part("real", "({0}).real", "REAL", ALL),
+    _part("imag", "({0}).imag", "IMAG", COMPLEX),
+)  # fmt: skip
+
+TESTS = (
+    _test("logical_not", "!{0}", "not {0}"),
+    _test("signbit", "tf::signbit({0})", "math.copysign(1.0, {0}) < 0", "SIGNBIT", REAL),
+    _test("isfinite", "tf::isfinite({0})", "cmath.isfinite({0})", "ISFINITE"),
+    _test("isinf", "tf::isinf({0})", "cmath.isinf({0})"),
+    _test("isnan", "tf::isnan({0})", "{0} != {0}"),
+    _test("isneginf", "tf::isneginf({0})", "{0} == -math.inf", dtypes=REAL),
+    _test("isposinf", "tf::isposinf({0})", "{0} == math.inf", dtypes=REAL),
+    _test("isreal", "tf::isreal({0})", "({0}).imag == 0"),
+)
+
+# lgamma, digamma: torch's own error near a zero of the function is relative to 1, not to the value.
+FUNCTIONS = (
+    _math("acos", prim="ACOS", sample=_UNIT),
+    _math("acosh", prim="ACOSH", sample=(1.001, 90.0)),
+    _math("asin", prim="ASIN", sample=_UNIT),
+    _math("asinh", prim="ASINH", sample=_WIDE),
+    _math("atan", prim="ATAN", sample=_WIDE),
+    _math("atanh", prim="ATANH", sample=_UNIT),
+    _math("cos", prim="COS"),
+    _math("cosh", prim="COSH", sample=_WIDE),
+    _math("exp", prim="EXP", sample=_WIDE),
+    _math("exp2", prim="EXP2", sample=_WIDE),
+    _math("expm1", prim="EXPM1"),
+    _math("erf", prim="ERF", dtypes=REAL),
+    _math("erfc", prim="ERFC", dtypes=REAL, ulps=16.0),
+    _math("erfinv", prim="ERFINV", dtypes=REAL, sample=_UNIT, ulps=16.0),
+    _math("erfcinv", prim="ERFCINV", torch="tf_erfcinv({0})", dtypes=REAL, sample=(0.01, 1.99),
+          ulps=16.0),
+    _math("lgamma", prim="LGAMMA", dtypes=REAL, sample=(0.1, 30.0), ulps=16.0),
+    _math("digamma", prim="DIGAMMA", dtypes=REAL, sample=(0.1, 30.0), ulps=32.0),
+    _math("log", prim="LOG", sample=_POSITIVE),
+    _math("log10", prim="LOG10", sample=_POSITIVE),
+    _math("log1p", prim="LOG1P", sample=(-0.9, 90.0)),
+    _math("log2", prim="LOG2", sample=_POSITIVE),
+    _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}"),
+    _math("rsqrt", prim="RSQRT", sample=(0.1, 9.0)),
+    _math("sigmoid", cuda=_LOGISTIC, ulps=8.0),
+    _math("silu", "{0} * sigmoid({0})", cuda="{0} / ({t}(1) + tf::exp(-{0}))",
+          torch="torch.nn.functional.silu({0})", dtypes=INEXACT, ulps=8.0),
+    _math("sin", prim="SIN"),
+    _math("sinh", prim="SINH", sample=_WIDE),
+    _math("sqrt", prim="SQRT", sample=_POSITIVE),
+    _math("tan", prim="TAN", ulps=8.0),
+    _math("tanh", prim="TANH"),
+)  # fmt: skip
+
+UNARY = (*COPIES, *ARITHMETIC, *TESTS, *FUNCTIONS)
