@@ -140,11 +140,14 @@ def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
 
     Exact: terms whose weight is a multiple of the divisor go to the quotient (integer division
     distributes over multiples), digits are cut where the divisor falls between two of their own
-    digits, and what is left must stay inside one divisor's range. Otherwise what is left becomes an
-    `Opaque` base.
+    digits, and what is left must stay inside one divisor's range. Otherwise an `Opaque` base.
     """
     if divisor == 1:
         return form, ZERO
+    return _exact_divmod(form, divisor) or _opaque_divmod(form, divisor)
+
+
+def _exact_divmod(form: Form, divisor: int) -> tuple[Form, Form] | None:
     quotient: list[Term] = []
     rest: list[Term] = []
     for weight, digit in form.terms:
@@ -153,14 +156,23 @@ def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
         rest += low
     low_bound, high_bound = Form(form.constant, tuple(rest)).bounds
     carry = low_bound // divisor
-    constant = form.constant - carry * divisor
-    if high_bound - carry * divisor < divisor:
-        return _canonical(carry, quotient), _canonical(constant, rest)
-    left = _canonical(constant, rest)
+    if high_bound - carry * divisor >= divisor:
+        return None
+    return _canonical(carry, quotient), _canonical(form.constant - carry * divisor, rest)
+
+
+def _opaque_divmod(form: Form, divisor: int) -> tuple[Form, Form]:
+    """Multiples of the divisor leave; the rest becomes one base. It is taken uncut, so that its
+    bounds stay tight and `quotient * divisor + remainder` is the old form again."""
+    multiples = [(w // divisor, d) for w, d in form.terms if w % divisor == 0]
+    rest = Form(form.constant, tuple((w, d) for w, d in form.terms if w % divisor))
+    carry = rest.bounds[0] // divisor
+    left = shift(rest, -carry * divisor)
     limit = left.bounds[1] + 1
     base, outer_extent = Opaque(left), -(-limit // divisor)
-    quotient.append((1, Digit(base, divisor, outer_extent, limit)))
-    return _canonical(carry, quotient), Form(0, ((1, Digit(base, 1, divisor, limit)),))
+    outer = (1, Digit(base, divisor, outer_extent, limit))
+    inner = (1, Digit(base, 1, divisor, limit))
+    return _canonical(carry, [*multiples, outer]), Form(0, (inner,))
 
 
 def _cut_term(weight: int, digit: Digit, divisor: int) -> tuple[list[Term], list[Term]]:
@@ -199,10 +211,21 @@ def _digit_of(digit: Digit, values: Mapping[IterDomain, Form]) -> Form:
     return shifted if digit.is_outermost else divmod_form(shifted, digit.extent)[1]
 
 
+def evaluate(form: Form, values: Mapping[IterDomain, int]) -> int:
+    """The value at one point; `values` has the index of every axis of `form.bases`."""
+    total = form.constant
+    for weight, digit in form.terms:
+        base = digit.base
+        index = evaluate(base.form, values) if isinstance(base, Opaque) else values[base]
+        total += weight * ((index // digit.stride) % digit.extent)
+    return total
+
+
 def _canonical(constant: int, terms: list[Term]) -> Form:
     """Join digits that line up, add equal ones, open bases that are whole again, sort."""
     weights: dict[Digit, int] = {}
     for weight, digit in terms:
+        digit = _clip(digit)
         if digit.extent > 1:
             weights[digit] = weights.get(digit, 0) + weight
     ordered = sorted(((w, d) for d, w in weights.items() if w), key=lambda t: (-abs(t[0]), t[0]))
@@ -211,15 +234,39 @@ def _canonical(constant: int, terms: list[Term]) -> Form:
         made = _join(joined, weight, digit)
         if made is None:
             joined.append((weight, digit))
-    opened = [t for t in joined if t[1].is_whole and isinstance(t[1].base, Opaque)]
+    opened = [(t, form) for t in joined if (form := _opened(t[1])) is not None]
     if not opened:
         return Form(constant, tuple(joined))
-    kept = [t for t in joined if t not in opened]
-    for weight, digit in opened:
-        assert isinstance(digit.base, Opaque)
-        constant += weight * digit.base.form.constant
-        kept += [(weight * w, d) for w, d in digit.base.form.terms]
-    return _canonical(constant, kept)
+    for term, form in opened:
+        joined.remove(term)
+        constant += term[0] * form.constant
+        joined += [(term[0] * w, d) for w, d in form.terms]
+    return _canonical(constant, joined)
+
+
+def _opened(digit: Digit) -> Form | None:
+    """The digit in terms of what its opaque base was made from, where it lines up with that again:
+    (F/s)%e = (F%(s*e))/s."""
+    if not isinstance(digit.base, Opaque):
+        return None
+    value = digit.base.form
+    if not digit.is_outermost:
+        upper = _exact_divmod(value, digit.stride * digit.extent)
+        if upper is None:
+            return None
+        value = upper[1]
+    if digit.stride == 1:
+        return value
+    cut = _exact_divmod(value, digit.stride)
+    return None if cut is None else cut[0]
+
+
+def _clip(digit: Digit) -> Digit:
+    """An outermost digit written with the values it really takes: (i/8)%4 of i < 12 is (i/8)%2."""
+    reached = -(-digit.limit // digit.stride)
+    if reached >= digit.extent:
+        return digit
+    return Digit(digit.base, digit.stride, reached, digit.limit)
 
 
 def _join(joined: list[Term], weight: int, inner: Digit) -> Term | None:
@@ -228,7 +275,7 @@ def _join(joined: list[Term], weight: int, inner: Digit) -> Term | None:
         lines_up = outer.base == inner.base and outer.stride == inner.stride * inner.extent
         if lines_up and outer_weight == weight * inner.extent:
             digit = Digit(inner.base, inner.stride, outer.extent * inner.extent, inner.limit)
-            joined[position] = (weight, digit)
+            joined[position] = (weight, _clip(digit))
             return joined[position]
     return None
 
