@@ -1,0 +1,156 @@
+"""Demand: which elements of which tensors a set of results needs, as digit forms.
+
+Starting from results at given indices, every producer's demanded indices are collected walking
+consumers before producers, so each (tensor, index) pair is met once and depth is no limit. Pads and
+cats are decided where their window is inside or outside for every value of the axes; where it
+depends on an axis, the window is reported and both sides are demanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import product
+from typing import TypeAlias
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.index_map import Edge, Window, edges_from
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+
+Index: TypeAlias = tuple[Form, ...]
+
+
+class Side(Enum):
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    DEPENDS = "depends"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an element's value comes from: one producer element, under windows that depend on axes."""
+
+    producer: TensorView
+    index: Index
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True)
+class Element:
+    """One tensor at one index. `sources` are in the order of the expression's tensor inputs; of a
+    reduction, all terms in order; of a pad outside its window, none."""
+
+    tensor: TensorView
+    index: Index
+    sources: tuple[Source, ...]
+
+
+@dataclass
+class Demand:
+    """Elements by (tensor, index), producers before consumers; leaves have no sources."""
+
+    elements: dict[tuple[TensorView, Index], Element] = field(default_factory=dict)
+    leaves: dict[tuple[TensorView, Index], None] = field(default_factory=dict)
+
+    def windows(self) -> Iterable[Window]:
+        """Every window that is neither always inside nor always outside."""
+        for element in self.elements.values():
+            for source in element.sources:
+                yield from source.windows
+
+
+def demand(results: Iterable[tuple[TensorView, Index]], leaves: frozenset[TensorView]) -> Demand:
+    """Everything that `results` need, down to `leaves`, which are read from memory."""
+    wanted: dict[TensorView, dict[Index, None]] = {}
+    for tv, index in results:
+        wanted.setdefault(tv, {})[index] = None
+    order = _until_leaves(tuple(wanted), leaves)
+    made: list[Element] = []
+    found = Demand()
+    for tv in reversed(order):
+        for index in wanted.get(tv, ()):
+            if tv in leaves:
+                found.leaves[tv, index] = None
+                continue
+            element = Element(tv, index, _sources(tv, index))
+            made.append(element)
+            for source in element.sources:
+                wanted.setdefault(source.producer, {})[source.index] = None
+    found.elements = {(e.tensor, e.index): e for e in reversed(made)}
+    return found
+
+
+def _until_leaves(roots: Sequence[TensorView], leaves: frozenset[TensorView]) -> list[TensorView]:
+    """Tensors between the leaves and the roots, producers first. A root that is a leaf of itself
+    (a copy of an input) stays one."""
+    seen: list[TensorView] = []
+    done: set[TensorView] = set()
+    stack = [(tv, False) for tv in reversed(roots)]
+    while stack:
+        tv, expanded = stack.pop()
+        if tv in done:
+            continue
+        if expanded or tv in leaves or tv.definition is None:
+            done.add(tv)
+            seen.append(tv)
+        else:
+            stack.append((tv, True))
+            stack += [(p, False) for p in tv.definition.tensors]
+    return seen
+
+
+def _sources(tv: TensorView, index: Index) -> tuple[Source, ...]:
+    expr = tv.definition
+    assert expr is not None, "a tensor without definition must be a leaf"
+    if expr.op.family is Family.REDUCTION:
+        return tuple(_plain(edge) for edge in reduced_edges(tv, index))
+    values = dict(zip(tv.logical, index, strict=True))
+    found = edges_from(tv, values)
+    if expr.op.family is Family.PAD:
+        return tuple(s for edge in found if (s := _in_window(edge)) is not None)
+    if expr.op.family is Family.CAT:
+        inside = [s for edge in found if (s := _in_window(edge)) is not None]
+        certain = [s for s in inside if not s.windows]
+        return tuple(certain[:1] or inside)
+    return tuple(_plain(edge) for edge in found)
+
+
+def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:
+    """The edges to every term of a reduction, the last reduced axis varying fastest."""
+    reduced = [a for a in tv.domain.logical if a.is_reduction]
+    kept = dict(zip(tv.logical, index, strict=True))
+    terms = []
+    for point in product(*(range(a.size) for a in reduced)):
+        values: dict[IterDomain, Form] = {**kept, **{a: Form(k) for a, k in zip(reduced, point)}}
+        terms += edges_from(tv, values)
+    return terms
+
+
+def _plain(edge: Edge) -> Source:
+    return Source(edge.producer, edge.index)
+
+
+def _in_window(edge: Edge) -> Source | None:
+    """The source, with the windows that depend on axes; None where it is always outside."""
+    if 0 in edge.producer.shape:
+        return None
+    open_windows = []
+    for window in edge.windows:
+        match side(window):
+            case Side.OUTSIDE:
+                return None
+            case Side.DEPENDS:
+                open_windows.append(window)
+            case Side.INSIDE:
+                pass
+    return Source(edge.producer, edge.index, tuple(open_windows))
+
+
+def side(window: Window) -> Side:
+    low, high = window.form.bounds
+    if low >= 0 and high < window.extent:
+        return Side.INSIDE
+    return Side.OUTSIDE if high < 0 or low >= window.extent else Side.DEPENDS

@@ -1,0 +1,74 @@
+"""Where a tensor's elements lie: sizes, strides, and the offset of an index as a digit form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from thunder_fuser.analysis.digits import ZERO, Form, add, scale
+from thunder_fuser.ir.tensor import TensorView
+
+MAX_ALIGNMENT = 16  # bytes; Hopper's widest access of one thread
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes and strides in elements per logical dim. `alignment` is the largest power of two, at
+    most 16, that divides the address of element 0 in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    alignment: int = MAX_ALIGNMENT
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def is_dense(self) -> bool:
+        """True where the elements fill one block of memory, in some order, without overlap."""
+        expected = 1
+        for size, stride in sorted(zip(self.shape, self.strides, strict=True), key=lambda p: p[1]):
+            if size != 1:
+                if stride != expected:
+                    return False
+                expected *= size
+        return True
+
+    @property
+    def span(self) -> int:
+        """Elements between the first and one past the last."""
+        reach = (max(n - 1, 0) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return 0 if 0 in self.shape else 1 + sum(reach)
+
+
+def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Strides of a dense tensor whose dims lie in memory in `order`, outermost first."""
+    strides, step = [0] * len(shape), 1
+    for dim in reversed(range(len(shape)) if order is None else order):
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)
+
+
+def output_layout(tv: TensorView) -> Layout:
+    """The dense layout in which a fresh tensor for `tv` is allocated."""
+    order = [tv.logical.index(a) for a in tv.domain.allocation]
+    return Layout(tv.shape, dense_strides(tv.shape, order))
+
+
+def offset_of(layout: Layout, index: Sequence[Form]) -> Form:
+    """The element offset of a logical index."""
+    total = ZERO
+    for stride, form in zip(layout.strides, index, strict=True):
+        total = add(total, scale(form, stride))
+    return total
+
+
+def alignment_of(address: int) -> int:
+    """The largest power of two, at most 16, that divides an address in bytes."""
+    return gcd(address, MAX_ALIGNMENT) or MAX_ALIGNMENT

@@ -1,0 +1,79 @@
+"""Which tensors are views: the same storage seen through other sizes, strides and an offset.
+
+    T1[i4, i6] = permute(T0[i6, i4])      =>     T1 = as_strided(T0, (4, 6), (1, 4), 0)
+
+Every metadata op between a tensor and the storage it reads is composed into one index map; the
+element offset is then a digit form in the tensor's own axes. It is a view exactly where that form is
+`offset + sum(stride * axis)` over whole axes with strides that are not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.index_map import edges
+from thunder_fuser.analysis.layout import Layout, offset_of
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+
+
+@dataclass(frozen=True)
+class View:
+    """`as_strided(root, shape, strides, root's offset + offset)`, in elements."""
+
+    root: TensorView
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The storage behind a chain of metadata ops, and the index into it."""
+
+    root: TensorView
+    index: tuple[Form, ...]
+
+
+def follow(tv: TensorView, is_storage: Callable[[TensorView], bool]) -> Chain | None:
+    """Walk back through metadata ops until `is_storage` or an op that computes. None where a window
+    (a pad with a fill) lies on the way."""
+    index = tuple(atom(a) for a in tv.logical)
+    current = tv
+    while not is_storage(current) and is_metadata(current):
+        (edge,) = edges(current, index)
+        if edge.windows:
+            return None
+        current, index = edge.producer, edge.index
+    return Chain(current, index)
+
+
+def is_metadata(tv: TensorView) -> bool:
+    """True where `tv` is defined by an op that only moves indices."""
+    return tv.definition is not None and tv.definition.op.family in (Family.VIEW, Family.PAD)
+
+
+def view_of(tv: TensorView, chain: Chain, layout: Layout) -> View | None:
+    """`tv` as a view of the chain's root, which lies in memory as `layout`; None if no strides
+    express it."""
+    offset = offset_of(layout, chain.index)
+    strides = {a: 0 for a in tv.logical}
+    for weight, digit in offset.terms:
+        axis = digit.base
+        if axis not in strides or not digit.is_whole or weight < 0:
+            return None
+        strides[axis] = weight
+    filled = _fill_units(tv.shape, [strides[a] for a in tv.logical])
+    return View(chain.root, tv.shape, filled, offset.constant)
+
+
+def _fill_units(shape: tuple[int, ...], strides: list[int]) -> tuple[int, ...]:
+    """Give unit dims the stride a dense tensor would have there; it is never used."""
+    step = 1
+    for dim in reversed(range(len(shape))):
+        if shape[dim] == 1:
+            strides[dim] = step
+        step = max(step, strides[dim] * shape[dim])
+    return tuple(strides)

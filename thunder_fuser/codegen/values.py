@@ -1,0 +1,132 @@
+"""Lane values as C++ expressions."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing_extensions import assert_never
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.dtypes import DataType, real_of
+from thunder_fuser.ir.scalar import Number
+from thunder_fuser.kernel.ir import (
+    Combine,
+    Compute,
+    Convert,
+    Expression,
+    IndexValue,
+    Literal,
+    Operand,
+    Random,
+    ReadElement,
+    ReadVector,
+    Round,
+    Select,
+)
+
+FormText = Callable[[Form], str]
+WindowText = Callable[[Sequence[Window]], str]
+
+
+def expression(value: Expression, dtype: DataType, form: FormText, test: WindowText) -> str:
+    """The C++ expression of `value` for a variable of `dtype`'s compute type."""
+    kind = COMPUTE_TYPES[dtype]
+    match value:
+        case Compute(op, args, _, is_strict):
+            template = op.strict if is_strict and op.strict else op.cuda
+            names = {"t": kind, "s": CUDA_TYPES[dtype]}
+            return template.format(*map(operand, args), **names)
+        case Convert(arg):
+            return f"tf::convert<{kind}>({operand(arg)})"
+        case Round(arg, target):
+            return f"tf::round_to<{CUDA_TYPES[target]}>({operand(arg)})"
+        case ReadVector(vector, weight, delta, stored):
+            return _widen(f"{vector}.v[{lane_index(weight, delta)}]", stored)
+        case ReadElement(pointer, offset, stored, windows):
+            read = _widen(f"{pointer}[{form(offset)}]", stored)
+            return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
+        case IndexValue(index):
+            return f"(long long){form(index)}"
+        case Random(seed, offset, index, low, high, stored):
+            bounds = f"{operand(low)}, {operand(high)}"
+            key = f"{operand(seed)}, {operand(offset)}, {form(index)}"
+            return f"tf::philox_uniform<{CUDA_TYPES[stored]}>({key}, {bounds})"
+        case Select(windows, inside, outside):
+            return f"{test(windows)} ? {operand(inside)} : {operand(outside)}"
+        case Combine(op, terms):
+            return _combine(op.combine, [operand(t) for t in terms], kind, op.identity)
+        case _:
+            assert_never(value)
+
+
+def _combine(template: str, terms: Sequence[str], kind: str, identity: str) -> str:
+    if not terms:
+        return identity.format(t=kind)
+    total = terms[0]
+    for term in terms[1:]:
+        total = f"({template.format(total, term, t=kind)})"
+    return total
+
+
+def _widen(element: str, stored: DataType) -> str:
+    """An element in its compute type."""
+    if stored.compute_type is stored:
+        return element
+    return f"tf::convert<{COMPUTE_TYPES[stored]}>({element})"
+
+
+def lane_index(weight: int, delta: int) -> str:
+    """`weight * lane + delta`."""
+    scaled = "lane" if weight == 1 else f"{weight} * lane" if weight else ""
+    if not scaled:
+        return str(delta)
+    return f"{scaled} + {delta}" if delta else scaled
+
+
+def operand(value: Operand) -> str:
+    return literal(value.value, value.dtype) if isinstance(value, Literal) else value.name
+
+
+def literal(value: Number, dtype: DataType) -> str:
+    """A C++ literal of `dtype`'s compute type that has exactly the value of the Python number."""
+    kind = COMPUTE_TYPES[dtype]
+    if dtype.is_complex:
+        parts = complex(value)
+        real = real_of(dtype)
+        return f"{kind}({literal(parts.real, real)}, {literal(parts.imag, real)})"
+    assert not isinstance(value, complex)
+    if dtype is DataType.Bool:
+        return "true" if value else "false"
+    if dtype.is_integral:
+        return _integer(int(value), kind)
+    return _floating(float(value), kind)
+
+
+def _integer(value: int, kind: str) -> str:
+    if kind != "tf::i64":
+        return f"{kind}({value})" if kind != "int" else str(value)
+    return f"(-{-(value + 1)}ll - 1)" if value == -(2**63) else f"{value}ll"
+
+
+def _floating(value: float, kind: str) -> str:
+    if kind == "float":
+        value = _nearest_float(value)
+    if math.isnan(value):
+        return f"tf::nan<{kind}>()"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}tf::infinity<{kind}>()"
+    text = repr(value)
+    if "e" not in text and "." not in text:
+        text += ".0"
+    return f"{text}f" if kind == "float" else text
+
+
+def _nearest_float(value: float) -> float:
+    """`value` rounded to f32, so that its decimal text cannot be rounded a second way."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)

@@ -1,0 +1,306 @@
+"""The statement IR of a kernel: what the CUDA text is printed from.
+
+A kernel is a list of bodies, each run by a range of blocks. A body decomposes the thread's number
+into loop indices, loads all vectors, computes lane by lane, stores.
+
+    body  blocks [0, 512)  axes i0{1024}, i1{8}  lanes 8
+      t0 = load T0[128*i0 + 8*i1], 8 x bf16, 16 bytes at a time
+      lanes
+        T1 = cast(t0[lane])
+      store T1 -> T5[...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from thunder_fuser.analysis.digits import Form, format_form
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.scalar import Number, format_number
+from thunder_fuser.ops import OpDef
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A value of one lane, held in a register as `dtype`."""
+
+    name: str
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: Number
+    dtype: DataType
+
+
+Operand: TypeAlias = Variable | Literal
+
+
+@dataclass(frozen=True)
+class Compute:
+    """An op row on operands of the types that the row asks for; `dtype` is the result's."""
+
+    op: OpDef
+    args: tuple[Operand, ...]
+    dtype: DataType
+    is_strict: bool
+
+
+@dataclass(frozen=True)
+class Convert:
+    arg: Operand
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Round:
+    """`arg` rounded to the precision of `dtype` and widened again, as the trace rounds."""
+
+    arg: Operand
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class ReadVector:
+    """Element `weight * lane + delta` of a loaded vector."""
+
+    vector: str
+    weight: int
+    delta: int
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class ReadElement:
+    """One element from memory, or zero where a window is left: such a value is never selected."""
+
+    pointer: str
+    offset: Form
+    dtype: DataType
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
+class IndexValue:
+    """An index as a 64-bit integer."""
+
+    form: Form
+
+
+@dataclass(frozen=True)
+class Random:
+    """A Philox number in [low, high) of the element at `index` of the contiguous random tensor."""
+
+    seed: Operand
+    offset: Operand
+    index: Form
+    low: Operand
+    high: Operand
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Select:
+    """`inside` where every window holds, else `outside`."""
+
+    windows: tuple[Window, ...]
+    inside: Operand
+    outside: Operand
+
+
+@dataclass(frozen=True)
+class Combine:
+    """The terms of a short reduction, combined left to right in `dtype`."""
+
+    op: OpDef
+    terms: tuple[Operand, ...]
+    dtype: DataType
+
+
+Expression: TypeAlias = (
+    Compute | Convert | Round | ReadVector | ReadElement | IndexValue | Random | Select | Combine
+)
+
+
+@dataclass(frozen=True)
+class Assign:
+    variable: Variable
+    value: Expression
+
+
+@dataclass(frozen=True)
+class WriteVector:
+    """Element `weight * lane + delta` of a vector that will be stored."""
+
+    vector: str
+    weight: int
+    delta: int
+    value: Operand
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class WriteElement:
+    pointer: str
+    offset: Form
+    value: Operand
+    dtype: DataType
+
+
+LaneStatement: TypeAlias = Assign | WriteVector | WriteElement
+
+
+@dataclass(frozen=True)
+class VectorAccess:
+    """`length` elements at `pointer + offset`, moved `access_bytes` at a time."""
+
+    name: str
+    pointer: str
+    offset: Form
+    length: int
+    access_bytes: int
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Body:
+    """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread."""
+
+    axes: tuple[IterDomain, ...]
+    lane: IterDomain | None
+    lanes: int
+    loads: tuple[VectorAccess, ...]
+    statements: tuple[LaneStatement, ...]
+    stores: tuple[VectorAccess, ...]
+
+    @property
+    def threads(self) -> int:
+        """Threads with work in this body."""
+        count = 1
+        for axis in self.axes:
+            count *= axis.size
+        return count
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        found = {axis: f"i{k}" for k, axis in enumerate(self.axes)}
+        return found if self.lane is None else {**found, self.lane: "lane"}
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Every form the body evaluates."""
+        found = [access.offset for access in (*self.loads, *self.stores)]
+        for statement in self.statements:
+            match statement:
+                case WriteElement(offset=offset):
+                    found.append(offset)
+                case Assign(value=ReadElement(offset=offset, windows=windows)):
+                    found += [offset, *(w.form for w in windows)]
+                case Assign(value=Select(windows=windows)):
+                    found += [w.form for w in windows]
+                case Assign(value=IndexValue(form=form) | Random(index=form)):
+                    found.append(form)
+                case _:
+                    pass
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A tensor argument. A written one may also be read, so it gets no `__restrict__`."""
+
+    name: str
+    dtype: DataType
+    is_written: bool
+    is_read: bool
+
+
+@dataclass(frozen=True)
+class ScalarParameter:
+    name: str
+    dtype: DataType
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch: bodies over consecutive block ranges of `threads` threads each."""
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    bodies: tuple[Body, ...]
+    threads: int
+
+    @property
+    def block_counts(self) -> tuple[int, ...]:
+        """Blocks of each body."""
+        return tuple(-(-body.threads // self.threads) for body in self.bodies)
+
+    def __str__(self) -> str:
+        return print_kernel(self)
+
+
+def print_kernel(kernel: Kernel) -> str:
+    pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
+    scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
+    lines = [f"kernel({pointers}{scalars}) threads {kernel.threads}"]
+    start = 0
+    for body, blocks in zip(kernel.bodies, kernel.block_counts, strict=True):
+        names = body.names
+        axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
+        lines.append(f"  body blocks [{start}, {start + blocks}) axes {axes} lanes {body.lanes}")
+        lines += [f"    {a.name} = load {_access(a, names)}" for a in body.loads]
+        lines += [f"    {_statement(s, names)}" for s in body.statements]
+        lines += [f"    store {a.name} -> {_access(a, names)}" for a in body.stores]
+        start += blocks
+    return "\n".join(lines)
+
+
+def _access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
+    offset = format_form(access.offset, names)
+    size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
+    return f"{access.pointer}[{offset}], {size}"
+
+
+def _statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:
+    match statement:
+        case Assign(variable, value):
+            return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
+        case WriteVector(vector, weight, delta, value):
+            return f"{vector}[{weight}*lane + {delta}] = {_operand(value)}"
+        case WriteElement(pointer, offset, value):
+            return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
+
+
+def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
+    match value:
+        case Compute(op, args):
+            return f"{op.name}({', '.join(map(_operand, args))})"
+        case Convert(arg, dtype):
+            return f"convert({_operand(arg)}, {dtype})"
+        case Round(arg, dtype):
+            return f"round({_operand(arg)}, {dtype})"
+        case ReadVector(vector, weight, delta):
+            return f"{vector}[{weight}*lane + {delta}]"
+        case ReadElement(pointer, offset, _, windows):
+            return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
+        case IndexValue(form):
+            return f"index({format_form(form, names)})"
+        case Random(seed, offset, index):
+            return f"philox({_operand(seed)}, {_operand(offset)}, {format_form(index, names)})"
+        case Select(windows, inside, outside):
+            return f"{_operand(inside)} else {_operand(outside)}{_windows(windows, names)}"
+        case Combine(op, terms):
+            return f"{op.name}({', '.join(map(_operand, terms))})"
+
+
+def _windows(windows: tuple[Window, ...], names: dict[IterDomain, str]) -> str:
+    tests = [f"0 <= {format_form(w.form, names)} < {w.extent}" for w in windows]
+    return f" where {' and '.join(tests)}" if tests else ""
+
+
+def _operand(operand: Operand) -> str:
+    return operand.name if isinstance(operand, Variable) else format_number(operand.value)

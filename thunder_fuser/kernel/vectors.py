@@ -1,0 +1,169 @@
+"""From elements to accesses: runs of neighbouring elements become vector loads and stores.
+
+reads at 64 + lane and lane, 8 lanes            two runs of 8
+reads at 2*lane and 2*lane + 1, 8 lanes         one run of 16, element 2*lane + delta
+reads at 4 + lane and lane, 4 lanes             one run of 8, element lane + delta
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.ir import (
+    Expression,
+    LaneStatement,
+    Operand,
+    ReadElement,
+    ReadVector,
+    VectorAccess,
+    WriteElement,
+    WriteVector,
+)
+from thunder_fuser.segment.segment import Segment
+
+MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
+
+
+@dataclass(frozen=True)
+class Place:
+    """Element `weight * lane + delta` of a vector."""
+
+    vector: str
+    weight: int
+    delta: int
+
+
+@dataclass(frozen=True)
+class _Split:
+    """An offset as `base + weight * lane + constant`."""
+
+    base: Form
+    weight: int
+    constant: int
+
+
+class Accesses:
+    """The memory accesses of one body, gathered first and then grouped into runs."""
+
+    def __init__(
+        self, segment: Segment, lane: IterDomain | None, names: Mapping[TensorView, str]
+    ) -> None:
+        self.segment, self.lane, self.names = segment, lane, names
+        self.lanes = 1 if lane is None else lane.size
+        self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
+        self.places: dict[tuple[TensorView, Form], Place] = {}
+
+    def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
+        self.requests[tv, offset] = guards
+
+    def group_loads(self) -> tuple[VectorAccess, ...]:
+        """Vector loads for every request that can be part of one."""
+        free = [key for key, guards in self.requests.items() if not guards]
+        return self._group(free, "v")
+
+    def read(self, tv: TensorView, offset: Form) -> Expression:
+        """How one lane gets a requested element."""
+        place = self.places.get((tv, offset))
+        if place is None:
+            guards = self.requests[tv, offset]
+            return ReadElement(self.names[tv], offset, tv.dtype, guards)
+        return ReadVector(place.vector, place.weight, place.delta, tv.dtype)
+
+    def group_stores(
+        self, targets: Sequence[tuple[TensorView, Form, Operand]]
+    ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
+        """Lane statements that write every target, and the vector stores after them."""
+        self.places = {}
+        vectors = self._group([(tv, offset) for tv, offset, _ in targets], "w")
+        writes: list[LaneStatement] = []
+        for tv, offset, value in targets:
+            place = self.places.get((tv, offset))
+            if place is None:
+                writes.append(WriteElement(self.names[tv], offset, value, tv.dtype))
+            else:
+                writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
+        return writes, vectors
+
+    def _group(
+        self, keys: Iterable[tuple[TensorView, Form]], prefix: str
+    ) -> tuple[VectorAccess, ...]:
+        families: dict[tuple[TensorView, Form, int], list[tuple[int, Form]]] = {}
+        for tv, offset in keys:
+            parts = self._split(offset)
+            if parts is not None:
+                family = families.setdefault((tv, parts.base, parts.weight), [])
+                family.append((parts.constant, offset))
+        made: list[VectorAccess] = []
+        for (tv, base, weight), members in families.items():
+            for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
+                made.append(self._access(tv, base, weight, run, f"{prefix}{len(made)}"))
+        return tuple(made)
+
+    def _access(
+        self, tv: TensorView, base: Form, weight: int, run: list[tuple[int, Form]], name: str
+    ) -> VectorAccess:
+        start = run[0][0]
+        length = weight * (self.lanes - 1) + run[-1][0] - start + 1
+        for constant, offset in run:
+            self.places[tv, offset] = Place(name, weight, constant - start)
+        offset = Form(base.constant + start, base.terms)
+        width = _access_bytes(self.segment.layouts[tv], offset, length, tv.dtype.itemsize)
+        return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype)
+
+    def _split(self, offset: Form) -> _Split | None:
+        """None where the lane is inside a division or walks backward."""
+        if self.lane is None or self.lane not in offset.bases:
+            return _Split(Form(0, offset.terms), 0, offset.constant)
+        terms = [t for t in offset.terms if t[1].base is not self.lane]
+        own = [t for t in offset.terms if t[1].base is self.lane]
+        base = Form(0, tuple(terms))
+        if self.lane in base.bases or len(own) != 1 or not own[0][1].is_whole or own[0][0] < 0:
+            return None
+        return _Split(base, own[0][0], offset.constant)
+
+
+def _runs(
+    members: list[tuple[int, Form]], weight: int, lanes: int, tv: TensorView
+) -> list[list[tuple[int, Form]]]:
+    """Cut sorted constants into runs whose elements, over all lanes, are neighbours.
+
+    A run over constants c is dense where {weight * lane + c} is an interval: the constants tile one
+    stride (interleaved), or follow one another lane block by lane block (adjacent).
+    """
+    limit = max(MAX_RUN_BYTES // tv.dtype.itemsize, lanes)
+    if weight == 0:
+        return _chunks(members, lambda previous, current: current == previous + 1, limit)
+    if weight == 1:
+        return _chunks(
+            members, lambda previous, current: current == previous + lanes, limit // lanes
+        )
+    if weight * lanes > limit:
+        return []
+    runs = _chunks(members, lambda previous, current: current == previous + 1, weight)
+    return [run for run in runs if len(run) == weight]
+
+
+def _chunks(members: list[tuple[int, Form]], follows, longest: int) -> list[list[tuple[int, Form]]]:
+    chunks: list[list[tuple[int, Form]]] = []
+    for member in members:
+        last = chunks[-1] if chunks else None
+        if last and len(last) < longest and follows(last[-1][0], member[0]):
+            last.append(member)
+        else:
+            chunks.append([member])
+    return chunks
+
+
+def _access_bytes(layout: Layout, offset: Form, length: int, itemsize: int) -> int:
+    """The widest access that is aligned at every value of the offset and tiles the run."""
+    width = gcd(MAX_ALIGNMENT, layout.alignment, length * itemsize, offset.constant * itemsize)
+    for weight, _ in offset.terms:
+        width = gcd(width, weight * itemsize)
+    return max(width, min(itemsize, MAX_ALIGNMENT))

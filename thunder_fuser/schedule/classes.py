@@ -1,0 +1,245 @@
+"""Iteration classes: nests that one thread can run together.
+
+    q[b, g, i, t, d]      reads x at 768 g + 128 i + d           parallel b, g, t, d; unrolled i
+    k[b, g, r, t, d]      reads x at 768 g + 512 + d             parallel b, g, t, d; stored r times
+
+Two nests share a class where their parallel axes pair up: equal extents, and equal strides in every
+tensor that both read. An axis left over on one side is unrolled when it is short. Within a class
+loads are shared, so `x`, `cos` and `sin` are read once for q and k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from thunder_fuser.analysis.access import Demand, demand
+from thunder_fuser.analysis.digits import Form, atom, divmod_form, substitute
+from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.ir.domain import IterDomain, merge
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
+from thunder_fuser.segment.segment import Segment
+
+MAX_UNROLLED_EXTENT = 8  # an axis that does not pair up is unrolled up to this extent
+
+
+@dataclass(frozen=True, eq=False)
+class IterationClass:
+    """Nests over the same parallel axes."""
+
+    segment: Segment
+    nests: tuple[Nest, ...]
+
+    @property
+    def axes(self) -> tuple[IterDomain, ...]:
+        """The parallel axes, outermost first."""
+        return self.nests[0].parallel
+
+    @cached_property
+    def needs(self) -> tuple[Demand, ...]:
+        """What each nest needs, its unrolled axes kept symbolic."""
+        return tuple(demand([(n.store.value, n.index)], self.segment.leaves) for n in self.nests)
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """Every form that code is generated for: offsets, windows, indices used as values."""
+        found: dict[Form, None] = {}
+        for nest, needs in zip(self.nests, self.needs, strict=True):
+            for tv, index in needs.leaves:
+                found[offset_of(self.segment.layouts[tv], index)] = None
+            found[offset_of(self.segment.layouts[nest.store.target], nest.index)] = None
+            for window in needs.windows():
+                found[window.form] = None
+            for tv, index in needs.elements:
+                if tv.definition is not None and tv.definition.op.family in _INDEX_VALUES:
+                    found.update(dict.fromkeys(index))
+        return tuple(found)
+
+
+_INDEX_VALUES = (Family.IOTA, Family.RANDOM)
+
+
+def classify(segment: Segment, nests: Sequence[Nest]) -> tuple[IterationClass, ...]:
+    """Group nests greedily, in order, into as few classes as pair up."""
+    classes: list[IterationClass] = []
+    for nest in nests:
+        nest = _unroll_replicated(segment, nest)
+        for position, existing in enumerate(classes):
+            joined = _join(segment, existing, nest)
+            if joined is not None:
+                classes[position] = joined
+                break
+        else:
+            classes.append(IterationClass(segment, (nest,)))
+    return tuple(_merge_axes(_order_axes(c)) for c in classes)
+
+
+def _unroll_replicated(segment: Segment, nest: Nest) -> Nest:
+    """An axis that nothing read depends on becomes a loop of stores of one value."""
+    alone = IterationClass(segment, (nest,))
+    if not alone.needs[0].leaves:
+        return nest
+    store = offset_of(segment.layouts[nest.store.target], nest.index)
+    read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms if f != store))
+    for axis in nest.parallel:
+        few = axis.size <= MAX_UNROLLED_EXTENT and axis.size * nest.instances <= MAX_INSTANCES
+        if axis not in read and few:
+            nest = replace(nest, unrolled=(*nest.unrolled, axis))
+    return nest
+
+
+def _join(segment: Segment, existing: IterationClass, nest: Nest) -> IterationClass | None:
+    """`existing` with `nest` in it; None where axes too long for one thread are left over."""
+    group, joined = _align(existing, IterationClass(segment, (nest,)))
+    here, there = group.nests[0], joined.nests[0]
+    read_here, read_there = _strides_read(group), _strides_read(joined)
+    pairs = _pair(here.parallel, there.parallel, read_here, read_there)
+    lonely_here = [a for a in here.parallel if a not in pairs.values()]
+    lonely_there = [a for a in there.parallel if a not in pairs]
+    if not pairs or any(a.size > MAX_UNROLLED_EXTENT for a in (*lonely_here, *lonely_there)):
+        return None
+    members = [_unroll(n, lonely_here) for n in group.nests]
+    members.append(_rename(_unroll(there, lonely_there), pairs))
+    if any(n.instances > MAX_INSTANCES for n in members):
+        return None
+    return IterationClass(segment, tuple(members))
+
+
+def _align(group: IterationClass, joined: IterationClass) -> tuple[IterationClass, IterationClass]:
+    """Split an axis where the other side has a shorter axis of the same strides.
+
+    here d2{2} unrolled, d1{64}       there d{128}      =>      there d3{2} unrolled, d4{64}
+    """
+    while True:
+        found = _longer(group, joined) or _longer(joined, group)
+        if found is None:
+            return group, joined
+        side, axis, factor = found
+        nests = []
+        for nest in side.nests:
+            refined, outer = split_axis(nest, axis, factor)
+            nests.append(_unroll(refined, [outer]))
+        replaced = IterationClass(side.segment, tuple(nests))
+        group, joined = (replaced, joined) if side is group else (group, replaced)
+
+
+def _longer(
+    group: IterationClass, other: IterationClass
+) -> tuple[IterationClass, IterDomain, int] | None:
+    """An unpaired axis of `group` that is a short multiple of an unpaired one of `other`."""
+    if len(group.nests) > 1:
+        return None
+    read, read_other = _strides_read(group), _strides_read(other)
+    pairs = _pair(group.axes, other.axes, read, read_other)
+    common = [tv for tv in read if tv in read_other]
+    for axis in group.axes:
+        for shorter in other.axes:
+            if axis in pairs.values() or shorter in pairs or axis.size <= MAX_UNROLLED_EXTENT:
+                continue
+            pieces, rest = divmod(axis.size, shorter.size)
+            same = all(
+                _strides_along(read[tv], axis) == _strides_along(read_other[tv], shorter)
+                for tv in common
+            )
+            if common and same and not rest and 1 < pieces <= MAX_UNROLLED_EXTENT:
+                return group, axis, shorter.size
+    return None
+
+
+def _unroll(nest: Nest, axes: Sequence[IterDomain]) -> Nest:
+    return replace(nest, unrolled=(*nest.unrolled, *axes)) if axes else nest
+
+
+def _rename(nest: Nest, pairs: Mapping[IterDomain, IterDomain]) -> Nest:
+    values = {old: atom(new) for old, new in pairs.items()}
+    return replace(
+        nest,
+        axes=tuple(pairs.get(a, a) for a in nest.axes),
+        index=tuple(substitute(f, values) for f in nest.index),
+    )
+
+
+StridesRead = dict[TensorView, frozenset[tuple[IterDomain, int]]]
+
+
+def _strides_read(group: IterationClass) -> StridesRead:
+    """For each tensor the first nest reads, the strides of its axes there."""
+    found: dict[TensorView, set[tuple[IterDomain, int]]] = {}
+    for tv, index in group.needs[0].leaves:
+        form = offset_of(group.segment.layouts[tv], index)
+        strides = {(d.base, w) for w, d in form.terms if d.is_whole}
+        found.setdefault(tv, set()).update((b, w) for b, w in strides if isinstance(b, IterDomain))
+    return {tv: frozenset(strides) for tv, strides in found.items()}
+
+
+def _pair(
+    here: Sequence[IterDomain],
+    there: Sequence[IterDomain],
+    read_here: StridesRead,
+    read_there: StridesRead,
+) -> dict[IterDomain, IterDomain]:
+    """Map axes of `there` to axes of `here` with equal extent and strides in all common tensors."""
+    common = [tv for tv in read_here if tv in read_there]
+    if not common:
+        return {}
+    pairs: dict[IterDomain, IterDomain] = {}
+    for axis in there:
+        wanted = [_strides_along(read_there[tv], axis) for tv in common]
+        for other in here:
+            if other.size != axis.size or other in pairs.values():
+                continue
+            if [_strides_along(read_here[tv], other) for tv in common] == wanted:
+                pairs[axis] = other
+                break
+    return pairs
+
+
+def _strides_along(strides: frozenset[tuple[IterDomain, int]], axis: IterDomain) -> list[int]:
+    return sorted(w for a, w in strides if a is axis)
+
+
+def _order_axes(group: IterationClass) -> IterationClass:
+    """Outermost first by stride in the first nest's store: neighbours store together."""
+    nest = group.nests[0]
+    form = offset_of(group.segment.layouts[nest.store.target], nest.index)
+    stride = {d.base: abs(w) for w, d in form.terms if d.is_whole}
+    order = sorted(nest.parallel, key=lambda a: -stride.get(a, 0))
+    nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
+    return IterationClass(group.segment, nests)
+
+
+def _merge_axes(group: IterationClass) -> IterationClass:
+    """Join neighbouring parallel axes that every form walks as one."""
+    for outer, inner in zip(group.axes, group.axes[1:], strict=False):
+        if all(_walks_as_one(form, outer, inner) for form in group.forms):
+            return _merge_axes(_merge_pair(group, outer, inner))
+    return group
+
+
+def _walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
+    if not form.bases & {outer, inner}:
+        return True
+    weight = {outer: 0, inner: 0}
+    for w, digit in form.terms:
+        if isinstance(digit.base, IterDomain):
+            if digit.base in weight:
+                if not digit.is_whole:
+                    return False
+                weight[digit.base] = w
+        elif digit.base.form.bases & {outer, inner}:
+            return False
+    return weight[outer] == weight[inner] * inner.size
+
+
+def _merge_pair(group: IterationClass, outer: IterDomain, inner: IterDomain) -> IterationClass:
+    joined = merge(outer, inner)
+    high, low = divmod_form(atom(joined), inner.size)
+    nests = []
+    for nest in group.nests:
+        axes = tuple(joined if a is outer else a for a in nest.axes if a is not inner)
+        index = tuple(substitute(f, {outer: high, inner: low}) for f in nest.index)
+        nests.append(replace(nest, axes=axes, index=index))
+    return IterationClass(group.segment, tuple(nests))

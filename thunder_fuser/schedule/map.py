@@ -1,0 +1,145 @@
+"""T1, the map template: every stored element is a function of elements read.
+
+One thread owns one vector of the innermost axis and all unrolled copies of it; threads are numbered
+along the parallel axes, the innermost fastest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from thunder_fuser.analysis.access import demand
+from thunder_fuser.analysis.digits import Form, atom, combine, substitute
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.ir.domain import IterDomain, ParallelType, parallelize, split
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.classes import IterationClass, classify
+from thunder_fuser.schedule.nest import Nest, refine
+from thunder_fuser.segment.segment import Segment
+
+MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
+MAX_RUN_BYTES = 64  # registers that one load may fill
+
+
+@dataclass(frozen=True)
+class MapParameters:
+    """What may be tuned without changing any result."""
+
+    threads: int = 256
+    lanes: int = MAX_LANES
+
+
+@dataclass(frozen=True, eq=False)
+class VectorClass:
+    """An iteration class whose innermost axis is cut into lanes; None where a thread has one."""
+
+    group: IterationClass
+    lane: IterDomain | None
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.lane.size
+
+    @property
+    def axes(self) -> tuple[IterDomain, ...]:
+        return tuple(a for a in self.group.axes if a is not self.lane)
+
+
+@dataclass(frozen=True, eq=False)
+class MapSchedule:
+    segment: Segment
+    classes: tuple[VectorClass, ...]
+    parameters: MapParameters
+
+
+def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
+    """The loop domains of a segment under T1."""
+    nests = [nest for store in segment.stores for nest in refine(segment, store)]
+    groups = classify(segment, nests)
+    classes = tuple(_vectorize(g, parameters.lanes) for g in groups)
+    return MapSchedule(segment, classes, parameters)
+
+
+def _vectorize(group: IterationClass, max_lanes: int) -> VectorClass:
+    lanes = _lanes(group, max_lanes)
+    if lanes == 1:
+        return VectorClass(group, None)
+    innermost = group.axes[-1]
+    outer, inner = split(innermost, lanes)
+    lane = parallelize(inner, ParallelType.VECTORIZE)
+    value = combine(atom(outer), atom(lane), lanes)
+    nests = tuple(_replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
+    return VectorClass(IterationClass(group.segment, nests), lane)
+
+
+def _replace_axis(nest: Nest, old: IterDomain, new: tuple[IterDomain, ...], value: Form) -> Nest:
+    axes = tuple(b for a in nest.axes for b in (new if a is old else (a,)) if b.size != 1)
+    return replace(nest, axes=axes, index=tuple(substitute(f, {old: value}) for f in nest.index))
+
+
+def _lanes(group: IterationClass, max_lanes: int) -> int:
+    """The widest power of two that divides the innermost axis and that the accesses can use."""
+    if not group.axes:
+        return 1
+    innermost = group.axes[-1]
+    accesses = _accesses(group)
+    itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
+    lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
+    while lanes > 1 and innermost.size % lanes:
+        lanes //= 2
+    for tv, form in accesses:
+        weight = abs(_weight(form, innermost))
+        while lanes > 1 and not _fits(weight, lanes, tv):
+            lanes //= 2
+    return lanes
+
+
+def _fits(weight: int, lanes: int, tv: TensorView) -> bool:
+    """Lanes that are strided by a short unrolled axis share one run of registers."""
+    run = weight * lanes * tv.dtype.itemsize
+    return weight <= 1 or run <= MAX_RUN_BYTES or weight * tv.dtype.itemsize > 4 * MAX_RUN_BYTES
+
+
+def _weight(form: Form, axis: IterDomain) -> int:
+    return next((w for w, d in form.terms if d.base is axis and d.stride == 1), 0)
+
+
+def _accesses(group: IterationClass) -> list[tuple[TensorView, Form]]:
+    """Every load and store with its element offset."""
+    found = []
+    for nest, needs in zip(group.nests, group.needs, strict=True):
+        layouts = group.segment.layouts
+        found += [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
+        found.append((nest.store.target, offset_of(layouts[nest.store.target], nest.index)))
+    return found
+
+
+def reject(segment: Segment) -> str | None:
+    """Why T1 cannot run this segment, or None: an in-place target must be read only by the thread
+    and at the element that writes it."""
+    targets = {s.target for s in segment.stores if s.is_in_place}
+    if not targets:
+        return None
+    planned = schedule(segment, MapParameters())
+    for target in targets & segment.leaves:
+        if (reason := _hazard(planned, target)) is not None:
+            return reason
+    return None
+
+
+def _hazard(planned: MapSchedule, target: TensorView) -> str | None:
+    """A read of `target` by a thread other than the one that writes that element."""
+    for vector_class in planned.classes:
+        group = vector_class.group
+        layouts = group.segment.layouts
+        written = {
+            offset_of(layouts[n.store.target], n.index)
+            for n in group.nests
+            if n.store.target is target
+        }
+        for nest in group.nests:
+            needs = demand([(nest.store.value, nest.index)], group.segment.leaves)
+            for tv, index in needs.leaves:
+                if tv is target and offset_of(layouts[tv], index) not in written:
+                    return "an in-place target is read at another element than it is written"
+    return None
