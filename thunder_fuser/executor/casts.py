@@ -1,0 +1,94 @@
+"""Drop conversions that change nothing, and read through chains of them.
+
+    t0: f32 = convert(x: bf16)           t0: f32 = convert(x)
+    t1: bf16 = convert(t0)         =>    (t1 is x)
+    t2: f64 = convert(t0)                t2: f64 = convert(x)
+
+Only between floating types. f32 -> bf16 -> f32 becomes the identity as well: a region computes in
+f32, and the rounding goes away on purpose. `strict` keeps every conversion that narrows, with all
+that follows from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from thunder.core.dtypes import is_float_dtype
+from thunder.core.proxies import Proxy, variableify
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, from_trace
+
+from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.storage import Storages, tensors
+
+Renames = dict[Any, Proxy]
+
+
+def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool) -> TraceCtx:
+    """The trace with the conversions inside its fusions reduced.
+
+    A value leaves a fusion under its own name unless it is the fusion's argument unchanged; then
+    later bound symbols read the argument. What the trace returns stays a tensor of its own.
+    """
+    returned = {p.name for p in trace.bound_symbols[-1].flat_proxy_args}
+    renamed: Renames = {}
+    bsyms = []
+    for bsym in trace.bound_symbols:
+        bsym = bsym.from_bsym_swap_proxies(renamed, skip_output=True) if renamed else bsym
+        if bsym.sym.is_fusion:
+            same, subsymbols = _reduce(bsym, storages, returned, strict)
+            args = {p.name for p in bsym.args}
+            outputs = {p.name: p for p in (same.get(variableify(p), p) for p in bsym.output)}
+            kept = tuple(p for name, p in outputs.items() if name not in args)
+            renamed.update((v, same[v]) for v in map(variableify, bsym.output) if v in same)
+            bsym = replace(bsym, subsymbols=subsymbols, output=kept)
+        bsyms.append(bsym)
+    result = from_trace(trace)
+    result.bound_symbols = bsyms
+    return result
+
+
+def _reduce(
+    fusion: BoundSymbol, storages: Storages, returned: set[str], strict: bool
+) -> tuple[Renames, tuple[BoundSymbol, ...]]:
+    """What equals what inside the fusion, and the symbols left."""
+    source: dict[str, Any] = {}  # result of a conversion -> what it converts in the end
+    same: Renames = {}  # result of a conversion -> the equal tensor
+    kept = []
+    for bsym in fusion.subsymbols:
+        bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if same else bsym
+        if not _is_float_cast(bsym, storages):
+            kept.append(bsym)
+            continue
+        direct, out = bsym.args[0], bsym.output
+        origin = source.get(direct.name, direct)
+        if origin.dtype == out.dtype:
+            if out.name in returned:
+                kept.append(bsym)
+            else:
+                same[variableify(out)] = origin
+            continue
+        if not strict or _widens(origin.dtype, out.dtype):
+            source[out.name] = origin
+        is_direct = origin is direct
+        kept.append(bsym if is_direct else bsym.from_bsym(args=(origin, *bsym.args[1:])))
+    return same, tuple(kept)
+
+
+def _is_float_cast(bsym: BoundSymbol, storages: Storages) -> bool:
+    if prim_name(bsym) != "CONVERT_ELEMENT_TYPE":
+        return False
+    sources, outs = tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs)
+    return (
+        len(sources) == len(outs) == 1
+        and is_float_dtype(sources[0].dtype)
+        and is_float_dtype(outs[0].dtype)
+        and not storages.is_written(sources[0].name)
+        and not storages.is_written(outs[0].name)
+    )
+
+
+def _widens(narrow: Any, wide: Any) -> bool:
+    """True if every value of the first type is one of the second; f16 and bf16 hold neither."""
+    return bool(narrow.bytes < wide.bytes)

@@ -1,0 +1,195 @@
+"""Which bound symbols the executor claims, and why not the others.
+
+Everything here is a pure function of the bound symbol: Thunder asks several times per op. What an
+op accepts is read off its row; the few conditions that depend on more than dtypes stand in one
+table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import torch
+from thunder.core.devices import DeviceType
+from thunder.core.prims import PrimIDs
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
+from thunder.core.symbol import BoundSymbol
+
+from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.ops import OPS, Family, OpDef
+
+MAX_SHORT_SUM = 32  # elements added by one thread in registers
+
+Checker = Callable[..., "bool | str | None"]
+Translator = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class CustomOp:
+    """A user's op: `translator(fd, *handles, **kwargs)` records it, `checker(*args, **kwargs)` says
+    whether it can (True or None: yes; False or a reason: no)."""
+
+    translator: Translator
+    checker: Checker | None = None
+
+
+ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in row.prims}
+
+# Prims that name an existing tensor anew or write into one. They have no row: the translator
+# resolves them to values.
+ALIAS_PRIMS = frozenset({"UPDATE_ALIASES", "SHALLOW_COPY"})
+WRITE_PRIM = "COPY_"
+
+CUSTOM_OPS: dict[Any, CustomOp] = {}
+
+
+def prim_name(bsym: BoundSymbol) -> str:
+    """The name of the prim in PrimIDs, empty for anything else."""
+    return bsym.sym.id.name if isinstance(bsym.sym.id, PrimIDs) else ""
+
+
+def is_claimed_directly(bsym: BoundSymbol) -> bool:
+    """True if the symbol itself is translated, rather than what it is composed of."""
+    return not bsym.sym.is_fusion and _own_rule(bsym) and _refusal(bsym) is None
+
+
+def why_not(bsym: BoundSymbol) -> str | None:
+    """The reason why the bound symbol cannot be part of a region, None if it can.
+
+    A composite is claimed when each of its parts is; its reason is that of the first part refused.
+    """
+    if bsym.sym.is_fusion:
+        return "it is a fusion already"
+    if bsym.sym.executor is not None:
+        return f"taken by executor {bsym.sym.executor.name}, which stands earlier in the list"
+    if _own_rule(bsym):
+        return _refusal(bsym)
+    if not bsym.subsymbols:
+        return f"no rule for {bsym.sym.name}"
+    for part in bsym.subsymbols:
+        reason = why_not(part)
+        if reason is not None:
+            names_it = bool(part.subsymbols) or reason.startswith("no rule for ")
+            return reason if names_it else f"{part.sym.name}: {reason}"
+    return None
+
+
+def device_of(bsym: BoundSymbol) -> str | None:
+    """The device on which a claimed bound symbol computes; None if it touches no such device.
+
+    CUDA tensors count, or CPU tensors where the machine has no CUDA device.
+    """
+    kind = claimed_device_type()
+    for proxy in (*bsym.flat_proxy_args, *bsym.flat_proxy_outs):
+        if isinstance(proxy, TensorProxy) and proxy.device.devicetype is kind:
+            text: str = proxy.device.device_str()
+            return text
+    return None
+
+
+def is_cpu_scalar(proxy: Any) -> bool:
+    """True for a 0-d CPU tensor that a CUDA region takes as a number."""
+    cpu = DeviceType.CPU
+    return claimed_device_type() is not cpu and proxy.device.devicetype is cpu
+
+
+@cache
+def claimed_device_type() -> Any:
+    """CUDA, or CPU on a machine without CUDA, where kernels run through the host target."""
+    return DeviceType.CUDA if torch.cuda.is_available() else DeviceType.CPU
+
+
+def _own_rule(bsym: BoundSymbol) -> bool:
+    name = prim_name(bsym)
+    known = name in ROW_OF_PRIM or name in ALIAS_PRIMS or name == WRITE_PRIM
+    return known or bsym.sym.id in CUSTOM_OPS
+
+
+def _refusal(bsym: BoundSymbol) -> str | None:
+    tensors = list(_tensors(bsym))
+    reason = _tensor_refusal(tensors) or _dtype_refusal(tensors)
+    if reason is not None:
+        return reason
+    custom = CUSTOM_OPS.get(bsym.sym.id)
+    if custom is not None:
+        return _custom_refusal(custom, bsym)
+    name = prim_name(bsym)
+    row = ROW_OF_PRIM.get(name)
+    if row is not None and row.family is not Family.RANDOM:
+        illegal = [p for p in _inputs(bsym) if data_type(p.dtype) not in row.dtypes]
+        if illegal:
+            return f"{row.name} is not defined on {data_type(illegal[0].dtype)}"
+    condition = _CONDITIONS.get(name) or (
+        _CONDITIONS["SUM"] if row is not None and row.family is Family.REDUCTION else None
+    )
+    return condition(bsym) if condition is not None else None
+
+
+def _custom_refusal(custom: CustomOp, bsym: BoundSymbol) -> str | None:
+    verdict = custom.checker(*bsym.args, **bsym.kwargs) if custom.checker is not None else None
+    if isinstance(verdict, str):
+        return verdict
+    return None if verdict is None or verdict else f"the checker of {bsym.sym.name} refused"
+
+
+def _tensors(bsym: BoundSymbol) -> Iterable[Any]:
+    proxies = (*bsym.flat_proxy_args, *bsym.flat_proxy_outs)
+    return (p for p in proxies if isinstance(p, TensorProxy))
+
+
+def _inputs(bsym: BoundSymbol) -> list[Any]:
+    return [p for p in bsym.flat_proxy_args if isinstance(p, TensorProxy)]
+
+
+def _tensor_refusal(tensors: Sequence[Any]) -> str | None:
+    """Tensors of one supported device, none distributed; 0-d CPU tensors may stand beside CUDA."""
+    kind = claimed_device_type()
+    computing = [t for t in tensors if t.device.devicetype is kind]
+    if not computing:
+        wanted = "CUDA tensor" if kind is DeviceType.CUDA else "tensor"
+        return f"no {wanted}"
+    if any(type(t) is not TensorProxy for t in tensors):
+        return "DTensor operands"
+    devices = {t.device.device_str() for t in computing}
+    if len(devices) > 1:
+        return f"tensors on several devices: {', '.join(sorted(devices))}"
+    for t in tensors:
+        if t.device.devicetype is not kind and (
+            t.ndim > 0 or t.device.devicetype is not DeviceType.CPU
+        ):
+            where, others = t.device.device_str(), computing[0].device.device_str()
+            return f"{t.name} is on {where}, the others on {others}"
+    return None
+
+
+def _dtype_refusal(tensors: Sequence[Any]) -> str | None:
+    for t in tensors:
+        if data_type(t.dtype) is None:
+            return f"dtype {t.dtype} of {t.name} is not supported"
+    return None
+
+
+def _pad(bsym: BoundSymbol) -> str | None:
+    if any(isinstance(dilation, Proxy) or dilation for _, _, dilation in bsym.args[2]):
+        return "padding between elements"
+    return None
+
+
+def _sum(bsym: BoundSymbol) -> str | None:
+    """Only sums, and only over axes so short that one thread adds them in registers."""
+    if prim_name(bsym) != "SUM":
+        return "only sums are reduced so far"
+    a, dims = bsym.args[0], bsym.args[1]
+    reduced = [a.shape[d] for d in dims]
+    if any(isinstance(extent, NumberProxy) for extent in reduced):
+        return "a sum over an axis whose extent is not static"
+    if prod(reduced) > MAX_SHORT_SUM:
+        return f"a sum of {prod(reduced)} elements; at most {MAX_SHORT_SUM} are added in a region"
+    return None
+
+
+_CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {"PAD": _pad, "SUM": _sum}

@@ -1,0 +1,105 @@
+"""Compute equal expressions once.
+
+    t0 = mul(x, y); t1 = mul(x, y); t2 = add(t0, t1)   =>   t0 = mul(x, y); t2 = add(t0, t0)
+
+Outside fusions and inside each fusion by itself. What draws random numbers, writes, or has to do
+with a storage that is written stays: its equal text does not mean an equal value, and two results
+that later receive different writes must not become one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from thunder.core.prims import OpTags
+from thunder.core.proxies import Proxy, TensorProxy, variableify
+from thunder.core.symbol import BoundSymbol, has_tags
+from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.transform_common import NON_FUNCTIONAL_OPS
+
+from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.storage import Storages, leaves
+
+# Prims of Thunder 0.2.6 that draw random numbers; not all of them carry RANDOM_OP.
+RANDOM_PRIMS = frozenset(
+    {"GET_AND_UPDATE_RNG_STATE", "MULTINOMIAL", "RANDINT", "RANDN", "UNIFORM", "UNIFORM_PHILOX"}
+)
+_FIXED_TAGS = {
+    OpTags.RANDOM_OP,
+    OpTags.IN_PLACE,
+    OpTags.DONT_DCE,
+    OpTags.DEVICE_SYNC_OP,
+    OpTags.CTX_MANAGER_ENTER_EXIT_OP,
+}
+_FIXED_PRIMS = frozenset({"GET_GRAD", "UNPACK_TRIVIAL", "UPDATE_ALIASES", "EMPTY"})
+
+Renames = dict[Any, Proxy]
+Merge = Callable[[BoundSymbol, Renames, dict[Any, BoundSymbol]], "BoundSymbol | None"]
+
+
+def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> TraceCtx:
+    """The trace with equal expressions computed once; arguments and outputs are deduplicated."""
+
+    def merge(
+        bsym: BoundSymbol, renames: Renames, seen: dict[Any, BoundSymbol]
+    ) -> BoundSymbol | None:
+        bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True) if renames else bsym
+        if not _is_functional(bsym, storages):
+            return bsym
+        try:
+            first = seen.setdefault(bsym.rhs, bsym)
+        except TypeError:  # an argument without a hash
+            return bsym
+        if first is bsym or first._executor is not bsym._executor:
+            return bsym
+        for old, new in zip(bsym.flat_proxy_outs, first.flat_proxy_outs, strict=True):
+            if old.name != new.name:
+                renames[variableify(old)] = new
+        return None
+
+    renames: Renames = {}
+    seen: dict[Any, BoundSymbol] = {}
+    bsyms: list[BoundSymbol] = []
+    for bsym in trace.bound_symbols:
+        if bsym.sym.is_fusion:
+            bsyms.append(_inside(bsym, renames, merge))
+        elif (kept := merge(bsym, renames, seen)) is not None:
+            bsyms.append(kept)
+    result = from_trace(trace)
+    result.bound_symbols = bsyms
+    return result
+
+
+def _inside(fusion: BoundSymbol, renames: Renames, merge: Merge) -> BoundSymbol:
+    # Rematerialisation may have taken a merged value off the arguments: its name is then computed
+    # again inside, and stands for itself.
+    args = {variableify(p) for p in fusion.args}
+    local = {old: new for old, new in renames.items() if old in args}
+    seen: dict[Any, BoundSymbol] = {}
+    merged = [merge(bsym, local, seen) for bsym in fusion.subsymbols]
+    outputs = {variableify(p) for p in fusion.output}
+    renames.update({old: new for old, new in local.items() if old in outputs})
+    return replace(
+        fusion,
+        args=_unique(fusion.args, local),
+        subsymbols=tuple(bsym for bsym in merged if bsym is not None),
+        output=_unique(fusion.output, local),
+    )
+
+
+def _unique(proxies: Any, renames: Renames) -> tuple[Any, ...]:
+    swapped = (renames.get(variableify(p), p) for p in proxies)
+    return tuple({p.name: p for p in swapped}.values())
+
+
+def _is_functional(bsym: BoundSymbol, storages: Storages) -> bool:
+    """True if an equal right-hand side gives an equal value that may be shared."""
+    if bsym.sym.id in NON_FUNCTIONAL_OPS or has_tags(bsym, _FIXED_TAGS):
+        return False
+    names = {prim_name(leaf) for leaf in leaves([bsym])}
+    if not names.isdisjoint(RANDOM_PRIMS | _FIXED_PRIMS) or not bsym.flat_proxy_outs:
+        return False
+    proxies = (*bsym.flat_proxy_args, *bsym.flat_proxy_outs)
+    return not any(isinstance(p, TensorProxy) and storages.is_written(p.name) for p in proxies)

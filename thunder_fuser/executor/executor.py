@@ -1,0 +1,215 @@
+"""The Thunder executor: claims bound symbols and turns groups of them into fusions.
+
+`fusion_pass` is the whole of it on one page. It runs on the joint trace of forward and backward;
+Thunder splits that afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from thunder.core.devices import DeviceType
+from thunder.core.prims import PrimIDs
+from thunder.core.proxies import unvariableify
+from thunder.core.rematerialization import replace_uniform
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag, Symbol, has_tags
+from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
+from thunder.executors.passes import update_fusion_call_ctx
+from thunder.extend import FUEL_LEVEL, FusionExecutor
+
+from thunder_fuser.executor import claims
+from thunder_fuser.executor.casts import remove_redundant_casts
+from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.inplace import (
+    in_split_order,
+    move_writes_out_of_backward,
+    split_at_writes,
+    write_results,
+)
+from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
+from thunder_fuser.executor.partition import Group, partition
+from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.remat import rematerialize
+from thunder_fuser.executor.report import Report, keep_report
+from thunder_fuser.executor.rules import leave_to_torch
+from thunder_fuser.executor.settings import Settings, read_settings
+from thunder_fuser.executor.storage import Storages, check_versions
+from thunder_fuser.options import current
+
+NAME = "thunder_fuser"
+FUSION_PREFIX = "TF"  # region names are TF0, TF1, ...: Thunder reads the digits back
+
+
+class FuserExecutor(FusionExecutor):  # type: ignore[misc]
+    """Fuses regions of a trace into generated kernels.
+
+    Pass it in `thunder.jit(fn, executors=[fuser])`, or its name "thunder_fuser". It claims CUDA
+    tensors, or CPU tensors where there is no CUDA device.
+    """
+
+    def __init__(self, version: str) -> None:
+        super().__init__(NAME, version=version)
+        for prim in (*claims.ROW_OF_PRIM, *claims.ALIAS_PRIMS, claims.WRITE_PRIM):
+            if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
+                self.register_supported(symbol_id)
+        fuel = current().fuel
+        self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
+
+    def can_execute(self, bsym: BoundSymbol) -> bool:
+        """True if the symbol itself, not only its parts, can be recorded."""
+        return claims.is_claimed_directly(bsym)
+
+    def can_fuse(self, bsym: BoundSymbol) -> bool:
+        """True if the symbol can be part of a region; `why_not` gives the reason otherwise."""
+        return claims.why_not(bsym) is None
+
+    def why_not(self, bsym: BoundSymbol) -> str | None:
+        """The reason why the symbol cannot be part of a region, None if it can."""
+        return claims.why_not(bsym)
+
+    def get_execution_transform(self, bsym: BoundSymbol) -> None:
+        """Claimed symbols stay as they are until `fusion_pass`."""
+        return None
+
+    def get_fuel(self, amount: int = 1, /) -> bool:
+        """Take fuel for `amount` regions; False, and nothing taken, if there is not enough."""
+        if self._fuel is FUEL_LEVEL.UNLIMITED:
+            return True
+        assert isinstance(self._fuel, int)
+        if self._fuel < amount:
+            return False
+        self._fuel -= amount
+        return True
+
+    def set_fuel(self, value: int | FUEL_LEVEL) -> None:
+        """How many regions may still be fused. Raises ValueError for a negative number."""
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"fuel {value} is negative; give 0 or more, or FUEL_LEVEL.UNLIMITED")
+        self._fuel = value
+
+    def register_translator(
+        self,
+        symbol: Symbol,
+        translator: claims.Translator,
+        checker: claims.Checker | None = None,
+    ) -> None:
+        """Let the executor claim an op of the user's.
+
+        `translator(fd, *args, **kwargs)` gets the symbol's arguments with tensors as handles, records
+        ops and returns the handle(s) of the result. `checker(*args, **kwargs)` gets the proxies and
+        returns True or None for yes, False or a reason for no.
+        """
+        symbol_id = symbol.id if isinstance(symbol, Symbol) else symbol
+        claims.CUSTOM_OPS[symbol_id] = claims.CustomOp(translator, checker)
+        self.register_supported(symbol_id)
+
+    def fusion_pass(self, trace: TraceCtx) -> TraceCtx:
+        """The trace with regions of claimed symbols replaced by fusions."""
+        start = time.perf_counter_ns()
+        settings, report = read_settings(), Report()
+        if settings.replace_uniform and claims.claimed_device_type() is DeviceType.CUDA:
+            trace = replace_uniform(trace)  # dropout becomes a function of (seed, offset)
+        storages = Storages(trace.bound_symbols)
+        groups = partition(trace, _kind_of(report), storages, settings.fusion_type)
+        groups = [piece for group in groups for piece in split_at_writes(group, storages)]
+        groups = move_writes_out_of_backward(groups, _returned(trace))
+        fused = self._fuse_groups(trace, groups, settings, report)
+        if settings.options.rematerialize:
+            fused = rematerialize(fused, storages)
+        check_versions(
+            trace.bound_symbols, in_split_order(fused.bound_symbols, _returned(trace)), storages
+        )
+        fused = remove_redundant_casts(fused, storages, strict=settings.options.strict)
+        fused = eliminate_common_subexpressions(fused, storages)
+        fused = trim(fused)  # last: the passes before leave arguments and outputs unused
+        fused = update_fusion_call_ctx(fused)
+        keep_report(report)
+        milliseconds = (time.perf_counter_ns() - start) // 1_000_000
+        fused.set_provenance(TraceProvenance(f"Fusion by {NAME} (took {milliseconds} milliseconds)"))
+        return fused
+
+    def fuse(self, region: Any, fusion_counter: int) -> BoundSymbol:
+        """One fusion of the region's bound symbols.
+
+        Has no side effects and compiles nothing: Thunder calls it again for fusions that passes
+        have changed.
+        """
+        # Thunder hands variables over, our own pass proxies; the latter stay as they are.
+        inputs = [unvariableify(p) for p in region.inputs]
+        outputs = [unvariableify(p) for p in region.outputs]
+        flat = [leaf for bsym in region.bound_symbols for leaf in _flatten(bsym)]
+        flat, needed = live(flat, outputs)
+        inputs = [p for p in inputs if p.name in needed]
+        listed = {p.name for p in outputs}
+        outputs += [p for p in write_results(flat) if p.name not in listed]
+        name = f"{FUSION_PREFIX}{fusion_counter}"
+        device = _device_of_region(flat)
+        options = read_settings().options
+        call = FusedRegion(name, flat, inputs, outputs, device, options)
+        fusion: BoundSymbol = self.register_temporary_operation(
+            name, call, inputs=inputs, outputs=outputs, bsyms=flat
+        )
+        return fusion
+
+    def _fuse_groups(
+        self, trace: TraceCtx, groups: Sequence[Group], settings: Settings, report: Report
+    ) -> TraceCtx:
+        bsyms: list[BoundSymbol] = []
+        counter = 0
+        edges = boundaries([group.bsyms for group in groups])
+        for group, boundary in zip(groups, edges, strict=True):
+            reason = leave_to_torch(group, boundary, settings)
+            if reason is None and not self.get_fuel():
+                reason = "the fuel is spent"
+            if reason is None:
+                bsyms.append(self.fuse(_Region(group, boundary), counter))
+                counter += 1
+            else:
+                report.unclaimed(group.bsyms, reason)
+                bsyms.extend(group.bsyms)
+        result = from_trace(trace)
+        result.bound_symbols = bsyms
+        return result
+
+
+class _Region:
+    """What `fuse` reads of a region, as Thunder's own callers give it."""
+
+    def __init__(self, group: Group, boundary: Boundary) -> None:
+        self.inputs = boundary.inputs
+        self.outputs = boundary.outputs
+        self.bound_symbols = group.bsyms
+
+
+def _kind_of(report: Report) -> Any:
+    """Regions hold symbols of one device, and of the forward or of the backward."""
+
+    def kind(bsym: BoundSymbol) -> tuple[str, bool] | None:
+        if report.reason(bsym, claims.why_not) is not None:
+            return None
+        device = claims.device_of(bsym)
+        assert device is not None
+        return device, has_tags(bsym, {BoundSymbolTag.BACKWARD})
+
+    return kind
+
+
+def _returned(trace: TraceCtx) -> Any:
+    args = trace.bound_symbols[-1].args
+    return args[0] if args else None
+
+
+def _flatten(bsym: BoundSymbol) -> list[BoundSymbol]:
+    """The symbols that are recorded one by one."""
+    if claims.is_claimed_directly(bsym):
+        return [bsym]
+    return [leaf for part in bsym.subsymbols for leaf in _flatten(part)]
+
+
+def _device_of_region(bsyms: Sequence[BoundSymbol]) -> str:
+    """The device of a region: every claimed symbol computes on it."""
+    devices = [device for bsym in bsyms if (device := claims.device_of(bsym)) is not None]
+    assert devices, "a region touches at least one device"
+    return devices[0]

@@ -1,0 +1,191 @@
+"""In-place writes inside a region: which ones it can hold, and which results it must return.
+
+Inside a region everything is a value: `update_aliases` renames, `copy_` gives its target a new
+value, and the write happens once, after every read. That needs the target to be a tensor that
+enters the region, and every later view of it to be one that we can take again from the new value.
+Where it does not hold, the region is cut at the `update_aliases` around the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
+
+from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.partition import Group
+from thunder_fuser.executor.storage import Storages, leaves, tensors, written_tensors
+
+# Results that are views whatever the strides, so that they show later writes in torch as well.
+CERTAIN_VIEWS = frozenset({"BROADCAST_IN_DIM", "SLICE", "SQUEEZE", "TRANSPOSE"})
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A name inside a region: views `chain` (outermost last) of the value `root` that owns memory."""
+
+    root: str
+    chain: tuple[BoundSymbol, ...] = ()
+
+
+def view_of(leaf: BoundSymbol) -> Any | None:
+    """The tensor that the leaf certainly gives a view of, or another name to; None if none."""
+    name = prim_name(leaf)
+    if name in CERTAIN_VIEWS or name == "SHALLOW_COPY" or is_identity_cast(leaf):
+        return leaf.args[0]
+    return None
+
+
+def is_identity_cast(leaf: BoundSymbol) -> bool:
+    """True for a conversion to the type that the tensor has, which gives the same tensor."""
+    if prim_name(leaf) != "CONVERT_ELEMENT_TYPE":
+        return False
+    sources = tensors(leaf.flat_proxy_args)
+    return bool(sources) and sources[0].dtype == leaf.flat_proxy_outs[0].dtype
+
+
+def advance(leaf: BoundSymbol, refs: dict[str, Ref]) -> None:
+    """Enter the results of an alias, view or write leaf into `refs`."""
+
+    def ref(tensor: Any) -> Ref:
+        return refs.get(tensor.name, Ref(tensor.name))
+
+    outs = tensors(leaf.flat_proxy_outs)
+    if prim_name(leaf) == "UPDATE_ALIASES":
+        for old, new in zip(tensors(leaf.flat_proxy_args), outs, strict=True):
+            refs[new.name] = ref(old)
+    elif prim_name(leaf) == WRITE_PRIM:
+        refs.update({out.name: ref(leaf.args[1]) for out in outs})
+    elif (source := view_of(leaf)) is not None:
+        moves = prim_name(leaf) in CERTAIN_VIEWS
+        chain = (*ref(source).chain, leaf) if moves else ref(source).chain
+        refs.update({out.name: Ref(ref(source).root, chain) for out in outs})
+
+
+def split_at_writes(group: Group, storages: Storages) -> list[Group]:
+    """The group itself, or the pieces in which each write can be expressed."""
+    if not group.claimed:
+        return [group]
+    storage = _inexpressible(group.bsyms, storages)
+    if storage is None:
+        return [group]
+    cut = [
+        bsym
+        for bsym in group.bsyms
+        if prim_name(bsym) == "UPDATE_ALIASES"
+        and any(storages.of(p.name) == storage for p in bsym.flat_proxy_args)
+    ]
+    if not cut:
+        cut = [bsym for bsym in group.bsyms if storage in storages.writes(bsym)]
+    return [piece for part in cut_out(group, cut) for piece in split_at_writes(part, storages)]
+
+
+def cut_out(group: Group, outside: Sequence[BoundSymbol]) -> list[Group]:
+    """The group with some of its members standing alone and unclaimed."""
+    parts: list[Group] = []
+    run: list[BoundSymbol] = []
+    for bsym in group.bsyms:
+        if any(bsym is other for other in outside):
+            parts += [Group(tuple(run), True)] if run else []
+            parts.append(Group((bsym,), False))
+            run = []
+        else:
+            run.append(bsym)
+    return parts + ([Group(tuple(run), True)] if run else [])
+
+
+def move_writes_out_of_backward(groups: Sequence[Group], trace_return: Any) -> list[Group]:
+    """Leave forward writes unfused where their region would end in the backward trace.
+
+    Thunder gives to the forward what its results need, and rescues a bare `copy_`, but not a region
+    that holds one.
+    """
+    if not _is_joint(trace_return):
+        return list(groups)
+    groups = list(groups)
+    while (late := _late_write(groups, trace_return)) is not None:
+        position = next(i for i, group in enumerate(groups) if group is late)
+        writers = [b for b in late.bsyms if any(written_tensors(leaf) for leaf in leaves([b]))]
+        groups[position : position + 1] = cut_out(late, writers)
+    return groups
+
+
+def write_results(bsyms: Iterable[BoundSymbol]) -> list[Any]:
+    """The results of all writes: a region must return them, or the writes are lost in DCE."""
+    return [
+        out
+        for leaf in leaves(bsyms)
+        if prim_name(leaf) == WRITE_PRIM
+        for out in tensors(leaf.flat_proxy_outs)
+    ]
+
+
+def _inexpressible(bsyms: Sequence[BoundSymbol], storages: Storages) -> str | None:
+    """The first storage whose writes the region cannot express."""
+    refs: dict[str, Ref] = {}
+    made: set[str] = set()
+    target_of: dict[str, str] = {}  # storage -> root of its writes
+    for leaf in leaves(bsyms):
+        for tensor in tensors(leaf.flat_proxy_args):
+            ref = refs.get(tensor.name, Ref(tensor.name))
+            storage = storages.of(tensor.name)
+            if target_of.get(storage, ref.root) != ref.root:
+                return storage
+        for target in written_tensors(leaf):
+            ref = refs.get(target.name, Ref(target.name))
+            storage = storages.of(target.name)
+            if prim_name(leaf) != WRITE_PRIM or ref.chain or ref.root in made:
+                return storage
+            target_of[storage] = ref.root
+        known = {p.name for p in tensors(leaf.flat_proxy_args)}
+        advance(leaf, refs)
+        made.update(p.name for p in leaf.flat_proxy_outs if p.name not in known)
+    return None
+
+
+def in_split_order(bsyms: Sequence[BoundSymbol], trace_return: Any) -> list[BoundSymbol]:
+    """The bound symbols as they run once Thunder has split the joint trace: forward, backward."""
+    if not _is_joint(trace_return):
+        return list(bsyms)
+    groups = [Group((bsym,), False) for bsym in bsyms]
+    forward = _in_forward(groups, trace_return)
+    first = [bsym for bsym, is_forward in zip(bsyms, forward, strict=True) if is_forward]
+    return first + [b for b, is_forward in zip(bsyms, forward, strict=True) if not is_forward]
+
+
+def _late_write(groups: Sequence[Group], trace_return: dict[str, Any]) -> Group | None:
+    """A claimed group with a forward write that Thunder's split would give to the backward."""
+    for group, is_forward in zip(groups, _in_forward(groups, trace_return), strict=True):
+        if group.claimed and not is_forward:
+            forward = (b for b in group.bsyms if not has_tags(b, {BoundSymbolTag.BACKWARD}))
+            if any(written_tensors(leaf) for leaf in leaves(forward)):
+                return group
+    return None
+
+
+def _in_forward(groups: Sequence[Group], trace_return: dict[str, Any]) -> list[bool]:
+    """Which groups Thunder's split gives to the forward: what its results need, and `copy_`."""
+    needed = _proxy_names(trace_return["fw_flat_out"]) | _proxy_names(trace_return["flat_args"])
+    found = []
+    for group in reversed(groups):
+        results = {p.name for bsym in group.bsyms for p in bsym.flat_proxy_outs}
+        bare = group.bsyms[0]
+        rescued = (
+            not group.claimed
+            and bare.sym.name == "copy_"
+            and any(p.name in needed for p in bare.flat_proxy_args[1:2])
+        )
+        found.append(not needed.isdisjoint(results) or rescued)
+        if found[-1]:
+            needed |= {p.name for bsym in group.bsyms for p in bsym.flat_proxy_args} | results
+    return found[::-1]
+
+
+def _is_joint(trace_return: Any) -> bool:
+    return isinstance(trace_return, dict) and "fw_flat_out" in trace_return
+
+
+def _proxy_names(proxies: Iterable[Any]) -> set[str]:
+    return {p.name for p in proxies if hasattr(p, "name")}

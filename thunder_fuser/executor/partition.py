@@ -1,0 +1,124 @@
+"""Group the bound symbols of a trace into regions and what stays outside.
+
+    mul, add, matmul, tanh      =>      [mul, add]  matmul  [tanh]
+
+Two bound symbols may share a region if `kind` gives them the same value (device, forward or
+backward); None keeps one outside. "consecutive" takes maximal runs, "dataflow" merges along data
+edges and then sideways. Neither ever changes the order of a read and a write of one storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx
+from thunder.executors.data_dependent_partition import (
+    Graph,
+    Node,
+    dataflow_merge,
+    horizontal_merge,
+)
+
+from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.storage import Storages, hazards
+
+Kind = Callable[[BoundSymbol], Hashable]
+FUSION_TYPES = ("consecutive", "dataflow")
+_FIXED = ("UNPACK_TRIVIAL", "RETURN", "PYTHON_RETURN", "COMMENT", "GET_GRAD", "DEL")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Bound symbols that stand together; a claimed group may become one region."""
+
+    bsyms: tuple[BoundSymbol, ...]
+    claimed: bool
+
+
+def partition(
+    trace: TraceCtx, kind: Kind, storages: Storages, fusion_type: str = "consecutive"
+) -> list[Group]:
+    """The groups of a trace in an order in which they can run.
+
+    Raises ValueError for a fusion type other than "consecutive" and "dataflow".
+    """
+    if fusion_type == "consecutive":
+        return _consecutive(trace.bound_symbols, kind)
+    if fusion_type == "dataflow":
+        return _dataflow(trace, kind, storages)
+    legal = " or ".join(map(repr, FUSION_TYPES))
+    raise ValueError(f"fusion_type={fusion_type!r} is not legal: it has to be {legal}")
+
+
+def _consecutive(bsyms: Sequence[BoundSymbol], kind: Kind) -> list[Group]:
+    groups: list[Group] = []
+    run: list[BoundSymbol] = []
+    run_kind: Hashable = None
+
+    def close() -> None:
+        if run:
+            groups.append(Group(tuple(run), True))
+            run.clear()
+
+    for bsym in bsyms:
+        this = kind(bsym)
+        if this is None and run and _may_precede(bsym, run):
+            groups.append(Group((bsym,), False))
+            continue
+        if this is None or this != run_kind:
+            close()
+        run_kind = this
+        if this is None:
+            groups.append(Group((bsym,), False))
+        else:
+            run.append(bsym)
+    close()
+    return groups
+
+
+def _may_precede(bsym: BoundSymbol, run: Sequence[BoundSymbol]) -> bool:
+    """True for host arithmetic (random state, sizes) that needs nothing of the run before it.
+
+    Such a symbol moves in front of the run instead of cutting it.
+    """
+    if prim_name(bsym) in _FIXED or bsym.subsymbols or not bsym.sym.is_prim:
+        return False
+    results = bsym.flat_proxy_outs
+    if not results or any(isinstance(p, TensorProxy) for p in bsym.flat_proxy_args):
+        return False
+    if any(isinstance(p, TensorProxy) and p.ndim > 0 for p in results):
+        return False
+    made = {p.name for member in run for p in member.flat_proxy_outs}
+    return made.isdisjoint(p.name for p in bsym.flat_proxy_args)
+
+
+def _dataflow(trace: TraceCtx, kind: Kind, storages: Storages) -> list[Group]:
+    def fits(a: Any, b: Any) -> bool:
+        first = kind(a.group_bsyms[0])
+        return first is not None and first == kind(b.group_bsyms[0])
+
+    graph = Graph(trace)
+    nodes = _nodes(graph)
+    for earlier, later in hazards(trace.bound_symbols, storages):
+        nodes[earlier].children.add(nodes[later])
+        nodes[later].parents.add(nodes[earlier])
+    graph.roots = [node for node in graph.roots if not node.parents]
+    dataflow_merge(graph, fits)
+    groups = horizontal_merge(graph, fits)
+    return [Group(tuple(group), kind(group[0]) is not None) for group in groups]
+
+
+def _nodes(graph: Graph) -> dict[int, Node]:
+    """The nodes of a fresh graph by position in the trace."""
+    found: dict[int, Node] = {}
+    stack = list(graph.roots)
+    while stack:
+        node = stack.pop()
+        if node.ID not in found:
+            found[node.ID] = node
+            stack.extend(node.children)
+    return found

@@ -1,0 +1,185 @@
+"""What a fusion of a trace calls: one FusionDefinition per way in which the tensors arrive.
+
+Thunder's prologue guards shapes and dtypes, not strides. So the definition is recorded at the first
+call with a given contiguity and stride order; later calls compare strides with those of the last
+call, which costs a fraction of a microsecond, and go straight to the program.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import torch
+from thunder.core.proxies import NumberProxy, TensorProxy
+from thunder.core.symbol import BoundSymbol
+
+from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.translate import Layout, translate
+from thunder_fuser.frontend.definition import FusionDefinition
+from thunder_fuser.frontend.layout import compute_tensor_descriptor
+from thunder_fuser.options import Options
+
+MAX_LAYOUTS = 2048  # stride tuples remembered per region
+
+Strides = tuple[Any, ...]
+Run = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class CacheInfo(NamedTuple):
+    """Calls that found their definition, that had to record one, the bound, and what is held."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class FusedRegion:
+    """The callable of one region: positional inputs in, the list of region outputs back.
+
+    `last_used` is the FusionDefinition of the last call, None before the first. `definitions` holds
+    all that were recorded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bsyms: Sequence[BoundSymbol],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        device: str,
+        options: Options,
+    ) -> None:
+        self.name = name
+        self.bsyms = tuple(bsyms)
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.device = torch.device(device)
+        self.options = options
+        self.last_used: FusionDefinition | None = None
+        self._strides = _strides_of(self.inputs)
+        self._guarded = _targets_that_may_be_leaves(bsyms, inputs)
+        self.cache_clear()
+
+    def __call__(self, *args: Any) -> Sequence[Any]:
+        self._calls += 1
+        strides = self._strides(args)
+        entry = self._last
+        if entry[0] != strides:
+            entry = self._select(strides, args)
+        if self._guarded:
+            self._refuse_leaves(args)
+        return entry[1](args)
+
+    def __repr__(self) -> str:
+        return f"FusedRegion({self.name}: {', '.join(b.sym.name for b in self.bsyms)})"
+
+    @property
+    def definitions(self) -> tuple[FusionDefinition, ...]:
+        """The recorded definitions, oldest first."""
+        return tuple(self._definitions.values())
+
+    def cache_info(self) -> CacheInfo:
+        misses = len(self._definitions)
+        return CacheInfo(self._calls - misses, misses, MAX_LAYOUTS, len(self._by_strides))
+
+    def cache_clear(self) -> None:
+        """Forget every definition; the next call records its own again."""
+        self._calls = 0
+        self._last: tuple[Strides, Run] = ((object(),), _never)
+        self._by_strides: OrderedDict[Strides, tuple[Strides, Run]] = OrderedDict()
+        self._definitions: dict[Any, FusionDefinition] = {}
+        self.last_used = None
+
+    def _select(self, strides: Strides, args: Sequence[Any]) -> tuple[Strides, Run]:
+        """Make the entry for these strides the last one, recording its definition if it is new."""
+        entry = self._by_strides.get(strides)
+        if entry is None:
+            fd = self._define(args)
+            entry = (strides, self._runner(fd))
+            self._by_strides[strides] = entry
+            if len(self._by_strides) > MAX_LAYOUTS:
+                self._by_strides.popitem(last=False)
+        self._last = entry
+        return entry
+
+    def _runner(self, fd: FusionDefinition) -> Run:
+        program, options, device = fd.program, self.options, self.device
+
+        def run(args: Sequence[Any]) -> Sequence[Any]:
+            self.last_used = fd
+            return program.run(args, options, device)
+
+        return run
+
+    def _define(self, args: Sequence[Any]) -> FusionDefinition:
+        shapes, layouts = self._arrival(args)
+        key = (tuple(shapes), tuple(layouts))
+        fd = self._definitions.get(key)
+        if fd is None:
+            fd = FusionDefinition()
+            with fd:
+                translate(fd, self.bsyms, self.inputs, self.outputs, shapes, layouts)
+            self._definitions[key] = fd
+        return fd
+
+    def _arrival(
+        self, args: Sequence[Any]
+    ) -> tuple[list[tuple[int, ...] | None], list[Layout | None]]:
+        """Shape as defined (-1 where it may change, but 1 stays 1) and layout of each tensor."""
+        shapes: list[tuple[int, ...] | None] = []
+        layouts: list[Layout | None] = []
+        for proxy, arg in zip(self.inputs, args, strict=True):
+            if not isinstance(proxy, TensorProxy):
+                shapes.append(None)
+                layouts.append(None)
+                continue
+            shapes.append(
+                tuple(
+                    -1 if isinstance(extent, NumberProxy) and size != 1 else size
+                    for extent, size in zip(proxy.shape, arg.shape, strict=True)
+                )
+            )
+            layouts.append(compute_tensor_descriptor(arg.shape, arg.stride()))
+        return shapes, layouts
+
+    def _refuse_leaves(self, args: Sequence[Any]) -> None:
+        for position in self._guarded:
+            target = args[position]
+            if target.requires_grad and target.is_leaf:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad is being used in an in-place operation: "
+                    f"argument {self.inputs[position].name} of {self.name}."
+                )
+
+
+def _strides_of(inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Strides]:
+    """The function from the arguments to what tells their layouts apart."""
+    positions = [i for i, p in enumerate(inputs) if isinstance(p, TensorProxy)]
+    stride = torch.Tensor.stride
+    if any(isinstance(e, NumberProxy) for i in positions for e in inputs[i].shape):
+        return lambda args: tuple((args[i].shape, args[i].stride()) for i in positions)
+    if len(positions) == len(inputs):
+        return lambda args: tuple(map(stride, args))
+    if len(positions) < 2:
+        return lambda args: tuple(args[i].stride() for i in positions)
+    tensors_of = itemgetter(*positions)
+    return lambda args: tuple(map(stride, tensors_of(args)))
+
+
+def _targets_that_may_be_leaves(
+    bsyms: Sequence[BoundSymbol], inputs: Sequence[Any]
+) -> tuple[int, ...]:
+    """Positions of the inputs that torch would refuse to write if they were leaves with a gradient."""
+    if not any(prim_name(b) == WRITE_PRIM and b.kwargs.get("grad_enabled") for b in bsyms):
+        return ()
+    return tuple(
+        i for i, p in enumerate(inputs) if isinstance(p, TensorProxy) and p.requires_grad
+    )
+
+
+def _never(args: Sequence[Any]) -> Sequence[Any]:
+    raise AssertionError("no call has chosen a definition yet")

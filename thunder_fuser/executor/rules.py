@@ -1,0 +1,29 @@
+"""Regions that torch runs as well: not worth a fusion unless an option says so."""
+
+from __future__ import annotations
+
+from thunder.core.prims import OpTags
+
+from thunder_fuser.executor.claims import ALIAS_PRIMS
+from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.liveness import Boundary
+from thunder_fuser.executor.partition import Group
+from thunder_fuser.executor.settings import Settings
+from thunder_fuser.executor.storage import leaves
+
+
+def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str | None:
+    """The reason why a group does not become a region, None if it does."""
+    if not group.claimed:
+        return "an in-place write that its region cannot express"
+    if not boundary.outputs:
+        return "nothing uses its results"
+    work = [leaf for leaf in leaves(group.bsyms) if prim_name(leaf) not in ALIAS_PRIMS]
+    if not work:
+        return "it only renames tensors"
+    moves = all(leaf.sym.tags is not None and OpTags.SHAPE_OP in leaf.sym.tags for leaf in work)
+    if moves and not settings.options.shape_only:
+        return "a region of shape ops only (fuser_shape_only=True fuses it)"
+    if len(work) == 1 and not settings.options.single_op:
+        return "a region of one op (fuser_single_op=True fuses it)"
+    return None

@@ -1,0 +1,213 @@
+"""Which names of a trace share memory, and which write follows which read.
+
+    x1, = update_aliases((x,))        x, x1, v, t1: one storage
+    v = slice(x1, ...)                v reads version 0
+    t1 = copy_(y, x1)                 writes version 1
+    z = sin(t1)                       z reads version 1
+
+Thunder's data edges carry read-after-write through fresh names. Write-after-read is no data edge:
+whoever reorders bound symbols asks `hazards`, and `check_versions` verifies the result.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from thunder.core.prims import OpTags
+from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import BoundSymbol
+
+from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+
+# Prims whose result may be a view of their first tensor, in torch or in our plans.
+VIEW_PRIMS = frozenset(
+    {
+        "BROADCAST_IN_DIM",
+        "CONVERT_ELEMENT_TYPE",
+        "DEVICE_PUT",
+        "FLIP",
+        "IMAG",
+        "REAL",
+        "RESHAPE",
+        "SHALLOW_COPY",
+        "SLICE",
+        "SQUEEZE",
+        "STRIDE_ORDER",
+        "TRANSPOSE",
+        "UNFOLD",
+        "VIEW",
+    }
+)
+
+
+def leaves(bsyms: Iterable[BoundSymbol]) -> Iterator[BoundSymbol]:
+    """The bound symbols that are not composed of others, in order."""
+    stack = [iter(bsyms)]
+    while stack:
+        bsym = next(stack[-1], None)
+        if bsym is None:
+            stack.pop()
+        elif bsym.subsymbols:
+            stack.append(iter(bsym.subsymbols))
+        else:
+            yield bsym
+
+
+def tensors(proxies: Iterable[Any]) -> list[Any]:
+    """The tensor proxies among `proxies`."""
+    return [p for p in proxies if isinstance(p, TensorProxy)]
+
+
+def written_tensors(leaf: BoundSymbol) -> list[Any]:
+    """The tensors a leaf writes into."""
+    if prim_name(leaf) == WRITE_PRIM or leaf.sym.name == "copy_":
+        return [leaf.args[1]]
+    if leaf.sym.tags is not None and OpTags.IN_PLACE in leaf.sym.tags:
+        return tensors(leaf.flat_proxy_args)[:1]
+    return []
+
+
+def is_write(leaf: BoundSymbol) -> bool:
+    return bool(written_tensors(leaf))
+
+
+class Storages:
+    """The storages of a trace: names joined where their tensors may share memory."""
+
+    def __init__(self, bsyms: Iterable[BoundSymbol]) -> None:
+        self._parent: dict[str, str] = {}
+        written: list[str] = []
+        for leaf in leaves(bsyms):
+            targets = written_tensors(leaf)
+            written += [t.name for t in targets]
+            for group in _shared(leaf, targets):
+                for other in group[1:]:
+                    self._join(group[0].name, other.name)
+        self.written = frozenset(self.of(name) for name in written)
+
+    def of(self, name: str) -> str:
+        """The storage that holds the tensor `name`, itself a name."""
+        root = name
+        while (above := self._parent.get(root, root)) != root:
+            root = above
+        while (above := self._parent.get(name, name)) != root:
+            self._parent[name], name = root, above
+        return root
+
+    def is_written(self, name: str) -> bool:
+        """True if anything in the trace writes the storage of `name`."""
+        return self.of(name) in self.written
+
+    def reads(self, bsym: BoundSymbol) -> frozenset[str]:
+        """The written-to storages that a bound symbol reads, its parts included."""
+        return frozenset(
+            storage
+            for leaf in leaves([bsym])
+            for storage in self._leaf_reads(leaf)
+            if storage in self.written
+        )
+
+    def writes(self, bsym: BoundSymbol) -> frozenset[str]:
+        """The storages that a bound symbol writes, its parts included."""
+        return frozenset(self.of(t.name) for leaf in leaves([bsym]) for t in written_tensors(leaf))
+
+    def _leaf_reads(self, leaf: BoundSymbol) -> list[str]:
+        targets = {t.name for t in written_tensors(leaf)} if prim_name(leaf) == WRITE_PRIM else ()
+        return [self.of(p.name) for p in tensors(leaf.flat_proxy_args) if p.name not in targets]
+
+    def _join(self, a: str, b: str) -> None:
+        self._parent[self.of(b)] = self.of(a)
+
+
+def hazards(bsyms: Sequence[BoundSymbol], storages: Storages) -> list[tuple[int, int]]:
+    """Pairs (earlier, later) of positions whose order must be kept because of a write."""
+    edges: set[tuple[int, int]] = set()
+    last_write: dict[str, int] = {}
+    readers: defaultdict[str, list[int]] = defaultdict(list)
+    for position, bsym in enumerate(bsyms):
+        for storage in storages.reads(bsym):
+            if storage in last_write:
+                edges.add((last_write[storage], position))
+            readers[storage].append(position)
+        for storage in storages.writes(bsym):
+            edges.update((reader, position) for reader in readers.pop(storage, ()))
+            if storage in last_write:
+                edges.add((last_write[storage], position))
+            last_write[storage] = position
+    return sorted((a, b) for a, b in edges if a != b)
+
+
+def versions(bsyms: Iterable[BoundSymbol], storages: Storages) -> dict[str, Mapping[str, int]]:
+    """For each leaf that reads a written-to storage, by its first result: storage -> version read.
+
+    A leaf met twice, as rematerialisation makes them, must read the same versions each time; the
+    first that does not is reported under its name with `'` appended.
+    """
+    current: defaultdict[str, int] = defaultdict(int)
+    found: dict[str, Mapping[str, int]] = {}
+    for leaf in leaves(bsyms):
+        if prim_name(leaf) not in ("UPDATE_ALIASES", "PYTHON_RETURN", "RETURN", "DEL"):
+            seen = {s: current[s] for s in storages.reads(leaf)}
+            result = next((p.name for p in leaf.flat_proxy_outs if p is not None), "")
+            if seen and result:
+                found[result if found.get(result, seen) == seen else result + "'"] = seen
+        for target in written_tensors(leaf):
+            current[storages.of(target.name)] += 1
+    return found
+
+
+def check_versions(
+    before: Sequence[BoundSymbol], after: Sequence[BoundSymbol], storages: Storages
+) -> None:
+    """Every read of `after` sees what it saw in `before`.
+
+    Raises NotImplementedError naming the reader and the writer for the first that does not.
+    """
+    if not storages.written:
+        return
+    wanted = versions(before, storages)
+    for result, seen in versions(after, storages).items():
+        for storage, version in seen.items():
+            expected = wanted.get(result.rstrip("'"), seen).get(storage, version)
+            if version != expected:
+                number = max(version, expected)
+                reader = _leaf_of(after, result.rstrip("'"))
+                writer = _nth_write(before, storages, storage, number)
+                raise NotImplementedError(
+                    f"thunder_fuser would let `{reader}` read {storage} after {version} in-place "
+                    f"writes instead of {expected}: it and `{writer}` changed places. Keep them "
+                    'apart with thunder.jit(..., fusion_type="consecutive"), or report this trace.'
+                )
+
+
+def _shared(leaf: BoundSymbol, targets: Sequence[Any]) -> list[list[Any]]:
+    """Groups of tensors among the arguments and results of a leaf that share memory."""
+    name = prim_name(leaf)
+    outs = tensors(leaf.flat_proxy_outs)
+    if name == "UPDATE_ALIASES":
+        return [list(pair) for pair in zip(tensors(leaf.flat_proxy_args), outs, strict=False)]
+    if targets:
+        return [[*targets, *outs]]
+    if name in VIEW_PRIMS:
+        return [[*tensors(leaf.flat_proxy_args)[:1], *outs]]
+    return []
+
+
+def _leaf_of(bsyms: Iterable[BoundSymbol], result: str) -> str:
+    for leaf in leaves(bsyms):
+        if any(p is not None and p.name == result for p in leaf.flat_proxy_outs):
+            return str(leaf).strip()
+    return result
+
+
+def _nth_write(
+    bsyms: Iterable[BoundSymbol], storages: Storages, storage: str, number: int
+) -> str:
+    for leaf in leaves(bsyms):
+        if storage in storages.writes(leaf):
+            number -= 1
+            if number == 0:
+                return str(leaf).strip()
+    return "a write that is gone"

@@ -1,0 +1,204 @@
+"""Record the bound symbols of a region into a FusionDefinition.
+
+A row names the prims it serves and its parameters name their kinds, so most prims are recorded as
+they stand: `prims.mul(t0, 2.0)` becomes `fd.ops.mul(T0, 2.0)`. The few whose arguments Thunder
+writes in another way have an adapter each. Writes are resolved as `inplace` describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from thunder.core.dtypes import dtype as ThunderDtype
+from thunder.core.proxies import NumberProxy, TensorProxy
+from thunder.core.symbol import BoundSymbol
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.executor.claims import (
+    ALIAS_PRIMS,
+    CUSTOM_OPS,
+    ROW_OF_PRIM,
+    WRITE_PRIM,
+    is_cpu_scalar,
+    prim_name,
+)
+from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
+from thunder_fuser.frontend.definition import FusionDefinition
+from thunder_fuser.ops import Family, Kind, OpDef
+from thunder_fuser.ops.definition import Operand
+
+Layout = tuple[Sequence["bool | None"], Sequence[int]]
+Call = tuple[Sequence[Any], Mapping[str, Any]]
+
+
+def translate(
+    fd: FusionDefinition,
+    bsyms: Sequence[BoundSymbol],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    shapes: Sequence[Sequence[int] | None],
+    layouts: Sequence[Layout | None],
+) -> None:
+    """Record `bsyms` into the open definition `fd`.
+
+    `shapes` and `layouts` (contiguity, stride order) describe the tensors among `inputs` as they
+    arrive at run time; they are None for numbers. A shape entry is -1 where it may change.
+    """
+    translation = _Translation(fd)
+    for proxy, shape, layout in zip(inputs, shapes, layouts, strict=True):
+        translation.define(proxy, shape, layout)
+    for bsym in bsyms:
+        translation.add(bsym)
+    translation.finish(outputs)
+
+
+class _Translation:
+    def __init__(self, fd: FusionDefinition) -> None:
+        self._fd = fd
+        self._values: dict[str, Any] = {}  # name -> handle
+        self._refs: dict[str, Ref] = {}
+        self._written: dict[str, Any] = {}  # root -> handle of its newest value
+
+    def define(self, proxy: Any, shape: Sequence[int] | None, layout: Layout | None) -> None:
+        if shape is None or layout is None:
+            self._values[proxy.name] = self._fd.define_scalar(None, data_type(proxy.python_type))
+            return
+        contiguity, stride_order = layout
+        self._values[proxy.name] = self._fd.define_tensor(
+            shape=list(shape),
+            contiguity=list(contiguity),
+            dtype=data_type(proxy.dtype),
+            stride_order=list(stride_order),
+            is_cpu=is_cpu_scalar(proxy),
+        )
+
+    def add(self, bsym: BoundSymbol) -> None:
+        name = prim_name(bsym)
+        if name in ALIAS_PRIMS or is_identity_cast(bsym):
+            sources = [p for p in bsym.flat_proxy_args if isinstance(p, TensorProxy)]
+            for source, out in zip(sources, bsym.flat_proxy_outs, strict=True):
+                self._values[out.name] = self._tensor(source)
+        elif name == WRITE_PRIM:
+            self._write(bsym)
+        else:
+            results = self._call(bsym, self._convert)
+            flat = results if isinstance(results, (tuple, list)) else (results,)
+            for out, handle in zip(bsym.flat_proxy_outs, flat, strict=True):
+                self._values[out.name] = handle
+        advance(bsym, self._refs)
+
+    def finish(self, outputs: Sequence[Any]) -> None:
+        for root, handle in self._written.items():
+            self._fd.add_output(handle, alias_input=self._values[root])
+        for proxy in outputs:
+            self._fd.add_output(self._tensor(proxy))
+
+    def _write(self, bsym: BoundSymbol) -> None:
+        source, target = bsym.args[0], bsym.args[1]
+        # A value of its own: `source` may be returned beside the target, which is another tensor.
+        handle = self._fd.ops.set(self._tensor(source))
+        root = self._refs.get(target.name, Ref(target.name)).root
+        self._written[root] = handle
+        for out in bsym.flat_proxy_outs:
+            self._values[out.name] = handle
+
+    def _tensor(self, proxy: Any) -> Any:
+        """The value of a tensor now: views of a written root are taken again from its new value."""
+        ref = self._refs.get(proxy.name, Ref(proxy.name))
+        if ref.root not in self._written:
+            return self._values[proxy.name]
+        handle = self._written[ref.root]
+        for view in ref.chain:
+            source = view.args[0].name
+            handle = self._call(
+                view,
+                lambda value, source=source, handle=handle: (
+                    handle if getattr(value, "name", None) == source else self._convert(value)
+                ),
+            )
+        return handle
+
+    def _call(self, bsym: BoundSymbol, convert: Callable[[Any], Any]) -> Any:
+        custom = CUSTOM_OPS.get(bsym.sym.id)
+        name = prim_name(bsym)
+        args, kwargs = _ADAPTERS.get(name, _as_written)(bsym.args, bsym.kwargs)
+        args = [_map(convert, arg) for arg in args]
+        kwargs = {key: _map(convert, value) for key, value in kwargs.items()}
+        if custom is not None:
+            return custom.translator(self._fd, *args, **kwargs)
+        row = ROW_OF_PRIM[name]
+        handle = getattr(self._fd.ops, row.name)(*args, **kwargs)
+        wanted = data_type(bsym.flat_proxy_outs[0].dtype)
+        return handle if _result_type(row, bsym) is wanted else self._fd.ops.cast(handle, wanted)
+
+    def _convert(self, value: Any) -> Any:
+        if isinstance(value, TensorProxy):
+            return self._tensor(value)
+        if isinstance(value, NumberProxy):
+            return self._values.get(value.name, value.value)
+        if isinstance(value, (ThunderDtype, type)):
+            return data_type(value)
+        return value
+
+
+def _map(convert: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_map(convert, element) for element in value]
+    return convert(value)
+
+
+def _result_type(row: OpDef, bsym: BoundSymbol) -> DataType | None:
+    """The type that the op gives by its own rule; Thunder's prims sometimes want another."""
+    out = bsym.flat_proxy_outs[0]
+    if any(param.kind is Kind.DTYPE for param in row.params):
+        return data_type(out.dtype)
+    operands = []
+    for value in bsym.flat_args:
+        if isinstance(value, TensorProxy):
+            operands.append(Operand(_known(value.dtype), False))
+        elif row.family is Family.POINTWISE and isinstance(value, (NumberProxy, int, float, complex)):
+            python_type = value.python_type if isinstance(value, NumberProxy) else type(value)
+            operands.append(Operand(_known(python_type), True))
+    return row.dtype(operands)
+
+
+def _known(dtype: Any) -> DataType:
+    found = data_type(dtype)
+    assert found is not None, f"{dtype} was claimed without a DataType"
+    return found
+
+
+def _as_written(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    return args, kwargs
+
+
+def _first_only(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    return args[:1], {}
+
+
+def _without_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    return args, {key: value for key, value in kwargs.items() if key != "device"}
+
+
+def _pad(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """(a, value, ((lo, hi, 0), ...))  =>  (a, [lo, hi of the last dim first], value)"""
+    a, value, config = args
+    return (a, [width for lo, hi, _ in reversed(config) for width in (lo, hi)], value), {}
+
+
+def _uniform(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """(shape, low, high, seed=, offset=)  =>  (low, high, shape, rng_seed=, rng_offset=)"""
+    shape, low, high = args
+    numbers = {"rng_seed": kwargs["seed"], "rng_offset": kwargs["offset"]}
+    return (low, high, shape), {"dtype": kwargs["dtype"], **numbers}
+
+
+_ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
+    "CLONE": _first_only,
+    "FULL": _without_device,
+    "IOTA": _without_device,
+    "PAD": _pad,
+    "UNIFORM_PHILOX": _uniform,
+}
