@@ -99,9 +99,9 @@ class OpDef:
     device prelude. The value is that of a variable of type `{t}` initialised with the expression,
     so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
     otherwise merge the op with its neighbours (a product contracted into an FMA). `torch` is an
-    expression over `{0}`, ... and the attributes by name, evaluated in a namespace that holds `torch`
-    and the `tf_` helpers of `runtime/evaluate.py`; a bare name means `torch.<name>(operands)`. `host`
-    is evaluated with the functions of `ops/host.py`.
+    expression over `{0}`, ... and the attributes by name, evaluated in a namespace that holds torch
+    and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means `torch.<name>(operands)`.
+    `host` is evaluated with the functions of `ops/host.py`.
     `prims` are names in Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for.
     `sample` bounds the values that tests draw, `ulps` is the error that tests grant the CUDA
     expression beside torch, in units of the last place of an f32 result.

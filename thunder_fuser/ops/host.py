@@ -89,7 +89,7 @@ def clamp(x: Real, low: Real, high: Real) -> Real:
 
 
 def lerp(start: Number, end: Number, weight: Number) -> Number:
-    """start + w (end - start) for |w| < 0.5, else end - (1 - w)(end - start): exact at both ends."""
+    """Exact at both ends: two branches that meet at |weight| = 0.5."""
     if abs(weight) < 0.5:
         return start + weight * (end - start)
     return end - (end - start) * (1 - weight)

@@ -27,7 +27,7 @@ SOURCES = (
             Param("dtype", Kind.DTYPE, DataType.Int),
         ),
         same,
-        torch="torch.arange({length}[0], device=device).mul({1}).add({0}).to({dtype})",
+        torch="tf_iota({length}, {0}, {1}, {dtype}, device)",
         prims=("IOTA",),
         domain="source",
         cost=Cost.FREE,
