@@ -1,0 +1,244 @@
+// Conversions between all element types, with torch's roundings.
+
+// chunk: widen when bf16
+TF_FN float widen(tf::bf16 x) { return tf::from_bits(static_cast<unsigned>(x.data) << 16); }
+
+// chunk: to_bf16
+// Round to nearest even; every NaN becomes 0x7fff, as cvt.rn.bf16.f32 gives.
+TF_FN tf::bf16 to_bf16(float x) {
+#ifdef TF_HOST
+  const unsigned b = tf::bits(x);
+  if (x != x) return {0x7fff};
+  return {static_cast<unsigned short>((b + 0x7fffu + ((b >> 16) & 1u)) >> 16)};
+#else
+  tf::bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.data) : "f"(x));
+  return y;
+#endif
+}
+
+// chunk: widen when f16
+TF_FN float widen(tf::f16 x) {
+#ifdef TF_HOST
+  const unsigned sign = static_cast<unsigned>(x.data & 0x8000u) << 16, body = x.data & 0x7fffu;
+  if (body >= 0x7c00u) return tf::from_bits(sign | 0x7f800000u | (body & 0x3ffu) << 13);
+  // Scaling by 2^112 moves the exponent bias from 15 to 127 and normalises subnormals.
+  return tf::from_bits(sign | tf::bits(tf::from_bits(body << 13) * 0x1p112f));
+#else
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.data));
+  return y;
+#endif
+}
+
+// chunk: to_f16
+TF_FN tf::f16 to_f16(float x) {
+#ifdef TF_HOST
+  const unsigned b = tf::bits(x), sign = b >> 16 & 0x8000u, body = b & 0x7fffffffu;
+  if (x != x) return {0x7fff};
+  unsigned half;
+  if (body >= 0x477ff000u) {  // 65520 and above round to infinity
+    half = 0x7c00u;
+  } else if (body < 0x38800000u) {  // below 2^-14: adding 1/2 leaves the subnormal in the low bits
+    half = tf::bits(tf::from_bits(body) + 0.5f) - 0x3f000000u;
+  } else {  // rebias by -112 and round the 13 lost bits to nearest even
+    half = (body - 0x38000000u + 0xfffu + (body >> 13 & 1u)) >> 13;
+  }
+  return {static_cast<unsigned short>(sign | half)};
+#else
+  tf::f16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.data) : "f"(x));
+  return y;
+#endif
+}
+
+// chunk: to_integer
+// Float to integer as the hardware does it: towards zero, saturating, NaN to 0 or, where a side is
+// 64 bits wide, to the smallest value. Integers below 32 bits are cut out of wider ones.
+template <class To, class From>
+TF_FN To to_integer(From x) {
+#ifdef TF_HOST
+  constexpr To lowest = To(1ull << (8 * sizeof(To) - 1));
+  if (x != x) return sizeof(To) == 8 || sizeof(From) == 8 ? lowest : To(0);
+  if (x >= -From(lowest)) return To(~lowest);
+  if (x < From(lowest)) return lowest;
+#endif
+  return static_cast<To>(x);
+}
+
+// chunk: convert
+template <class To, class From>
+struct Convert {
+  TF_FN static To apply(From x) { return static_cast<To>(x); }
+};
+template <class To>
+struct Convert<To, To> {
+  TF_FN static To apply(To x) { return x; }
+};
+#define TF_FLOAT_TO(From)                                                                        \
+  template <>                                                                                    \
+  struct Convert<signed char, From> {                                                            \
+    TF_FN static signed char apply(From x) {                                                     \
+      return static_cast<signed char>(tf::to_integer<int>(x));                                   \
+    }                                                                                            \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<unsigned char, From> {                                                          \
+    TF_FN static unsigned char apply(From x) {                                                   \
+      return static_cast<unsigned char>(tf::to_integer<long long>(x));                           \
+    }                                                                                            \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<short, From> {                                                                  \
+    TF_FN static short apply(From x) { return static_cast<short>(tf::to_integer<int>(x)); }      \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<int, From> {                                                                    \
+    TF_FN static int apply(From x) { return tf::to_integer<int>(x); }                            \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<long long, From> {                                                              \
+    TF_FN static long long apply(From x) { return tf::to_integer<long long>(x); }                \
+  };
+TF_FLOAT_TO(float)
+TF_FLOAT_TO(double)
+#undef TF_FLOAT_TO
+template <class To, class From>
+TF_FN To convert(From x) {
+  return Convert<To, From>::apply(x);
+}
+
+// chunk: convert when bf16
+template <class To>
+struct Convert<To, tf::bf16> {
+  TF_FN static To apply(tf::bf16 x) { return Convert<To, float>::apply(tf::widen(x)); }
+};
+template <class From>
+struct Convert<tf::bf16, From> {
+  TF_FN static tf::bf16 apply(From x) { return tf::to_bf16(Convert<float, From>::apply(x)); }
+};
+template <>
+struct Convert<tf::bf16, tf::bf16> {
+  TF_FN static tf::bf16 apply(tf::bf16 x) { return x; }
+};
+
+// chunk: convert when f16
+template <class To>
+struct Convert<To, tf::f16> {
+  TF_FN static To apply(tf::f16 x) { return Convert<To, float>::apply(tf::widen(x)); }
+};
+template <class From>
+struct Convert<tf::f16, From> {
+  TF_FN static tf::f16 apply(From x) { return tf::to_f16(Convert<float, From>::apply(x)); }
+};
+template <>
+struct Convert<tf::f16, tf::f16> {
+  TF_FN static tf::f16 apply(tf::f16 x) { return x; }
+};
+
+// chunk: convert when bf16 f16
+template <>
+struct Convert<tf::bf16, tf::f16> {
+  TF_FN static tf::bf16 apply(tf::f16 x) { return tf::to_bf16(tf::widen(x)); }
+};
+template <>
+struct Convert<tf::f16, tf::bf16> {
+  TF_FN static tf::f16 apply(tf::bf16 x) { return tf::to_f16(tf::widen(x)); }
+};
+
+// chunk: convert when complex
+// A real type takes the real part, bool the truth of either part.
+template <class To, class From>
+struct Convert<To, tf::complex<From>> {
+  TF_FN static To apply(tf::complex<From> x) { return Convert<To, From>::apply(x.re); }
+};
+template <class From>
+struct Convert<bool, tf::complex<From>> {
+  TF_FN static bool apply(tf::complex<From> x) { return static_cast<bool>(x); }
+};
+template <class To, class From>
+struct Convert<tf::complex<To>, From> {
+  TF_FN static tf::complex<To> apply(From x) { return {Convert<To, From>::apply(x), To(0)}; }
+};
+template <class To, class From>
+struct Convert<tf::complex<To>, tf::complex<From>> {
+  TF_FN static tf::complex<To> apply(tf::complex<From> x) {
+    return {static_cast<To>(x.re), static_cast<To>(x.im)};
+  }
+};
+template <class To>
+struct Convert<tf::complex<To>, tf::complex<To>> {
+  TF_FN static tf::complex<To> apply(tf::complex<To> x) { return x; }
+};
+
+// chunk: convert when complex bf16
+template <class From>
+struct Convert<tf::bf16, tf::complex<From>> {
+  TF_FN static tf::bf16 apply(tf::complex<From> x) { return Convert<tf::bf16, From>::apply(x.re); }
+};
+template <class To>
+struct Convert<tf::complex<To>, tf::bf16> {
+  TF_FN static tf::complex<To> apply(tf::bf16 x) { return {Convert<To, tf::bf16>::apply(x), To(0)}; }
+};
+
+// chunk: convert when complex f16
+template <class From>
+struct Convert<tf::f16, tf::complex<From>> {
+  TF_FN static tf::f16 apply(tf::complex<From> x) { return Convert<tf::f16, From>::apply(x.re); }
+};
+template <class To>
+struct Convert<tf::complex<To>, tf::f16> {
+  TF_FN static tf::complex<To> apply(tf::f16 x) { return {Convert<To, tf::f16>::apply(x), To(0)}; }
+};
+
+// chunk: round_to
+// The float nearest to x that `Narrow` can hold: a rounding point of the trace.
+template <class Narrow>
+TF_FN float round_to(float x) {
+  return tf::convert<float>(tf::convert<Narrow>(x));
+}
+
+// chunk: convert_vec
+template <class To, class From, int N>
+struct ConvertVec {
+  TF_FN static tf::Vec<To, N> apply(const tf::Vec<From, N>& x) {
+    tf::Vec<To, N> y;
+#pragma unroll
+    for (int k = 0; k < N; ++k) y.v[k] = tf::convert<To>(x.v[k]);
+    return y;
+  }
+};
+template <class To, class From, int N>
+TF_FN tf::Vec<To, N> convert_vec(const tf::Vec<From, N>& x) {
+  return ConvertVec<To, From, N>::apply(x);
+}
+
+// chunk: TF_NARROW_PAIRS
+// Two floats become one register of two 16-bit floats in one instruction.
+#ifndef TF_HOST
+#define TF_NARROW_PAIRS(type)                                                                    \
+  template <int N>                                                                               \
+  struct ConvertVec<tf::type, float, N> {                                                        \
+    TF_FN static tf::Vec<tf::type, N> apply(const tf::Vec<float, N>& x) {                        \
+      tf::Vec<tf::type, N> y;                                                                    \
+      _Pragma("unroll") for (int k = 0; k + 1 < N; k += 2) {                                     \
+        unsigned pair; /* the first source goes to the upper half */                             \
+        asm("cvt.rn." #type "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x.v[k + 1]), "f"(x.v[k]));   \
+        y.v[k].data = static_cast<unsigned short>(pair);                                         \
+        y.v[k + 1].data = static_cast<unsigned short>(pair >> 16);                               \
+      }                                                                                          \
+      if (N % 2) y.v[N - 1] = tf::to_##type(x.v[N - 1]);                                         \
+      return y;                                                                                  \
+    }                                                                                            \
+  };
+#endif
+
+// chunk: convert_vec when bf16
+#ifndef TF_HOST
+TF_NARROW_PAIRS(bf16)
+#endif
+
+// chunk: convert_vec when f16
+#ifndef TF_HOST
+TF_NARROW_PAIRS(f16)
+#endif

@@ -1,0 +1,250 @@
+// Arithmetic that is exact or defined by bits: rounding functions, remainders, shifts, predicates.
+
+// chunk: ceil floor trunc round
+// Integers are whole already; `round` is half to even.
+#ifdef TF_HOST
+#define TF_WHOLE(name, builtin)                                             \
+  template <class T>                                                        \
+  TF_FN T name(T x) {                                                       \
+    return x;                                                               \
+  }                                                                         \
+  TF_FN float name(float x) { return __builtin_##builtin##f(x); }           \
+  TF_FN double name(double x) { return __builtin_##builtin(x); }
+#else
+#define TF_WHOLE(name, builtin)                                             \
+  template <class T>                                                        \
+  TF_FN T name(T x) {                                                       \
+    return x;                                                               \
+  }                                                                         \
+  TF_FN float name(float x) { return ::builtin##f(x); }                     \
+  TF_FN double name(double x) { return ::builtin(x); }
+#endif
+TF_WHOLE(ceil, ceil)
+TF_WHOLE(floor, floor)
+TF_WHOLE(trunc, trunc)
+TF_WHOLE(round, rint)
+#undef TF_WHOLE
+
+// chunk: abs
+template <class T>
+TF_FN T abs(T x) {
+  return x < T(0) ? T(-x) : x;
+}
+TF_FN float abs(float x) { return tf::from_bits(tf::bits(x) & 0x7fffffffu); }
+TF_FN double abs(double x) { return tf::from_bits(tf::bits(x) & 0x7fffffffffffffffull); }
+
+// chunk: maximum minimum
+// A NaN on either side is the result.
+template <class T>
+TF_FN T maximum(T a, T b) {
+  return a != a || a > b ? a : b;
+}
+template <class T>
+TF_FN T minimum(T a, T b) {
+  return a != a || a < b ? a : b;
+}
+
+// chunk: clamp
+template <class T>
+TF_FN T clamp(T x, T low, T high) {
+  return tf::minimum(tf::maximum(x, low), high);
+}
+
+// chunk: bitwise_not
+template <class T>
+TF_FN T bitwise_not(T x) {
+  return T(~x);
+}
+TF_FN bool bitwise_not(bool x) { return !x; }
+
+// chunk: signbit
+template <class T>
+TF_FN bool signbit(T x) {
+  return x < T(0);
+}
+TF_FN bool signbit(float x) { return tf::bits(x) >> 31; }
+TF_FN bool signbit(double x) { return tf::bits(x) >> 63; }
+
+// chunk: isfinite isinf isnan isposinf isneginf
+template <class T>
+TF_FN bool isposinf(T) {
+  return false;
+}
+TF_FN bool isposinf(float x) { return x == tf::infinity<float>(); }
+TF_FN bool isposinf(double x) { return x == tf::infinity<double>(); }
+template <class T>
+TF_FN bool isneginf(T) {
+  return false;
+}
+TF_FN bool isneginf(float x) { return x == -tf::infinity<float>(); }
+TF_FN bool isneginf(double x) { return x == -tf::infinity<double>(); }
+template <class T>
+TF_FN bool isnan(T x) {
+  return x != x;
+}
+template <class T>
+TF_FN bool isinf(T x) {
+  return tf::isposinf(x) || tf::isneginf(x);
+}
+template <class T>
+TF_FN bool isfinite(T x) {
+  return !tf::isinf(x) && !tf::isnan(x);
+}
+
+// chunk: isfinite isinf isnan when complex
+template <class T>
+TF_FN bool isinf(tf::complex<T> x) {
+  return tf::isinf(x.re) || tf::isinf(x.im);
+}
+template <class T>
+TF_FN bool isnan(tf::complex<T> x) {
+  return tf::isnan(x.re) || tf::isnan(x.im);
+}
+template <class T>
+TF_FN bool isfinite(tf::complex<T> x) {
+  return tf::isfinite(x.re) && tf::isfinite(x.im);
+}
+
+// chunk: isreal
+template <class T>
+TF_FN bool isreal(T) {
+  return true;
+}
+
+// chunk: isreal when complex
+template <class T>
+TF_FN bool isreal(tf::complex<T> x) {
+  return x.im == T(0);
+}
+
+// chunk: real
+template <class T>
+TF_FN T real(T x) {
+  return x;
+}
+
+// chunk: real when complex
+template <class T>
+TF_FN T real(tf::complex<T> x) {
+  return x.re;
+}
+
+// chunk: imag
+template <class T>
+TF_FN T imag(tf::complex<T> x) {
+  return x.im;
+}
+
+// chunk: fmod
+// Integers: division by zero leaves the dividend, and the quotient of the smallest integer by -1,
+// which does not exist, leaves 0; neither traps on the host.
+template <class T>
+TF_FN T fmod(T a, T b) {
+  return b == T(0) ? a : b == T(-1) ? T(0) : T(a % b);
+}
+#ifdef TF_HOST
+TF_FN float fmod(float a, float b) { return __builtin_fmodf(a, b); }
+TF_FN double fmod(double a, double b) { return __builtin_fmod(a, b); }
+#else
+TF_FN float fmod(float a, float b) { return ::fmodf(a, b); }
+TF_FN double fmod(double a, double b) { return ::fmod(a, b); }
+#endif
+
+// chunk: remainder
+// The sign is the divisor's; a zero keeps the dividend's.
+template <class T>
+TF_FN T remainder(T a, T b) {
+  const T left = tf::fmod(a, b);
+  return b != T(0) && left != T(0) && (left < T(0)) != (b < T(0)) ? T(left + b) : left;
+}
+
+// chunk: div
+// Integers truncate; division by zero gives -1, the all-ones quotient of the hardware.
+template <class T>
+TF_FN T div(T a, T b) {
+  return b == T(0) ? T(-1) : b == T(-1) ? T(T(0) - a) : T(a / b);
+}
+TF_FN float div(float a, float b) { return a / b; }
+TF_FN double div(double a, double b) { return a / b; }
+
+// chunk: div when complex
+template <class T>
+TF_FN tf::complex<T> div(tf::complex<T> a, tf::complex<T> b) {
+  return a / b;
+}
+
+// chunk: shift_left
+// A distance outside [0, width) shifts everything out.
+template <class T>
+TF_FN T shift_left(T a, T b) {
+  constexpr int width = 8 * sizeof(T);
+  return b < T(0) || b >= T(width) ? T(0) : T(static_cast<unsigned long long>(a) << b);
+}
+
+// chunk: shift_right
+// Arithmetic: a distance outside [0, width) leaves only the sign.
+template <class T>
+TF_FN T shift_right(T a, T b) {
+  constexpr int last = T(-1) < T(0) ? 8 * sizeof(T) - 1 : 8 * sizeof(T);
+  const bool outside = b < T(0) || b >= T(last);
+  if (outside && !(T(-1) < T(0))) return T(0);
+  return T(a >> (outside ? last : int(b)));
+}
+
+// chunk: shift_right_zero
+// Zeros come in from the left.
+template <class T>
+TF_FN T shift_right_zero(T a, T b) {
+  constexpr int width = 8 * sizeof(T);
+  constexpr unsigned long long mask = ~0ull >> (64 - width);
+  return b < T(0) || b >= T(width) ? T(0) : T((static_cast<unsigned long long>(a) & mask) >> b);
+}
+
+// chunk: gcd
+// Never negative, except that of the smallest integer with itself or 0, which does not fit.
+template <class T>
+TF_FN T gcd(T a, T b) {
+  while (b != T(0)) {
+    const T left = tf::fmod(a, b);
+    a = b;
+    b = left;
+  }
+  return a < T(0) ? T(-a) : a;
+}
+
+// chunk: mul_rn add_rn
+// Products and sums that the compiler does not contract into an FMA; other types cannot contract.
+template <class T>
+TF_FN T mul_rn(T a, T b) {
+  return T(a * b);
+}
+template <class T>
+TF_FN T add_rn(T a, T b) {
+  return T(a + b);
+}
+#ifndef TF_HOST
+TF_FN float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+TF_FN double mul_rn(double a, double b) { return __dmul_rn(a, b); }
+TF_FN float add_rn(float a, float b) { return __fadd_rn(a, b); }
+TF_FN double add_rn(double a, double b) { return __dadd_rn(a, b); }
+#endif
+
+// chunk: lerp_is_near
+template <class T>
+TF_FN bool lerp_is_near(T w) {
+  return tf::abs(w) < T(0.5);
+}
+
+// chunk: lerp_is_near when complex
+template <class T>
+TF_FN bool lerp_is_near(tf::complex<T> w) {
+  return w.re * w.re + w.im * w.im < T(0.25);
+}
+
+// chunk: lerp
+// Two branches make both ends exact.
+template <class T>
+TF_FN T lerp(T start, T end, T w) {
+  const T gap = end - start;
+  return tf::lerp_is_near(w) ? start + w * gap : end - gap * (T(1) - w);
+}

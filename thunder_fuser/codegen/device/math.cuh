@@ -1,0 +1,205 @@
+// Functions of real analysis, for float and double: the device library's, on the host the C library's.
+
+// chunk: TF_LIBM
+#ifdef TF_HOST
+#define TF_LIBM(name)                                                       \
+  TF_FN float name(float x) { return __builtin_##name##f(x); }              \
+  TF_FN double name(double x) { return __builtin_##name(x); }
+#else
+#define TF_LIBM(name)                                                       \
+  TF_FN float name(float x) { return ::name##f(x); }                        \
+  TF_FN double name(double x) { return ::name(x); }
+#endif
+
+// chunk: TF_LIBM2
+#ifdef TF_HOST
+#define TF_LIBM2(name)                                                      \
+  TF_FN float name(float a, float b) { return __builtin_##name##f(a, b); }  \
+  TF_FN double name(double a, double b) { return __builtin_##name(a, b); }
+#else
+#define TF_LIBM2(name)                                                      \
+  TF_FN float name(float a, float b) { return ::name##f(a, b); }            \
+  TF_FN double name(double a, double b) { return ::name(a, b); }
+#endif
+
+// chunk: exp
+TF_LIBM(exp)
+// chunk: exp2
+TF_LIBM(exp2)
+// chunk: expm1
+TF_LIBM(expm1)
+// chunk: log
+TF_LIBM(log)
+// chunk: log2
+TF_LIBM(log2)
+// chunk: log10
+TF_LIBM(log10)
+// chunk: log1p
+TF_LIBM(log1p)
+// chunk: sqrt
+TF_LIBM(sqrt)
+// chunk: sin
+TF_LIBM(sin)
+// chunk: cos
+TF_LIBM(cos)
+// chunk: tan
+TF_LIBM(tan)
+// chunk: asin
+TF_LIBM(asin)
+// chunk: acos
+TF_LIBM(acos)
+// chunk: atan
+TF_LIBM(atan)
+// chunk: sinh
+TF_LIBM(sinh)
+// chunk: cosh
+TF_LIBM(cosh)
+// chunk: tanh
+TF_LIBM(tanh)
+// chunk: asinh
+TF_LIBM(asinh)
+// chunk: acosh
+TF_LIBM(acosh)
+// chunk: atanh
+TF_LIBM(atanh)
+// chunk: erf
+TF_LIBM(erf)
+// chunk: erfc
+TF_LIBM(erfc)
+// chunk: lgamma
+TF_LIBM(lgamma)
+// chunk: atan2
+TF_LIBM2(atan2)
+// chunk: hypot
+TF_LIBM2(hypot)
+// chunk: copysign
+TF_LIBM2(copysign)
+// chunk: nextafter
+TF_LIBM2(nextafter)
+
+// chunk: rsqrt
+#ifdef TF_HOST
+TF_FN float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+TF_FN double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+#else
+TF_LIBM(rsqrt)
+#endif
+
+// chunk: erfcinv
+#ifdef TF_HOST
+// The root y of erfc(y) = q, 0 < q <= 1: Winitzki's closed form, then Halley's iteration. The error
+// is relative to q, so the tail keeps its digits.
+TF_FN double erfcinv_positive(double q) {
+  const double a = 0.147, log_term = __builtin_log(q * (2 - q));
+  const double b = 2 / (3.14159265358979323846 * a) + log_term / 2;
+  double y = __builtin_sqrt(__builtin_sqrt(b * b - log_term / a) - b);
+  for (int k = 0; k < 4; ++k) {
+    const double slope = 1.12837916709551257390 * __builtin_exp(-y * y);
+    if (slope == 0) break;
+    const double step = (__builtin_erfc(y) - q) / slope;
+    y += step / (1 + y * step);
+  }
+  return y;
+}
+TF_FN double erfcinv(double q) {
+  if (q == 0) return tf::infinity<double>();
+  if (q == 2) return -tf::infinity<double>();
+  if (!(q > 0 && q < 2)) return tf::nan<double>();
+  return q > 1 ? -tf::erfcinv_positive(2 - q) : tf::erfcinv_positive(q);
+}
+TF_FN float erfcinv(float q) { return static_cast<float>(tf::erfcinv(static_cast<double>(q))); }
+#else
+TF_LIBM(erfcinv)
+#endif
+
+// chunk: erfinv
+#ifdef TF_HOST
+// Halley's iteration on erf near zero, where 1 - |x| would lose the digits of x.
+TF_FN double erfinv(double x) {
+  const double size = __builtin_fabs(x);
+  if (!(size < 0.5)) return __builtin_copysign(tf::erfcinv(1 - size), x);
+  double y = 0.88622692545275801365 * x;
+  for (int k = 0; k < 5; ++k) {
+    const double step = (__builtin_erf(y) - x) / (1.12837916709551257390 * __builtin_exp(-y * y));
+    y -= step / (1 + y * step);
+  }
+  return y;
+}
+TF_FN float erfinv(float x) { return static_cast<float>(tf::erfinv(static_cast<double>(x))); }
+#else
+TF_LIBM(erfinv)
+#endif
+
+// chunk: ndtri
+// The quantile of the normal distribution.
+template <class T>
+TF_FN T ndtri(T p) {
+  return T(-1.41421356237309504880) * tf::erfcinv(T(2) * p);
+}
+
+// chunk: digamma
+// Reflection below 0, recurrence up to 10, asymptotic series (Abramowitz and Stegun 6.3.5 to 6.3.18).
+TF_FN double digamma(double x) {
+  if (x == 0) return tf::copysign(tf::infinity<double>(), -x);
+  double result = 0;
+  if (x < 0) {
+    if (x == tf::trunc(x)) return tf::nan<double>();
+    result = -3.14159265358979323846 / tf::tan(3.14159265358979323846 * (x - tf::trunc(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double z = 1 / (x * x);
+  const double series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z / 132))));
+  return result + tf::log(x) - 0.5 / x - series;
+}
+TF_FN float digamma(float x) { return static_cast<float>(tf::digamma(static_cast<double>(x))); }
+
+// chunk: nextafter_in
+// The neighbour of a in the type it has in memory.
+template <class Stored, class T>
+struct NextAfter {
+  TF_FN static T apply(T a, T b) { return tf::nextafter(a, b); }
+};
+template <class Stored, class T>
+TF_FN T nextafter_in(T a, T b) {
+  return NextAfter<Stored, T>::apply(a, b);
+}
+
+// chunk: nextafter_16
+// Stepping the bits of a sign-and-magnitude number by one goes to its neighbour.
+template <class Stored>
+TF_FN float nextafter_16(float a, float b) {
+  if (a != a || b != b) return tf::nan<float>();
+  if (a == b) return b;
+  Stored x = tf::convert<Stored>(a);
+  if (a == 0) {
+    x.data = b > 0 ? 0x0001 : 0x8001;
+  } else {
+    x.data += (a < b) == (a > 0) ? 1 : -1;
+  }
+  return tf::convert<float>(x);
+}
+
+// chunk: nextafter_in when bf16
+template <>
+struct NextAfter<tf::bf16, float> {
+  TF_FN static float apply(float a, float b) { return tf::nextafter_16<tf::bf16>(a, b); }
+};
+
+// chunk: nextafter_in when f16
+template <>
+struct NextAfter<tf::f16, float> {
+  TF_FN static float apply(float a, float b) { return tf::nextafter_16<tf::f16>(a, b); }
+};
+
+// chunk: pow
+TF_LIBM2(pow)
+// Integers wrap; a negative exponent truncates the reciprocal to 0, 1 or -1.
+template <class T>
+TF_FN T pow(T a, T b) {
+  if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b % 2 ? T(-1) : T(1)) : T(0);
+  unsigned long long result = 1, base = static_cast<unsigned long long>(a);
+  for (; b != T(0); b = T(b / 2), base *= base)
+    if (b % 2 != 0) result *= base;
+  return T(result);
+}

@@ -1,0 +1,79 @@
+// Random numbers as a function of (seed, offset, index): the same for every schedule and recomputation.
+
+// chunk: philox
+struct Philox {
+  unsigned v[4];
+};
+TF_FN unsigned mul_high(unsigned a, unsigned b) {
+  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+}
+// Philox4x32-10 (Salmon et al. 2011). Key: seed; counter: (offset, subsequence), low words first.
+TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
+                    unsigned long long subsequence) {
+  unsigned key0 = static_cast<unsigned>(seed), key1 = static_cast<unsigned>(seed >> 32);
+  Philox c = {{static_cast<unsigned>(offset), static_cast<unsigned>(offset >> 32),
+               static_cast<unsigned>(subsequence), static_cast<unsigned>(subsequence >> 32)}};
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const unsigned high0 = tf::mul_high(0xD2511F53u, c.v[0]), low0 = 0xD2511F53u * c.v[0];
+    const unsigned high1 = tf::mul_high(0xCD9E8D57u, c.v[2]), low1 = 0xCD9E8D57u * c.v[2];
+    c = {{high1 ^ c.v[1] ^ key0, low1, high0 ^ c.v[3] ^ key1, low0}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+// chunk: philox_uniform
+// The float in (0, 1] of element `index`: component index % 4 of subsequence index / 4.
+TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
+                         unsigned long long index) {
+  const Philox random = tf::philox(seed, offset, index / 4);
+  const int k = static_cast<int>(index % 4);
+  const unsigned low = k & 1 ? random.v[1] : random.v[0], high = k & 1 ? random.v[3] : random.v[2];
+  return tf::add_rn(static_cast<float>(k & 2 ? high : low) * 0x1p-32f, 0x1p-33f);
+}
+template <class T>
+struct PhiloxUniform;
+// f32: 1 becomes 0, then the range is applied.
+template <>
+struct PhiloxUniform<float> {
+  TF_FN static float apply(unsigned long long seed, unsigned long long offset,
+                           unsigned long long index, double from, double to) {
+    const float u = tf::philox_float(seed, offset, index);
+    const float low = static_cast<float>(from), range = static_cast<float>(to - from);
+    return tf::add_rn(tf::mul_rn(u == 1.0f ? 0.0f : u, range), low);
+  }
+};
+// f64: 53 bits of a pair of words; two elements share one counter.
+template <>
+struct PhiloxUniform<double> {
+  TF_FN static double apply(unsigned long long seed, unsigned long long offset,
+                            unsigned long long index, double from, double to) {
+    const Philox random = tf::philox(seed, offset, index / 2);
+    const unsigned low = index % 2 ? random.v[2] : random.v[0];
+    const unsigned high = index % 2 ? random.v[3] : random.v[1];
+    const unsigned long long z = low ^ static_cast<unsigned long long>(high) << 21;
+    const double u = tf::add_rn(static_cast<double>(z) * 0x1p-53, 0x1p-54);
+    return tf::add_rn(tf::mul_rn(u == 1.0 ? 0.0 : u, to - from), from);
+  }
+};
+// 16-bit types: scale in f32, round; a result that reached `to` becomes `from`.
+template <class T>
+struct PhiloxUniform {
+  TF_FN static float apply(unsigned long long seed, unsigned long long offset,
+                           unsigned long long index, double from, double to) {
+    const float u = tf::philox_float(seed, offset, index);
+    const float low = tf::round_to<T>(static_cast<float>(from));
+    const float high = tf::round_to<T>(static_cast<float>(to));
+    const float range = static_cast<float>(to - from);
+    const float x = tf::round_to<T>(tf::add_rn(tf::mul_rn(u, range), static_cast<float>(from)));
+    return x == high ? low : x;
+  }
+};
+// The value, in the compute type, of element `index` of a contiguous random tensor of type T.
+template <class T>
+TF_FN auto philox_uniform(unsigned long long seed, unsigned long long offset,
+                          unsigned long long index, double from, double to) {
+  return PhiloxUniform<T>::apply(seed, offset, index, from, to);
+}

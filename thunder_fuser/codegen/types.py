@@ -1,0 +1,28 @@
+"""The CUDA C++ spelling of element types.
+
+All are single names, so that `T(0)` is an expression for each of them; `tf::` names come from the
+device prelude.
+"""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+
+CUDA_TYPES: dict[DataType, str] = {
+    DataType.Bool: "bool",
+    DataType.Int8: "tf::i8",
+    DataType.UInt8: "tf::u8",
+    DataType.Int16: "short",
+    DataType.Int32: "int",
+    DataType.Int: "tf::i64",
+    DataType.Half: "tf::f16",
+    DataType.BFloat16: "tf::bf16",
+    DataType.Float: "float",
+    DataType.Double: "double",
+    DataType.ComplexFloat: "tf::complex<float>",
+    DataType.ComplexDouble: "tf::complex<double>",
+}
+"""The type of an element in memory."""
+
+COMPUTE_TYPES: dict[DataType, str] = {d: CUDA_TYPES[d.compute_type] for d in DataType}
+"""The type of a variable that holds such an element."""
