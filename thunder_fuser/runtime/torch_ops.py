@@ -1,0 +1,197 @@
+"""The `tf_` functions in the `torch` expressions of op rows: what torch has no one call for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+Number = bool | int | float | complex
+Ints = Sequence[int]
+
+
+def tf_div(a: Tensor, b: Tensor) -> Tensor:
+    """Truncating for integers, true division otherwise."""
+    exact = a.is_floating_point() or a.is_complex()
+    return torch.div(a, b) if exact else torch.div(a, b, rounding_mode="trunc")
+
+
+def tf_erfcinv(q: Tensor) -> Tensor:
+    """Through the quantile of the normal distribution, which keeps the digits of a small q."""
+    wide = q if q.dtype is torch.float64 else q.float()
+    return (torch.special.ndtri(wide * 0.5) * -(0.5**0.5)).to(q.dtype)
+
+
+def tf_addcmul(a: Tensor, t1: Tensor, t2: Tensor, value: Tensor) -> Tensor:
+    return torch.addcmul(a, t1, t2, value=value.item())
+
+
+def tf_logical_right_shift(a: Tensor, b: Tensor) -> Tensor:
+    """Zeros come in from the left; a distance outside [0, width) leaves 0."""
+    width = 8 * a.element_size()
+    legal = (b >= 0) & (b < width)
+    distance = torch.where(legal, b, torch.zeros_like(b)).long()
+    wide = a.long() if width == 64 else a.long() & ((1 << width) - 1)
+    ones = torch.full_like(wide, -1)
+    # An arithmetic shift brings in copies of the sign; clear them.
+    clear = torch.where(distance > 0, ~(ones << (64 - distance).clamp(max=63)), ones)
+    return torch.where(legal, (wide >> distance) & clear, torch.zeros_like(wide)).to(a.dtype)
+
+
+def tf_broadcast_in_dim(x: Tensor, shape: Ints, dims: Ints) -> Tensor:
+    """A view of `shape` whose dim dims[k] is dim k of `x`."""
+    return _place(x, dims, len(shape)).expand(list(shape))
+
+
+def tf_broadcast(x: Tensor, flags: Sequence[bool]) -> Tensor:
+    """A dim of extent 1 at every True."""
+    return _place(x, [k for k, flag in enumerate(flags) if not flag], len(flags))
+
+
+def _place(x: Tensor, dims: Ints, rank: int) -> Tensor:
+    for dim in range(rank):
+        if dim not in dims:
+            x = x.unsqueeze(dim)
+    return x
+
+
+def tf_squeeze(x: Tensor, dims: Ints) -> Tensor:
+    """Index 0 of each dim in `dims`, so expanded dims can go as well."""
+    for dim in sorted(dims, reverse=True):
+        x = x.select(dim, 0)
+    return x
+
+
+def tf_slice(x: Tensor, starts: Ints, ends: Ints, strides: Ints | None) -> Tensor:
+    steps = strides if strides is not None else [1] * x.ndim
+    return x[tuple(slice(*bounds) for bounds in zip(starts, ends, steps, strict=True))]
+
+
+def tf_pad(x: Tensor, widths: Ints, value: Number | None) -> Tensor:
+    """`widths` are (left, right) per dim, the last dim first; negative widths cut."""
+    return torch.nn.functional.pad(x, list(widths), value=0 if value is None else value)
+
+
+def tf_stride_order(x: Tensor, order: Ints) -> Tensor:
+    """A copy laid out so that the dim with the largest entry of `order` is outermost."""
+    outer_first = sorted(range(x.ndim), key=lambda dim: -order[dim])
+    laid_out = x.permute(outer_first).clone(memory_format=torch.contiguous_format)
+    return laid_out.permute([outer_first.index(dim) for dim in range(x.ndim)])
+
+
+def tf_iota(
+    length: Ints,
+    start: Number | None,
+    step: Number | None,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """start + k * step for k in [0, length), computed in int64 or f64."""
+    start, step = 0 if start is None else start, 1 if step is None else step
+    exact = torch.int64 if isinstance(start, int) and isinstance(step, int) else torch.float64
+    return torch.arange(length[0], dtype=exact, device=device).mul(step).add(start).to(dtype)
+
+
+def tf_sum(x: Tensor, dims: Ints) -> Tensor:
+    return x.sum(list(dims)) if dims else x
+
+
+def tf_prod(x: Tensor, dims: Ints) -> Tensor:
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    for dim in sorted(dims, reverse=True):
+        wide = wide.prod(dim)
+    return wide.to(x.dtype)
+
+
+def tf_amax(x: Tensor, dims: Ints) -> Tensor:
+    return x.amax(list(dims)) if dims else x
+
+
+def tf_amin(x: Tensor, dims: Ints) -> Tensor:
+    return x.amin(list(dims)) if dims else x
+
+
+def tf_any(x: Tensor, dims: Ints) -> Tensor:
+    return x.any(list(dims)) if dims else x
+
+
+def tf_all(x: Tensor, dims: Ints) -> Tensor:
+    return x.all(list(dims)) if dims else x
+
+
+_MASK = 0xFFFFFFFF
+
+
+def philox(seed: int, offset: int, subsequence: Tensor) -> list[Tensor]:
+    """The four 32-bit words, as int64, of Philox4x32-10 at counters (offset, subsequence).
+
+    `subsequence` is int64. Bit-equal to `tf::philox` of the device prelude.
+    """
+    key0, key1 = seed & _MASK, (seed >> 32) & _MASK
+    like = torch.zeros_like(subsequence)
+    c = [like + (offset & _MASK), like + ((offset >> 32) & _MASK)]
+    c += [subsequence & _MASK, (subsequence >> 32) & _MASK]
+    for _ in range(10):
+        a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57  # modulo 2^64; masks drop the sign's copies
+        c = [
+            ((b >> 32) & _MASK) ^ c[1] ^ key0,
+            b & _MASK,
+            ((a >> 32) & _MASK) ^ c[3] ^ key1,
+            a & _MASK,
+        ]
+        key0, key1 = (key0 + 0x9E3779B9) & _MASK, (key1 + 0xBB67AE85) & _MASK
+    return c
+
+
+def tf_philox_uniform(
+    low: float,
+    high: float,
+    shape: Ints,
+    seed: int | None,
+    offset: int | None,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """Uniform numbers in [low, high) of `dtype`, bit-equal to `tf::philox_uniform`.
+
+    Element k (row-major) depends on (seed, offset, k) alone. Without a seed, torch's default
+    generator draws it.
+    """
+    if seed is None or offset is None:
+        return torch.empty(list(shape), dtype=dtype, device=device).uniform_(low, high)
+    count = 1
+    for extent in shape:
+        count *= extent
+    index = torch.arange(count, dtype=torch.int64, device=device)
+    draw = _uniform_double if dtype is torch.float64 else _uniform_float
+    return draw(float(low), float(high), int(seed), int(offset), index, dtype).reshape(list(shape))
+
+
+def _uniform_double(
+    low: float, high: float, seed: int, offset: int, index: Tensor, dtype: torch.dtype
+) -> Tensor:
+    words = philox(seed, offset, index // 2)
+    is_odd = index % 2 == 1
+    x, y = torch.where(is_odd, words[2], words[0]), torch.where(is_odd, words[3], words[1])
+    u = (x ^ (y << 21)).double() * 2.0**-53 + 2.0**-54
+    return torch.where(u == 1, 0.0, u) * (high - low) + low
+
+
+def _uniform_float(
+    low: float, high: float, seed: int, offset: int, index: Tensor, dtype: torch.dtype
+) -> Tensor:
+    words = torch.stack(philox(seed, offset, index // 4))
+    u = words.gather(0, (index % 4).unsqueeze(0))[0].float() * 2.0**-32 + 2.0**-33
+    scale = torch.tensor(high - low, dtype=torch.float32, device=u.device)
+    shift = torch.tensor(low, dtype=torch.float32, device=u.device)
+    if dtype is torch.float32:
+        return torch.where(u == 1, 0.0, u) * scale + shift
+    x = (u * scale + shift).to(dtype)
+    ends = torch.tensor([low, high], device=u.device).to(dtype)
+    return torch.where(x == ends[1], ends[0], x)
+
+
+HELPERS: dict[str, Callable[..., Tensor]] = {
+    name: value for name, value in globals().items() if name.startswith("tf_")
+}
