@@ -8,7 +8,7 @@ depends on an axis, the window is reported and both sides are demanded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
@@ -17,6 +17,7 @@ from typing import TypeAlias
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from
 from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -67,7 +68,7 @@ def demand(results: Iterable[tuple[TensorView, Index]], leaves: frozenset[Tensor
     wanted: dict[TensorView, dict[Index, None]] = {}
     for tv, index in results:
         wanted.setdefault(tv, {})[index] = None
-    order = _until_leaves(tuple(wanted), leaves)
+    order = tuple(topological(wanted, leaves))
     made: list[Element] = []
     found = Demand()
     for tv in reversed(order):
@@ -81,25 +82,6 @@ def demand(results: Iterable[tuple[TensorView, Index]], leaves: frozenset[Tensor
                 wanted.setdefault(source.producer, {})[source.index] = None
     found.elements = {(e.tensor, e.index): e for e in reversed(made)}
     return found
-
-
-def _until_leaves(roots: Sequence[TensorView], leaves: frozenset[TensorView]) -> list[TensorView]:
-    """Tensors between the leaves and the roots, producers first. A root that is a leaf of itself
-    (a copy of an input) stays one."""
-    seen: list[TensorView] = []
-    done: set[TensorView] = set()
-    stack = [(tv, False) for tv in reversed(roots)]
-    while stack:
-        tv, expanded = stack.pop()
-        if tv in done:
-            continue
-        if expanded or tv in leaves or tv.definition is None:
-            done.add(tv)
-            seen.append(tv)
-        else:
-            stack.append((tv, True))
-            stack += [(p, False) for p in tv.definition.tensors]
-    return seen
 
 
 def _sources(tv: TensorView, index: Index) -> tuple[Source, ...]:
@@ -124,7 +106,10 @@ def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:
     kept = dict(zip(tv.logical, index, strict=True))
     terms = []
     for point in product(*(range(a.size) for a in reduced)):
-        values: dict[IterDomain, Form] = {**kept, **{a: Form(k) for a, k in zip(reduced, point)}}
+        values: dict[IterDomain, Form] = {
+            **kept,
+            **{a: Form(k) for a, k in zip(reduced, point, strict=True)},
+        }
         terms += edges_from(tv, values)
     return terms
 

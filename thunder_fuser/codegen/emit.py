@@ -134,7 +134,9 @@ def _statement(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str
     match statement:
         case Assign(variable, value):
             kind = COMPUTE_TYPES[variable.dtype]
-            return f"const {kind} {variable.name} = {expression(value, variable.dtype, form, test)};"
+            return (
+                f"const {kind} {variable.name} = {expression(value, variable.dtype, form, test)};"
+            )
         case WriteVector(vector, weight, delta, value, dtype):
             place = f"{vector}.v[{lane_index(weight, delta)}]"
             return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"

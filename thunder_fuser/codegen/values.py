@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import Form

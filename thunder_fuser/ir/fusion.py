@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,14 +60,18 @@ class Fusion:
         return print_fusion(self)
 
 
-def topological(roots: Iterable[TensorView]) -> Iterator[TensorView]:
-    """`roots` and all they depend on, producers first, each once; iterative, so depth is no limit."""
+def topological(
+    roots: Iterable[TensorView], leaves: Container[TensorView] = ()
+) -> Iterator[TensorView]:
+    """`roots` and all they depend on, producers first, each once; nothing behind `leaves` is
+    visited. Iterative, so depth is no limit."""
     done: set[TensorView] = set()
     for root in roots:
         stack = [root]
         while stack:
             tv = stack[-1]
-            producers = tv.definition.tensors if tv.definition is not None else ()
+            is_end = tv.definition is None or tv in leaves
+            producers = () if is_end or tv.definition is None else tv.definition.tensors
             waiting = [p for p in producers if p not in done]
             if tv in done:
                 stack.pop()

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView
 
 
 @dataclass(frozen=True)
 class Store:
-    """`value` is computed and written into the storage of `target`: the value's own fresh buffer, or
-    an input that is updated in place."""
+    """`value` is computed and written into the storage of `target`: a fresh buffer, which is the
+    value itself, or an input that is updated in place."""
 
     value: TensorView
     target: TensorView
@@ -30,12 +31,12 @@ class Segment:
     stores: tuple[Store, ...]
     leaves: frozenset[TensorView]
     layouts: Mapping[TensorView, Layout]
+    is_opaque: bool = False  # run by torch: no template holds it
 
     @property
     def tensors(self) -> tuple[TensorView, ...]:
         """Everything from the leaves to the stored values, producers first."""
-        reached = _until(self.stores, self.leaves)
-        return tuple(reached)
+        return tuple(topological([s.value for s in self.stores], self.leaves))
 
     @property
     def inputs(self) -> tuple[TensorView, ...]:
@@ -53,18 +54,3 @@ class Segment:
                 if not isinstance(value, TensorView | Constant):
                     found[value] = None
         return tuple(found)
-
-
-def _until(stores: tuple[Store, ...], leaves: frozenset[TensorView]) -> list[TensorView]:
-    done: dict[TensorView, None] = {}
-    stack = [(s.value, False) for s in reversed(stores)]
-    while stack:
-        tv, expanded = stack.pop()
-        if tv in done:
-            continue
-        if expanded or tv in leaves or tv.definition is None:
-            done[tv] = None
-        else:
-            stack.append((tv, True))
-            stack += [(p, False) for p in reversed(tv.definition.tensors)]
-    return list(done)

@@ -1,0 +1,58 @@
+"""What tells one class of arguments from another: shapes, strides, alignment, device.
+
+The key function is generated for a fusion, so that a steady call pays for three attribute reads per
+tensor and one tuple comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+
+from thunder_fuser.analysis.layout import Layout, alignment_of
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.scalar import Symbol, symbols_of
+from thunder_fuser.ir.tensor import TensorView
+
+Key: TypeAlias = tuple[object, ...]
+
+
+def key_function(fusion: Fusion) -> Callable[..., Key]:
+    """A function from a fusion's arguments to the key of their class."""
+    shaping = shape_symbols(fusion)
+    names, parts = [], []
+    for position, value in enumerate(fusion.inputs):
+        name = f"a{position}"
+        names.append(name)
+        if isinstance(value, TensorView):
+            parts.append(f"{name}.shape, {name}.stride(), {name}.data_ptr() & 15, {name}.device")
+        elif value in shaping:
+            parts.append(name)
+    source = f"lambda {', '.join(names)}: ({', '.join(parts)}{',' if parts else ''})"
+    function: Callable[..., Key] = eval(source)
+    return function
+
+
+def shape_symbols(fusion: Fusion) -> frozenset[Symbol]:
+    """Symbols that extents or attributes of the fusion depend on: these are bound per class."""
+    found: set[Symbol] = set()
+    for tv in fusion.tensors:
+        for axis in (*tv.domain.root, *tv.domain.logical):
+            found.update(symbols_of(axis.extent))
+        for _, attr in tv.definition.attrs if tv.definition is not None else ():
+            found.update(_attr_symbols(attr))
+    return frozenset(found)
+
+
+def _attr_symbols(attr: object) -> Sequence[Symbol]:
+    if isinstance(attr, tuple):
+        return [s for entry in attr for s in _attr_symbols(entry)]
+    if isinstance(attr, Symbol) or hasattr(attr, "args"):
+        return list(symbols_of(attr))  # type: ignore[arg-type]
+    return []
+
+
+def layout_of(tensor: torch.Tensor) -> Layout:
+    return Layout(tuple(tensor.shape), tensor.stride(), alignment_of(tensor.data_ptr()))

@@ -1,0 +1,259 @@
+"""The launch plan: everything decided, printed as straight-line Python, and run.
+
+    def run(T0, T1):
+        stream = current_stream(0)
+        T4 = empty((2, 16), (16, 1), bfloat16)
+        launch0(stream, T0.data_ptr(), T1.data_ptr(), T4.data_ptr())
+        T5 = T0.as_strided((2, 8), (16, 1), T0.storage_offset() + 8)
+        return [T4, T5]
+
+A plan belongs to one class of arguments (shapes, strides, alignment, device), so nothing is left to
+look up: allocate, launch, view, release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from thunder_fuser.codegen.source import Source
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.extract import extract
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.scalar import Scalar
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ir.text import tensor_names
+from thunder_fuser.kernel.lower import pointer_tensors
+from thunder_fuser.runtime.compilation import Launcher
+from thunder_fuser.runtime.dtypes import TORCH_DTYPES
+from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.overlap import separate
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.segmented import SegmentedFusion
+
+Run: TypeAlias = Callable[..., list[torch.Tensor]]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How one class of arguments is run. `run` takes the fusion's arguments in order."""
+
+    segmented: SegmentedFusion
+    kernels: tuple[Source | None, ...]  # per segment; None where torch runs it
+    text: str
+    run: Run
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The CUDA C++ text of each kernel."""
+        return tuple(source.text for source in self.kernels if source is not None)
+
+    @property
+    def launches(self) -> int:
+        return sum(source is not None and source.blocks > 0 for source in self.kernels)
+
+    def __str__(self) -> str:
+        return f"{self.segmented}\n{self.text}"
+
+
+def build_plan(
+    segmented: SegmentedFusion,
+    kernels: Sequence[Source | None],
+    launchers: Sequence[Launcher | None],
+    arguments: Sequence[TensorView | Scalar],
+    device: torch.device,
+) -> Plan:
+    """Generate and compile the plan's function.
+
+    `arguments` says what each argument of the call is: a tensor input, a scalar input, or a scalar
+    symbol that stands for the value of a zero-dimensional CPU tensor.
+    """
+    writer = _Writer(segmented, kernels, arguments, device)
+    text = writer.write()
+    namespace = {**writer.bound, **_launch_names(launchers)}
+    exec(compile(text, f"<launch plan of {len(segmented.segments)} segments>", "exec"), namespace)
+    return Plan(segmented, tuple(kernels), text, namespace["run"])
+
+
+def _launch_names(launchers: Sequence[Launcher | None]) -> dict[str, Any]:
+    return {f"launch{k}": launch for k, launch in enumerate(launchers) if launch is not None}
+
+
+class _Writer:
+    """Collects the lines of a plan and the objects that they name."""
+
+    def __init__(
+        self,
+        segmented: SegmentedFusion,
+        kernels: Sequence[Source | None],
+        arguments: Sequence[TensorView | Scalar],
+        device: torch.device,
+    ) -> None:
+        self.segmented, self.kernels = segmented, kernels
+        self.arguments, self.device = arguments, device
+        self.names = tensor_names(segmented.fusion)
+        self.lines: list[str] = []
+        self.defined = {a for a in arguments if isinstance(a, TensorView)}
+        self.bound: dict[str, Any] = {"torch": torch, "separate": separate}
+        self.scalars: dict[Scalar, str] = {}
+        self.empty = self._allocator()
+
+    def write(self) -> str:
+        parameters = [self._parameter(k, a) for k, a in enumerate(self.arguments)]
+        self._separate_writes()
+        if self.device.type == "cuda" and any(self.kernels):
+            self.bound["current_stream"] = torch._C._cuda_getCurrentRawStream
+            self.lines.append(f"stream = current_stream({self.device.index or 0})")
+        last = self._last_uses()
+        for position, segment in enumerate(self.segmented.segments):
+            if self.kernels[position] is None:
+                self._evaluate(position, segment)
+            else:
+                self._allocate(segment)
+                self._launch(position, segment)
+            released = [self.names[tv] for tv in last.get(position, ()) if tv in self.defined]
+            if released:
+                self.lines.append(f"del {', '.join(released)}")
+        self.lines.append(f"return [{', '.join(self._result(tv) for tv in self._outputs())}]")
+        return "\n".join(
+            [f"def run({', '.join(parameters)}):", *(f"    {x}" for x in self.lines), ""]
+        )
+
+    def _parameter(self, position: int, argument: TensorView | Scalar) -> str:
+        if isinstance(argument, TensorView):
+            return self.names[argument]
+        name = f"n{position}"
+        self.scalars[argument] = name
+        if isinstance(argument, sc.Symbol) and argument.name.startswith(CPU_SCALAR):
+            self.lines.append(f"{name} = {name}.item()")
+        return name
+
+    def _outputs(self) -> list[TensorView]:
+        """Returned tensors; the value of a write is returned as its target."""
+        targets = {w.value: w.target for w in self.segmented.fusion.writes}
+        return [targets.get(tv, tv) for tv in self.segmented.fusion.outputs]
+
+    def _result(self, tv: TensorView) -> str:
+        if tv not in self.defined:
+            self._define(tv)
+        return self.names[tv]
+
+    def _define(self, tv: TensorView) -> None:
+        """Make a tensor that no segment allocates: a view, or an empty one."""
+        name, view = self.names[tv], self.segmented.views.get(tv)
+        self.defined.add(tv)
+        if view is None:
+            self.lines.append(f"{name} = {self._empty(tv)}")
+            return
+        root = self._result(view.root)
+        base = f"{root}.storage_offset()"
+        offset = f"{base} + {view.offset}" if view.offset else base
+        self.lines.append(f"{name} = {root}.as_strided({view.shape}, {view.strides}, {offset})")
+
+    def _allocate(self, segment: Segment) -> None:
+        for store in segment.stores:
+            if store.target not in self.defined:
+                self.defined.add(store.target)
+                self.lines.append(f"{self.names[store.target]} = {self._empty(store.target)}")
+
+    def _empty(self, tv: TensorView) -> str:
+        layout = self.segmented.layouts[tv]
+        dtype = TORCH_DTYPES[tv.dtype]
+        self.bound[str(dtype).removeprefix("torch.")] = dtype
+        return self.empty.format(
+            shape=layout.shape, strides=layout.strides, dtype=str(dtype).removeprefix("torch.")
+        )
+
+    def _allocator(self) -> str:
+        """torch's shortest way to an uninitialised tensor on the device."""
+        fast = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+        if self.device.type == "cuda" and fast is not None:
+            self.bound["empty_cuda"] = fast  # allocates on the current device
+            return "empty_cuda({shape}, {strides}, {dtype})"
+        self.bound["empty"], self.bound["device"] = torch.empty_strided, self.device
+        return "empty({shape}, {strides}, dtype={dtype}, device=device)"
+
+    def _launch(self, position: int, segment: Segment) -> None:
+        source = self.kernels[position]
+        assert source is not None
+        pointers = [self._pointer(tv) for tv in pointer_tensors(segment)]
+        scalars = [self._scalar(s) for s in segment.scalars]
+        stream = "stream" if self.device.type == "cuda" else "0"
+        if source.blocks:
+            self.lines.append(f"launch{position}({', '.join([stream, *pointers, *scalars])})")
+
+    def _pointer(self, tv: TensorView) -> str:
+        view = self.segmented.views.get(tv)
+        if view is None:
+            return f"{self.names[tv]}.data_ptr()"
+        offset = view.offset * tv.dtype.itemsize
+        return f"{self._pointer(view.root)} + {offset}" if offset else self._pointer(view.root)
+
+    def _scalar(self, scalar: Scalar) -> str:
+        if scalar not in self.scalars:
+            name = f"s{len(self.scalars)}"
+            symbols = list(dict.fromkeys(sc.symbols_of(scalar)))
+            self.bound[f"compute_{name}"] = _scalar_function(scalar, symbols)
+            arguments = ", ".join(self.scalars[s] for s in symbols)
+            self.lines.append(f"{name} = compute_{name}({arguments})")
+            self.scalars[scalar] = name
+        return self.scalars[scalar]
+
+    def _evaluate(self, position: int, segment: Segment) -> None:
+        """A segment that torch runs: its fusion is evaluated op by op."""
+        fresh = [s.value for s in segment.stores if not s.is_in_place]
+        writes = [(s.value, s.target) for s in segment.stores if s.is_in_place]
+        inputs = list(dict.fromkeys((*segment.inputs, *(t for _, t in writes))))
+        part = extract(inputs, segment.scalars, fresh, writes)
+        self.bound[f"evaluate{position}"] = _evaluator(part)
+        arguments = [self._result(tv) for tv in inputs]
+        arguments += [self._scalar(s) for s in segment.scalars]
+        targets = "".join(f"{self.names[tv]}, " for tv in fresh)
+        call = f"evaluate{position}({', '.join(arguments)})"
+        self.lines.append(f"{targets}= {call}" if fresh else call)
+        self.defined.update(fresh)
+
+    def _last_uses(self) -> Mapping[int, list[TensorView]]:
+        """Edges by the segment after which nothing reads them."""
+        kept = {self.segmented.storage(tv) for tv in self._outputs()}
+        last: dict[TensorView, int] = {}
+        for position, segment in enumerate(self.segmented.segments):
+            for tv in (*segment.inputs, *(s.target for s in segment.stores)):
+                last[self.segmented.storage(tv)] = position
+        released: dict[int, list[TensorView]] = {}
+        for tv, position in last.items():
+            if tv not in kept and tv not in self.arguments:
+                released.setdefault(position, []).append(tv)
+        return released
+
+    def _separate_writes(self) -> None:
+        """A target that overlaps another argument at run time must not be read through it."""
+        targets = [w.target for w in self.segmented.fusion.writes]
+        tensors = [a for a in self.arguments if isinstance(a, TensorView)]
+        if not targets or len(tensors) < 2:
+            return
+        names = [self.names[tv] for tv in tensors]
+        written = tuple(k for k, tv in enumerate(tensors) if tv in targets)
+        self.lines.append(f"{', '.join(names)} = separate(({', '.join(names)}), {written})")
+
+
+CPU_SCALAR = "cpu_scalar_"  # symbols for the values of zero-dimensional CPU tensors
+
+
+def _scalar_function(scalar: Scalar, symbols: Sequence[sc.Symbol]) -> Callable[..., sc.Number]:
+    def compute(*values: sc.Number) -> sc.Number:
+        bound = sc.bind(scalar, dict(zip(symbols, values, strict=True)))
+        assert isinstance(bound, sc.Constant)
+        return bound.value
+
+    return compute
+
+
+def _evaluator(part: Fusion) -> Callable[..., list[torch.Tensor]]:
+    def run(*arguments: torch.Tensor | sc.Number) -> list[torch.Tensor]:
+        return evaluate(part, arguments)
+
+    return run

@@ -1,0 +1,224 @@
+"""Cut a region into segments.
+
+    T2 = add(T0, T1); T3 = segment_set(T2); T4 = mul(T3, T1)
+        =>   segment 0: T0, T1 -> T3        segment 1: T3, T1 -> T4        1 edge
+
+The whole region is one segment unless something forces a cut: an explicit stop point, an op that no
+template holds (run by torch), or an in-place write whose old value other threads still read. What
+is cheap to recompute is never carried across a cut; a stop point that is a view of something in
+memory launches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import gcd, prod
+
+from thunder_fuser.analysis.layout import Layout, output_layout
+from thunder_fuser.analysis.views import View, follow, view_of
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Cost, Family
+from thunder_fuser.segment.outputs import plan_outputs
+from thunder_fuser.segment.segment import Segment, Store
+from thunder_fuser.segment.segmented import SegmentedFusion
+
+MAX_SHORT_REDUCTION = 32  # terms that one thread sums in registers
+
+Reject = Callable[[Segment], str | None]
+
+
+def cut(
+    fusion: Fusion, input_layouts: Mapping[TensorView, Layout], reject: Reject
+) -> SegmentedFusion:
+    """The segments of a concrete fusion. `reject` says why no template can hold a segment."""
+    return _Cutter(fusion, dict(input_layouts), reject).run()
+
+
+def is_opaque(tv: TensorView) -> bool:
+    """True for an op that runs through torch between kernels: a long reduction."""
+    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION:
+        return False
+    terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
+    return terms > MAX_SHORT_REDUCTION
+
+
+def is_stop(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.name == "segment_set"
+
+
+@dataclass
+class _Cutter:
+    fusion: Fusion
+    layouts: dict[TensorView, Layout]
+    reject: Reject
+    views: dict[TensorView, View] = field(default_factory=dict)
+    depth: dict[TensorView, int] = field(default_factory=dict)
+    stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
+    memory: dict[TensorView, None] = field(default_factory=dict)  # what can be read as a leaf
+
+    def run(self) -> SegmentedFusion:
+        self._measure_depth()
+        outputs = plan_outputs(self.fusion, self.layouts)
+        self.memory.update((v, None) for v in self.layouts)
+        for tv in self.fusion.tensors:
+            if is_stop(tv) or is_opaque(tv) or self._feeds_opaque(tv):
+                self._keep(tv)
+        for tv in outputs.computed:
+            self._materialise(tv)
+        for write in self.fusion.writes:
+            self.stored.setdefault(self.depth[write.value], {})
+        self._spill_crossings()
+        self.views.update(outputs.views)
+        segments, reasons = self._build()
+        return SegmentedFusion(self.fusion, segments, self.views, self.layouts, reasons)
+
+    def _measure_depth(self) -> None:
+        """How many cuts lie before each tensor."""
+        for tv in self.fusion.tensors:
+            producers = tv.definition.tensors if tv.definition is not None else ()
+            before = max((self.depth[p] + self._cuts_after(p) for p in producers), default=0)
+            if is_opaque(tv) and not all(p.definition is None for p in producers):
+                before += 1
+            self.depth[tv] = before
+
+    def _cuts_after(self, tv: TensorView) -> int:
+        return int(is_stop(tv) or is_opaque(tv))
+
+    def _feeds_opaque(self, tv: TensorView) -> bool:
+        return any(is_opaque(consumer) for consumer in self.fusion.uses[tv])
+
+    def _keep(self, tv: TensorView) -> None:
+        """Have `tv` in memory: as a view of something there, else written by its segment."""
+        if tv.definition is None:
+            return
+        source = tv.definition.tensors[0] if is_stop(tv) else tv
+        chain = follow(source, lambda t: t in self.memory or t.definition is None)
+        if chain is not None and chain.root in self.memory and not is_opaque(tv):
+            view = view_of(tv, chain, self.layouts[chain.root])
+            if view is not None:
+                self.views[tv] = view
+                self.memory[tv] = None
+                alignment = _view_alignment(view, tv, self.layouts[chain.root])
+                self.layouts[tv] = Layout(view.shape, view.strides, alignment)
+                return
+        self._materialise(tv)
+
+    def _materialise(self, tv: TensorView) -> None:
+        self.layouts[tv] = output_layout(tv)
+        self.memory[tv] = None
+        self.stored.setdefault(self.depth[tv], {})[tv] = None
+
+    def _spill_crossings(self) -> None:
+        """Values read behind a later cut: recompute them there, or keep them in memory."""
+        for depth in sorted(self.stored, reverse=True):
+            for tv in self._cone(depth):
+                if self.depth[tv] < depth and not self._is_cheap(tv):
+                    self._keep(tv)
+
+    def _cone(self, depth: int) -> list[TensorView]:
+        """What the stores of one depth read and compute, consumers first."""
+        roots = [*self.stored[depth], *self._written(depth)]
+        seen: dict[TensorView, None] = {}
+        stack = list(roots)
+        while stack:
+            tv = stack.pop()
+            if tv in seen or (tv in self.memory and tv not in roots):
+                continue
+            seen[tv] = None
+            crosses = self.depth[tv] < depth and not self._is_cheap(tv)
+            if tv.definition is not None and not crosses:
+                stack.extend(tv.definition.tensors)
+        return [tv for tv in seen if tv not in roots]
+
+    def _written(self, depth: int) -> list[TensorView]:
+        return [w.value for w in self.fusion.writes if self.depth[w.value] == depth]
+
+    def _is_cheap(self, tv: TensorView) -> bool:
+        """True where recomputing costs fewer bytes than writing and reading the value."""
+        extra, stack, seen = 0, [tv], set()
+        while stack:
+            current = stack.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if current in self.memory or current.definition is None:
+                extra += self.layouts[current].numel * current.dtype.itemsize
+            elif current.definition.op.cost is Cost.NEVER:
+                return False
+            else:
+                stack.extend(current.definition.tensors)
+        return extra <= 2 * output_layout(tv).numel * tv.dtype.itemsize
+
+    def _build(self) -> tuple[tuple[Segment, ...], tuple[str, ...]]:
+        segments: list[Segment] = []
+        reasons: list[str] = []
+        late: list[Write] = []
+        for depth in sorted(self.stored):
+            direct, postponed = self._split_writes(depth)
+            late += postponed
+            for tv in [t for t in self.stored[depth] if is_opaque(t)]:
+                segments.append(self._segment([Store(tv, tv)], is_opaque=True))
+                reasons.append("no template holds a reduction this long yet")
+            stores = [Store(tv, tv) for tv in self.stored[depth] if not is_opaque(tv)]
+            waiting = [w.value for w in postponed if w.value.definition is not None]
+            stores += [Store(v, v) for v in waiting if v not in self.stored[depth]]
+            stores += [Store(w.value, w.target) for w in direct]
+            if stores:
+                segments.append(self._segment(stores))
+                reasons.append("behind a stop point" if depth else "the region")
+        for write in late:
+            segments.append(self._copy_segment(write))
+            reasons.append("in-place write ordered after the last read of the old value")
+        kept = [k for k, s in enumerate(segments) if not self._is_empty(s)]
+        return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
+
+    def _is_empty(self, segment: Segment) -> bool:
+        return all(0 in s.value.shape for s in segment.stores)
+
+    def _split_writes(self, depth: int) -> tuple[list[Write], list[Write]]:
+        """Writes of this depth that may go straight to their target, and those that must wait until
+        every reader of the old value is done."""
+        writes = [w for w in self.fusion.writes if self.depth[w.value] == depth]
+        direct = [w for w in writes if not self._read_later(w.target, depth)]
+        plain = [Store(tv, tv) for tv in self.stored[depth] if not is_opaque(tv)]
+        stores = [*plain, *(Store(w.value, w.target) for w in direct)]
+        if direct and self.reject(self._segment(stores)) is not None:
+            direct = []
+        postponed = [w for w in writes if w not in direct]
+        for write in postponed:
+            self.layouts.setdefault(write.value, output_layout(write.value))
+        return direct, postponed
+
+    def _read_later(self, target: TensorView, depth: int) -> bool:
+        later = [d for d in self.stored if d > depth]
+        return any(self._reads(target, d) for d in later)
+
+    def _reads(self, target: TensorView, depth: int) -> bool:
+        roots = [*self.stored[depth], *self._written(depth)]
+        stack, seen = [p for tv in roots if tv.definition for p in tv.definition.tensors], set()
+        while stack:
+            tv = stack.pop()
+            root = tv
+            while root in self.views:
+                root = self.views[root].root
+            if root is target:
+                return True
+            if tv not in seen and tv not in self.memory and tv.definition is not None:
+                seen.add(tv)
+                stack.extend(tv.definition.tensors)
+        return False
+
+    def _copy_segment(self, write: Write) -> Segment:
+        leaves = frozenset({write.value})
+        return Segment((Store(write.value, write.target),), leaves, self.layouts)
+
+    def _segment(self, stores: list[Store], is_opaque: bool = False) -> Segment:
+        produced = {s.value for s in stores if s.value.definition is not None}
+        leaves = frozenset(tv for tv in self.memory if tv not in produced)
+        return Segment(tuple(stores), leaves, self.layouts, is_opaque)
+
+
+def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:
+    return gcd(root.alignment, view.offset * tv.dtype.itemsize) or root.alignment

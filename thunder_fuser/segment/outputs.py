@@ -1,0 +1,85 @@
+"""Which returned values are views, and of what: decided once for the region, before it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.layout import Layout, output_layout
+from thunder_fuser.analysis.views import View, follow, view_of
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """`computed` get storage of their own and a kernel that writes it; `views` share storage."""
+
+    computed: tuple[TensorView, ...]
+    views: Mapping[TensorView, View]
+
+
+def plan_outputs(fusion: Fusion, layouts: Mapping[TensorView, Layout]) -> OutputPlan:
+    """A view where eager returns one and strides express it: a chain of metadata ops from an input,
+    from another computed output, or from a value that the outputs together cover."""
+    written = {w.value for w in fusion.writes}
+    views: dict[TensorView, View] = {}
+    chained: dict[TensorView, list[TensorView]] = {}
+    computed: dict[TensorView, None] = {}
+    for tv in fusion.outputs:
+        if tv in written or tv.definition is None:
+            continue
+        chain = follow(tv, lambda t: t.definition is None)
+        if chain is None or chain.root is tv:
+            computed[tv] = None
+        elif chain.root.definition is None:
+            view = None if chain.root.is_cpu else view_of(tv, chain, layouts[chain.root])
+            if view is not None and keeps_order(tv, view):
+                views[tv] = view
+            else:
+                computed[tv] = None
+        else:
+            chained.setdefault(chain.root, []).append(tv)
+    for root, members in chained.items():
+        _place_chained(root, list(dict.fromkeys(members)), computed, views)
+    return OutputPlan(tuple(computed), views)
+
+
+def _place_chained(
+    root: TensorView,
+    members: list[TensorView],
+    computed: dict[TensorView, None],
+    views: dict[TensorView, View],
+) -> None:
+    """Outputs that are metadata chains of one computed value: materialise it once if it is needed
+    anyway or they cover it, else write each of them."""
+    layout = output_layout(root)
+    found: dict[TensorView, View] = {}
+    for tv in members:
+        chain = follow(tv, lambda t: t is root)
+        view = None if chain is None else view_of(tv, chain, layout)
+        if view is not None and keeps_order(tv, view):
+            found[tv] = view
+    covered = sum(_distinct(view) for view in found.values())
+    if root in computed or covered >= layout.numel:
+        computed[root] = None
+        views.update(found)
+    for tv in members:
+        if tv not in views:
+            computed[tv] = None
+
+
+def _distinct(view: View) -> int:
+    """Elements of the root that a view shows."""
+    count = 1
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        count *= size if stride else 1
+    return count
+
+
+def keeps_order(tv: TensorView, view: View) -> bool:
+    """False where a memory order was asked for that the view does not have."""
+    if tv.domain.allocation == tv.domain.logical:
+        return True
+    wanted = output_layout(tv)
+    return view.strides == wanted.strides or wanted.numel <= 1
