@@ -139,7 +139,8 @@ def digamma(x: Real) -> float:
         shift += 1 / x
         x += 1
     z = 1 / (x * x)
-    tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132)))))
+    far = 1 / 132 - z * (691 / 32760 - z / 12)
+    tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * far))))
     return math.log(x) - 0.5 / x - tail - shift
 
 

@@ -19,12 +19,25 @@ def tf_div(a: Tensor, b: Tensor) -> Tensor:
 
 def tf_erfcinv(q: Tensor) -> Tensor:
     """Through the quantile of the normal distribution, which keeps the digits of a small q."""
-    wide = q if q.dtype is torch.float64 else q.float()
-    return (torch.special.ndtri(wide * 0.5) * -(0.5**0.5)).to(q.dtype)
+    q = q if q.is_floating_point() else q.float()
+    return (torch.special.ndtri(_wide(q) * 0.5) * -(0.5**0.5)).to(q.dtype)
 
 
 def tf_addcmul(a: Tensor, t1: Tensor, t2: Tensor, value: Tensor) -> Tensor:
-    return torch.addcmul(a, t1, t2, value=value.item())
+    return (_wide(a) + _wide(value) * _wide(t1) * _wide(t2)).to(a.dtype)
+
+
+def tf_add_alpha(a: Tensor, b: Tensor, alpha: Tensor) -> Tensor:
+    return (_wide(a) + _wide(alpha) * _wide(b)).to(a.dtype)
+
+
+def tf_sub_alpha(a: Tensor, b: Tensor, alpha: Tensor) -> Tensor:
+    return (_wide(a) - _wide(alpha) * _wide(b)).to(a.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """16-bit floats as f32, in which torch and our kernels compute."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def tf_logical_right_shift(a: Tensor, b: Tensor) -> Tensor:
@@ -98,7 +111,7 @@ def tf_sum(x: Tensor, dims: Ints) -> Tensor:
 
 
 def tf_prod(x: Tensor, dims: Ints) -> Tensor:
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    wide = _wide(x)
     for dim in sorted(dims, reverse=True):
         wide = wide.prod(dim)
     return wide.to(x.dtype)

@@ -135,12 +135,18 @@ TF_FN T imag(tf::complex<T> x) {
   return x.im;
 }
 
+// chunk: is_minus_one
+template <class T>
+TF_FN bool is_minus_one(T x) {
+  return T(-1) < T(0) && x == T(-1);
+}
+
 // chunk: fmod
 // Integers: division by zero leaves the dividend, and the quotient of the smallest integer by -1,
 // which does not exist, leaves 0; neither traps on the host.
 template <class T>
 TF_FN T fmod(T a, T b) {
-  return b == T(0) ? a : b == T(-1) ? T(0) : T(a % b);
+  return b == T(0) ? a : tf::is_minus_one(b) ? T(0) : T(a % b);
 }
 #ifdef TF_HOST
 TF_FN float fmod(float a, float b) { return __builtin_fmodf(a, b); }
@@ -162,7 +168,7 @@ TF_FN T remainder(T a, T b) {
 // Integers truncate; division by zero gives -1, the all-ones quotient of the hardware.
 template <class T>
 TF_FN T div(T a, T b) {
-  return b == T(0) ? T(-1) : b == T(-1) ? T(T(0) - a) : T(a / b);
+  return b == T(0) ? T(-1) : tf::is_minus_one(b) ? T(T(0) - a) : T(a / b);
 }
 TF_FN float div(float a, float b) { return a / b; }
 TF_FN double div(double a, double b) { return a / b; }
@@ -201,15 +207,17 @@ TF_FN T shift_right_zero(T a, T b) {
 }
 
 // chunk: gcd
-// Never negative, except that of the smallest integer with itself or 0, which does not fit.
+// The smallest integer has no absolute value; with it the sign is that of torch's Euclid.
 template <class T>
 TF_FN T gcd(T a, T b) {
-  while (b != T(0)) {
-    const T left = tf::fmod(a, b);
-    a = b;
-    b = left;
+  a = tf::abs(a);
+  b = tf::abs(b);
+  while (a != T(0)) {
+    const T left = tf::fmod(b, a);
+    b = a;
+    a = left;
   }
-  return a < T(0) ? T(-a) : a;
+  return b;
 }
 
 // chunk: mul_rn add_rn

@@ -85,39 +85,23 @@ TF_FN double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 TF_LIBM(rsqrt)
 #endif
 
-// chunk: erfcinv
+// chunk: erfinv erfcinv
 #ifdef TF_HOST
-// The root y of erfc(y) = q, 0 < q <= 1: Winitzki's closed form, then Halley's iteration. The error
-// is relative to q, so the tail keeps its digits.
-TF_FN double erfcinv_positive(double q) {
+// The root y of erfc(y) = q, 0 < q <= 1/2: Winitzki's closed form, then Newton's iteration on
+// log erfc, which is nearly a parabola. The first y is one whose erfc does not underflow.
+TF_FN double erfcinv_tail(double q) {
   const double a = 0.147, log_term = __builtin_log(q * (2 - q));
   const double b = 2 / (3.14159265358979323846 * a) + log_term / 2;
   double y = __builtin_sqrt(__builtin_sqrt(b * b - log_term / a) - b);
-  for (int k = 0; k < 4; ++k) {
-    const double slope = 1.12837916709551257390 * __builtin_exp(-y * y);
-    if (slope == 0) break;
-    const double step = (__builtin_erfc(y) - q) / slope;
-    y += step / (1 + y * step);
+  if (y > 26.5) y = 26.5;
+  for (int k = 0; k < 5; ++k) {
+    const double value = __builtin_erfc(y), slope = 1.12837916709551257390 * __builtin_exp(-y * y);
+    y += value / slope * __builtin_log(value / q);
   }
   return y;
 }
-TF_FN double erfcinv(double q) {
-  if (q == 0) return tf::infinity<double>();
-  if (q == 2) return -tf::infinity<double>();
-  if (!(q > 0 && q < 2)) return tf::nan<double>();
-  return q > 1 ? -tf::erfcinv_positive(2 - q) : tf::erfcinv_positive(q);
-}
-TF_FN float erfcinv(float q) { return static_cast<float>(tf::erfcinv(static_cast<double>(q))); }
-#else
-TF_LIBM(erfcinv)
-#endif
-
-// chunk: erfinv
-#ifdef TF_HOST
-// Halley's iteration on erf near zero, where 1 - |x| would lose the digits of x.
-TF_FN double erfinv(double x) {
-  const double size = __builtin_fabs(x);
-  if (!(size < 0.5)) return __builtin_copysign(tf::erfcinv(1 - size), x);
+// The root of erf(y) = x, |x| < 1/2, by Halley's iteration: 1 - |x| would lose the digits of x.
+TF_FN double erfinv_center(double x) {
   double y = 0.88622692545275801365 * x;
   for (int k = 0; k < 5; ++k) {
     const double step = (__builtin_erf(y) - x) / (1.12837916709551257390 * __builtin_exp(-y * y));
@@ -125,8 +109,21 @@ TF_FN double erfinv(double x) {
   }
   return y;
 }
+TF_FN double erfcinv(double q) {
+  if (q == 0) return tf::infinity<double>();
+  if (q == 2) return -tf::infinity<double>();
+  if (!(q > 0 && q < 2)) return tf::nan<double>();
+  if (q > 0.5 && q < 1.5) return tf::erfinv_center(1 - q);
+  return q > 1 ? -tf::erfcinv_tail(2 - q) : tf::erfcinv_tail(q);
+}
+TF_FN double erfinv(double x) {
+  const double size = __builtin_fabs(x);
+  return size < 0.5 ? tf::erfinv_center(x) : __builtin_copysign(tf::erfcinv(1 - size), x);
+}
+TF_FN float erfcinv(float q) { return static_cast<float>(tf::erfcinv(static_cast<double>(q))); }
 TF_FN float erfinv(float x) { return static_cast<float>(tf::erfinv(static_cast<double>(x))); }
 #else
+TF_LIBM(erfcinv)
 TF_LIBM(erfinv)
 #endif
 
@@ -149,7 +146,8 @@ TF_FN double digamma(double x) {
   }
   for (; x < 10; x += 1) result -= 1 / x;
   const double z = 1 / (x * x);
-  const double series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z / 132))));
+  const double far = 1. / 132 - z * (691. / 32760 - z / 12);
+  const double series = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * far))));
   return result + tf::log(x) - 0.5 / x - series;
 }
 TF_FN float digamma(float x) { return static_cast<float>(tf::digamma(static_cast<double>(x))); }
