@@ -66,7 +66,7 @@ TF_FN To to_integer(From x) {
   return static_cast<To>(x);
 }
 
-// chunk: convert
+// chunk: convert TF_FLOAT_TO
 template <class To, class From>
 struct Convert {
   TF_FN static To apply(From x) { return static_cast<To>(x); }
@@ -218,16 +218,16 @@ TF_FN tf::Vec<To, N> convert_vec(const tf::Vec<From, N>& x) {
 #ifndef TF_HOST
 #define TF_NARROW_PAIRS(type)                                                                    \
   template <int N>                                                                               \
-  struct ConvertVec<tf::type, float, N> {                                                        \
-    TF_FN static tf::Vec<tf::type, N> apply(const tf::Vec<float, N>& x) {                        \
-      tf::Vec<tf::type, N> y;                                                                    \
+  struct ConvertVec<type, float, N> {                                                            \
+    TF_FN static tf::Vec<type, N> apply(const tf::Vec<float, N>& x) {                            \
+      tf::Vec<type, N> y;                                                                        \
       _Pragma("unroll") for (int k = 0; k + 1 < N; k += 2) {                                     \
         unsigned pair; /* the first source goes to the upper half */                             \
         asm("cvt.rn." #type "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x.v[k + 1]), "f"(x.v[k]));   \
         y.v[k].data = static_cast<unsigned short>(pair);                                         \
         y.v[k + 1].data = static_cast<unsigned short>(pair >> 16);                               \
       }                                                                                          \
-      if (N % 2) y.v[N - 1] = tf::to_##type(x.v[N - 1]);                                         \
+      if (N % 2) y.v[N - 1] = to_##type(x.v[N - 1]);                                             \
       return y;                                                                                  \
     }                                                                                            \
   };

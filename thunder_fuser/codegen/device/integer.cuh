@@ -1,6 +1,6 @@
 // Arithmetic that is exact or defined by bits: rounding functions, remainders, shifts, predicates.
 
-// chunk: ceil floor trunc round
+// chunk: ceil floor trunc round TF_WHOLE
 // Integers are whole already; `round` is half to even.
 #ifdef TF_HOST
 #define TF_WHOLE(name, builtin)                                             \

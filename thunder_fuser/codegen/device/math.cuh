@@ -85,7 +85,7 @@ TF_FN double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 TF_LIBM(rsqrt)
 #endif
 
-// chunk: erfinv erfcinv
+// chunk: erfinv erfcinv erfcinv_tail erfinv_center
 #ifdef TF_HOST
 // The root y of erfc(y) = q, 0 < q <= 1/2: Winitzki's closed form, then Newton's iteration on
 // log erfc, which is nearly a parabola. The first y is one whose erfc does not underflow.

@@ -10,7 +10,7 @@ struct alignas(vec_alignment(sizeof(T) * N) > int(alignof(T)) ? vec_alignment(si
   T v[N];
 };
 
-// chunk: Access
+// chunk: Access TF_ACCESS
 // One register of BYTES bytes, and its moves to and from memory.
 template <int BYTES>
 struct Access;

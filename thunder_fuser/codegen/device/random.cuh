@@ -1,6 +1,6 @@
 // Random numbers as a function of (seed, offset, index): the same for every schedule and recomputation.
 
-// chunk: philox
+// chunk: philox mul_high
 struct Philox {
   unsigned v[4];
 };
@@ -24,7 +24,7 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
   return c;
 }
 
-// chunk: philox_uniform
+// chunk: philox_uniform philox_float
 // The float in (0, 1] of element `index`: component index % 4 of subsequence index / 4.
 TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
                          unsigned long long index) {
