@@ -10,6 +10,7 @@ changes what a kernel means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -64,7 +65,20 @@ def lift(source: Source, positions: Collection[int]) -> Source:
             fragments.append(tail)
     return replace(
         source,
-        fragments=tuple(fragments),
+        fragments=_declare(source.name, fragments, lifted),
         literals=tuple(literals),
         parameters=(*source.parameters, *lifted),
     )
+
+
+def _declare(name: str, fragments: list[str], lifted: list[Parameter]) -> tuple[str, ...]:
+    """The fragments with `lifted` added to the parameter list of the entry point `name`."""
+    declared = "".join(f", long long {parameter.name}" for parameter in lifted)
+    opening = re.compile(rf"\b{re.escape(name)}\s*\(([^()]*)")
+    position = next(i for i, fragment in enumerate(fragments) if opening.search(fragment))
+    found = opening.search(fragments[position])
+    assert found is not None
+    added = declared if found[1].strip() else declared[2:]
+    fragment = fragments[position]
+    fragments[position] = fragment[: found.end()] + added + fragment[found.end() :]
+    return tuple(fragments)
