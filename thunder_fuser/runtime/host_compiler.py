@@ -1,0 +1,120 @@
+"""Kernel text to a shared object with the system's C++ compiler, for the host target."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from thunder_fuser.options import Options
+from thunder_fuser.runtime.compilation import Compiled, Unit, refusal
+from thunder_fuser.runtime.errors import FuserError
+from thunder_fuser.target import Target
+
+COMPILE_SECONDS = 300.0
+
+# -O1 builds fastest. The rest makes C++ mean what the kernel means on a GPU: products and sums
+# round one by one, integers wrap, and a vector load may look at any element type. The stack checks
+# of a hardened distribution know nothing of threads that switch stacks. Without -fno-gnu-unique,
+# __shared__ variables in inline functions would be one variable for all kernels of the process.
+_FLAGS = (
+    *("-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-w"),
+    *("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno"),
+    *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: where it is, and what it says it is."""
+
+    path: str
+    version: str
+
+    @property
+    def is_gcc(self) -> bool:
+        return "clang" not in self.version.lower()
+
+
+def compiler_available() -> bool:
+    """Whether the host target can compile. Warns once where it cannot."""
+    if _find_compiler() is None:
+        _warn_missing()
+        return False
+    return True
+
+
+def identity() -> str:
+    """The compiler, its version, and what it compiles for. Raises FuserError without one."""
+    return f"{_compiler().version} for {sys.platform} {platform.machine()}"
+
+
+def flags(target: Target, options: Options) -> tuple[str, ...]:
+    """The options of a compilation: the same for every kernel."""
+    return (*_FLAGS, "-fno-gnu-unique") if _compiler().is_gcc else _FLAGS
+
+
+def unit(name: str, text: str) -> Unit:
+    """The kernel between the stand-ins for CUDA's built-ins and the entry that ctypes calls."""
+    return Unit(name, text, before=_host_header(), after=f"TF_ENTRY({name})")
+
+
+def compile_object(unit: Unit, flags: tuple[str, ...], dump: str | None) -> Compiled:
+    """A shared object. Raises CompileError with the compiler's message and the faulty lines."""
+    with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
+        target = Path(directory, "kernel.so")
+        command = [_compiler().path, *flags, "-x", "c++", "-", "-o", str(target)]
+        done = subprocess.run(
+            command,
+            input=unit.complete,
+            env={**os.environ, "LC_ALL": "C"},  # messages in the language of the rest
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise refusal(identity(), unit, done.stderr, dump)
+        return Compiled(target.read_bytes())
+
+
+def _compiler() -> Compiler:
+    compiler = _find_compiler()
+    if compiler is None:
+        raise FuserError("the host target needs a C++ compiler: install g++, or set CXX")
+    return compiler
+
+
+@cache
+def _find_compiler() -> Compiler | None:
+    for name in filter(None, (os.environ.get("CXX"), "g++", "c++", "clang++")):
+        path = shutil.which(name)
+        if path is not None:
+            asked = [path, "--version"]
+            done = subprocess.run(asked, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return Compiler(path, done.stdout.partition("\n")[0])
+    return None
+
+
+@cache
+def _warn_missing() -> None:
+    warnings.warn(
+        "no C++ compiler was found (g++, c++, clang++ or $CXX); "
+        "CPU tensors go through torch operations instead of generated kernels",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+@cache
+def _host_header() -> str:
+    return resources.files("thunder_fuser.codegen").joinpath("device/host.h").read_text()
