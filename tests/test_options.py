@@ -23,8 +23,8 @@ def test_environment_overrides_defaults() -> None:
 
 def test_keywords_override_what_they_are_applied_to() -> None:
     base = Options.from_environment({"THUNDER_FUSER_CACHE": "ro"})
-    found = base.with_keywords(fuser_cache="off", fuser_static_kernels=0, fuser_fuel=None)
-    assert found == Options(cache="off", static_kernels=0)
+    found = base.with_keywords(fuser_cache="off", fuser_static_kernels=1, fuser_fuel=None)
+    assert found == Options(cache="off", static_kernels=1)
 
 
 def test_relative_directories_become_absolute() -> None:

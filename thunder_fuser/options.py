@@ -110,13 +110,20 @@ class Options:
     fallback: bool = _option(False, _boolean, "run torch where generating a kernel fails")
     static_kernels: int = _option(
         2,
-        _integer(0),
+        _integer(1),
         "sets of literals a kernel may have before the changing ones become parameters",
     )
     thread_order: str = _option(
         "forward",
         _one_of("forward", "reverse", "shuffled"),
         "order in which the host target runs blocks and threads",
+    )
+    shape_only: bool = _option(
+        False, _boolean, "fuse regions of shape ops too, which torch runs as views"
+    )
+    single_op: bool = _option(False, _boolean, "fuse regions of one op too, for tests")
+    rematerialize: bool = _option(
+        True, _boolean, "recompute in a later region what is cheaper than to hand over"
     )
     evaluator: bool = _option(
         False, _boolean, "run segments through torch operations instead of kernels"

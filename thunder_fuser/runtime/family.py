@@ -1,0 +1,51 @@
+"""Kernels whose text differs in integer literals only.
+
+    literals seen: (64, 8), (128, 8), (256, 8)   with two static kernels
+
+    (64, 8)   a kernel of its own
+    (128, 8)  a kernel of its own
+    (256, 8)  a kernel with its literal 0 as a parameter; it serves all further (n, 8)
+
+The first members know all their numbers, which makes the fastest code. When more come, the
+literals that have ever been seen to change become parameters, so a dimension that keeps changing
+costs `static_kernels` + 1 compilations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from threading import Lock
+
+from thunder_fuser.codegen.source import Source
+from thunder_fuser.target import Target
+
+Positions = tuple[int, ...]
+
+
+def family_key(source: Source, target: Target, flags: tuple[str, ...]) -> object:
+    """What the members of a family share: everything but their literals and grids."""
+    digest = hashlib.sha256("\0".join(source.fragments).encode()).digest()
+    return digest, source.parameters, source.threads, target, flags
+
+
+@dataclass
+class Family:
+    """The literals that members were seen with. Safe for several threads."""
+
+    first: tuple[int, ...]
+    is_lifted: bool = False
+    _static: set[tuple[int, ...]] = field(default_factory=set)
+    _changing: set[int] = field(default_factory=set)
+    _lock: Lock = field(default_factory=Lock)
+
+    def positions(self, literals: tuple[int, ...], static_kernels: int) -> Positions:
+        """Where the literals of this member have to be parameters; () for a kernel of its own."""
+        with self._lock:
+            pairs = zip(self.first, literals, strict=True)
+            self._changing |= {position for position, (a, b) in enumerate(pairs) if a != b}
+            if literals in self._static or len(self._static) < static_kernels:
+                self._static.add(literals)
+                return ()
+            self.is_lifted = True
+            return tuple(sorted(self._changing))

@@ -1,0 +1,174 @@
+"""From kernel text to something that launches: memory, then disk, then a compiler.
+
+launcher(source, target, options)  =>  launch(stream, *pointers_and_scalars)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from thunder_fuser.codegen.source import Source, lift
+from thunder_fuser.options import Options
+from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
+from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit
+from thunder_fuser.runtime.disk_cache import disk_cache
+from thunder_fuser.runtime.family import Family, family_key
+from thunder_fuser.runtime.recent import Recent
+from thunder_fuser.runtime.single_flight import SingleFlight
+from thunder_fuser.runtime.toolchain import TOOLCHAINS, Toolchain
+from thunder_fuser.target import Target
+
+MAX_WORKERS = 8  # a compilation takes up to some hundred MB
+MAX_KERNELS = 4096  # remembered; launchers that are in use keep theirs anyway
+
+
+@dataclass(frozen=True)
+class KernelStatistics:
+    """Where kernels came from, and how many families there are and share a kernel."""
+
+    compiled: int = 0
+    memory_hits: int = 0
+    disk_hits: int = 0
+    families: int = 0
+    lifted_families: int = 0
+
+
+@dataclass(frozen=True)
+class _Request:
+    """One kernel to be had: what is compiled and how, and the values of its lifted literals."""
+
+    source: Source
+    constants: tuple[int, ...]
+    unit: Unit
+    flags: tuple[str, ...]
+    arch: str
+    key: str
+
+
+class KernelCache:
+    """The kernels of this process. All methods may be called from several threads."""
+
+    def __init__(self, max_kernels: int = MAX_KERNELS) -> None:
+        self.max_kernels = max_kernels
+        self.clear()
+
+    def launcher(
+        self, source: Source, target: Target, options: Options, device: int | None = None
+    ) -> Launcher:
+        """A function that launches `source`; compiles only if memory and disk do not have it.
+
+        `device` is the CUDA ordinal that the launches are for; None leaves it to the caller to
+        make the right one current. An empty grid launches nothing.
+
+        Raises CompileError; CaptureError if a CUDA graph is being captured and the kernel has to
+        be compiled or loaded.
+        """
+        return self.launchers((source,), target, options, device)[0]
+
+    def launchers(
+        self, sources: Sequence[Source], target: Target, options: Options, device: int | None = None
+    ) -> tuple[Launcher, ...]:
+        """`launcher` for several sources, compiled in up to `options.compile_jobs` threads."""
+        chain = TOOLCHAINS[target.kind]
+        requests = [
+            self._request(source, target, options, chain) if source.blocks else None
+            for source in sources
+        ]
+        kernels = self._obtain(filter(None, requests), options, chain)
+        return tuple(
+            kernels[request.key].bind(request.source, request.constants, options, device)
+            if request
+            else _launch_nothing
+            for request in requests
+        )
+
+    def statistics(self) -> KernelStatistics:
+        """What happened since the start, or since the last `clear`."""
+        families = self._families.values()
+        lifted = sum(family.is_lifted for family in families)
+        with self._lock:
+            return replace(self._statistics, families=len(families), lifted_families=lifted)
+
+    def clear(self) -> None:
+        """Forget all kernels, families and counts. Launchers in use stay valid."""
+        self._lock = Lock()
+        self._flights: SingleFlight[Loaded] = SingleFlight()
+        self._kernels: Recent[str, Loaded] = Recent(self.max_kernels)
+        self._families: Recent[object, Family] = Recent(self.max_kernels)
+        self._statistics = KernelStatistics()
+
+    def _request(
+        self, source: Source, target: Target, options: Options, chain: Toolchain
+    ) -> _Request:
+        flags = chain.flags(target, options)
+        family = self._families.keep(family_key(source, target, flags), Family(source.literals))
+        positions = family.positions(source.literals, options.static_kernels)
+        constants = tuple(source.literals[position] for position in positions)
+        lifted = lift(source, positions) if positions else source
+        unit = chain.unit(lifted.name, lifted.text)
+        key = cache_key(unit.complete, flags, target.arch, chain.identity())
+        return _Request(lifted, constants, unit, flags, target.arch, key)
+
+    def _obtain(
+        self, requests: Iterable[_Request], options: Options, chain: Toolchain
+    ) -> dict[str, Loaded]:
+        """The kernels by key: those in memory, and then the others, several at once."""
+        wanted = {request.key: request for request in requests}
+        found = {key: kernel for key in wanted if (kernel := self._kernels.get(key)) is not None}
+        self._count(memory_hits=len(found))
+        missing = [request for key, request in wanted.items() if key not in found]
+        for request in missing:
+            chain.require_may_load(request.source.name)
+
+        def load(request: _Request) -> Loaded:
+            return self._flights.run(request.key, lambda: self._load(request, options, chain))[0]
+
+        workers = min(MAX_WORKERS, options.compile_jobs, len(missing))
+        if workers > 1:
+            with ThreadPoolExecutor(workers, "thunder_fuser-compile") as pool:
+                loaded = list(pool.map(load, missing))
+        else:
+            loaded = [load(request) for request in missing]
+        return found | {
+            request.key: kernel for request, kernel in zip(missing, loaded, strict=True)
+        }
+
+    def _load(self, request: _Request, options: Options, chain: Toolchain) -> Loaded:
+        """The kernel from disk, else from the compiler."""
+
+        def build() -> Entry:
+            compiled = chain.compile(request.unit, request.flags, options.dump)
+            described = Metadata(
+                request.key,
+                request.unit.name,
+                request.arch,
+                chain.identity(),
+                request.flags,
+                package_version(),
+                compiled.registers,
+                compiled.spill_bytes,
+            )
+            return Entry(described, compiled.payload)
+
+        entry, was_stored = disk_cache(options).fetch(request.key, build)
+        self._count(**{"disk_hits" if was_stored else "compiled": 1})
+        return self._kernels.keep(request.key, chain.load(entry.payload, request.unit.name))
+
+    def _count(self, **added: int) -> None:
+        with self._lock:
+            now = {name: getattr(self._statistics, name) + n for name, n in added.items()}
+            self._statistics = replace(self._statistics, **now)
+
+
+def _launch_nothing(stream: int, *values: object) -> None:
+    """The launcher of an empty grid."""
+
+
+KERNELS = KernelCache()
+
+# A forked child has none of its parent's threads and may not use its CUDA contexts.
+os.register_at_fork(after_in_child=KERNELS.clear)
