@@ -84,7 +84,8 @@ def to_root(
 ) -> tuple[dict[IterDomain, Form], tuple[Window, ...]]:
     """The index of every root axis from those of the logical axes, and the windows on the way.
 
-    The dropped inner axis of a strided slice has index 0.
+    An axis that no logical axis was made of has index 0: the dropped inner axis of a strided slice,
+    a unit axis that a reshape leaves out.
     """
     known = {_key(a): form for a, form in logical.items()}
     windows: list[Window] = []
@@ -104,7 +105,7 @@ def to_root(
                     windows.append(Window(form, source.size))
             case Flip(input=source):
                 known[_key(source)] = flip(known[(transform, 0)], source.size)
-    return {a: known[_key(a)] for a in domain.root if _key(a) in known}, tuple(windows)
+    return {a: known.get(_key(a), ZERO) for a in domain.root}, tuple(windows)
 
 
 def _key(axis: IterDomain) -> object:

@@ -62,11 +62,12 @@ class _Cutter:
         self._measure_depth()
         outputs = plan_outputs(self.fusion, self.layouts)
         self.memory.update((v, None) for v in self.layouts)
-        for tv in self.fusion.tensors:
-            if is_stop(tv) or is_opaque(tv) or self._feeds_opaque(tv):
-                self._keep(tv)
         for tv in outputs.computed:
             self._materialise(tv)
+        for tv in self.fusion.tensors:
+            is_boundary = is_stop(tv) or is_opaque(tv) or self._feeds_opaque(tv)
+            if is_boundary and tv not in self.memory:
+                self._keep(tv)
         for write in self.fusion.writes:
             self.stored.setdefault(self.depth[write.value], {})
         self._spill_crossings()
