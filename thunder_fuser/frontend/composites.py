@@ -1,0 +1,151 @@
+"""Operations that are no row of the op table: sizes, and what a few rows together mean.
+
+Each is one record with one fid per result; values built on the way get hidden fids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.operations import (
+    Argument,
+    Built,
+    Operation,
+    Scope,
+    dims_of,
+    row_operations,
+    tensor,
+)
+from thunder_fuser.ir.scalar import Scalar, constant
+from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ops import OPS, Kind, Param, op
+
+Given = Mapping[str, Argument]
+
+_X = Param("x", Kind.TENSOR)
+_SEED = (
+    Param("rng_seed", Kind.SCALAR, None, keyword_only=True),
+    Param("rng_offset", Kind.SCALAR, None, keyword_only=True),
+)
+_VARIANCE = (
+    _X,
+    Param("dims", Kind.DIM_SET, None),
+    Param("correction", Kind.TENSOR_OR_SCALAR, None),
+    Param("keepdim", Kind.FLAG, False),
+)
+
+
+def _call(scope: Scope, name: str, *inputs: Value, **attrs: Attr) -> Value:
+    return scope.apply(op(name), inputs, attrs)
+
+
+def _tensor_of(given: Given) -> TensorView:
+    x = given["x"]
+    assert isinstance(x, TensorView)
+    return x
+
+
+def _size(scope: Scope, given: Given) -> tuple[Built, ...]:
+    dim = given["dim"]
+    assert isinstance(dim, int)
+    return (_tensor_of(given).extents[dim],)
+
+
+def _shape(scope: Scope, given: Given) -> tuple[Built, ...]:
+    return (_tensor_of(given).extents,)
+
+
+def _tensor_sizes(scope: Scope, given: Given) -> tuple[Built, ...]:
+    return _tensor_of(given).extents
+
+
+def _at(scope: Scope, given: Given) -> tuple[Built, ...]:
+    vector, index = given["vector"], given["index"]
+    assert isinstance(vector, tuple)
+    assert isinstance(index, int)
+    return (vector[index],)  # type: ignore[return-value]
+
+
+def _moments(scope: Scope, given: Given) -> tuple[TensorView, TensorView]:
+    """Variance and mean over `dims`, in two passes: mean of x, then of the squared distance."""
+    x, dims = _tensor_of(given), dims_of(given)
+    flags = tuple(k in dims for k in range(x.ndim))
+    count: Scalar = constant(1)
+    for dim in dims:
+        count = _scalar(_call(scope, "mul", count, x.extents[dim]))
+    correction = given["correction"]
+    freedom = _call(scope, "sub", count, constant(1) if correction is None else _scalar(correction))
+    mean = tensor(_call(scope, "truediv", _call(scope, "sum", x, dims=dims), count))
+    kept = _call(scope, "broadcast", mean, is_broadcast_dim=flags)
+    distance = _call(scope, "sub", x, kept)
+    squares = _call(scope, "sum", _call(scope, "mul", distance, distance), dims=dims)
+    variance = tensor(_call(scope, "truediv", squares, freedom))
+    if given["keepdim"]:
+        return tensor(_call(scope, "broadcast", variance, is_broadcast_dim=flags)), tensor(kept)
+    return variance, mean
+
+
+def _scalar(value: object) -> Scalar:
+    assert not isinstance(value, TensorView)
+    return value  # type: ignore[return-value]
+
+
+def _var(scope: Scope, given: Given) -> tuple[Built, ...]:
+    return _moments(scope, given)[:1]
+
+
+def _triu(scope: Scope, given: Given) -> tuple[Built, ...]:
+    """x where column - row >= diagonal in the last two dims, zero elsewhere."""
+    x = _tensor_of(given)
+    if x.ndim < 2:
+        raise ValueError(f"triu needs rank 2 or more, x has rank {x.ndim}")
+    zero, one = constant(0), constant(1)
+    rows, columns = (
+        _call(scope, "iota", zero, one, length=(extent,), dtype=DataType.Int)
+        for extent in x.extents[-2:]
+    )
+    diagonal = given["diagonal"]
+    shift = constant(0) if diagonal is None else _scalar(diagonal)
+    shifted = _call(scope, "add", rows, shift)
+    column = _call(scope, "broadcast", shifted, is_broadcast_dim=(False, True))
+    keep = _call(scope, "ge", columns, column)
+    return (_call(scope, "where", keep, x, constant(0)),)
+
+
+def _rand_like(scope: Scope, given: Given) -> tuple[Built, ...]:
+    x = _tensor_of(given)
+    seed, offset = (
+        scope.draw(name) if given[name] is None else _scalar(given[name])
+        for name in ("rng_seed", "rng_offset")
+    )
+    low, high = constant(0.0), constant(1.0)
+    drawn = _call(scope, "uniform", low, high, seed, offset, shape=x.extents, dtype=x.dtype)
+    return (drawn,)
+
+
+_COMPOSITES = (
+    Operation("size", (_X, Param("dim", Kind.DIM)), _size),
+    Operation("shape", (_X,), _shape),
+    Operation("tensor_sizes", (_X,), _tensor_sizes, returns_list=True),
+    Operation(
+        "at",
+        (Param("vector", Kind.SHAPE), Param("index", Kind.DIM, wrapped_by="vector")),
+        _at,
+    ),
+    Operation("var", _VARIANCE, _var),
+    Operation("var_mean", _VARIANCE, _moments),
+    Operation("triu", (_X, Param("diagonal", Kind.SCALAR, None)), _triu),
+    Operation("rand_like", (_X, *_SEED), _rand_like),
+)
+_NEEDS = {
+    "var": ("sum", "broadcast", "sub", "mul", "truediv"),
+    "var_mean": ("sum", "broadcast", "sub", "mul", "truediv"),
+    "triu": ("iota", "broadcast", "add", "ge", "where"),
+    "rand_like": ("uniform",),
+}
+
+OPERATIONS: dict[str, Operation] = {
+    **{c.name: c for c in _COMPOSITES if all(n in OPS for n in _NEEDS.get(c.name, ()))},
+    **row_operations(),
+}

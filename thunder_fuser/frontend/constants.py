@@ -1,0 +1,124 @@
+"""Numbers as record keys: dtype tag and bit pattern, as `True == 1 == 1.0` and `0.0 == -0.0`.
+
+    define_scalar(0.1)               =>    ("f64", 0x3fb999999999999a)
+    define_scalar(0.1, DataType.Float) =>  ("f32", 0x3fb99999a0000000)
+
+A float is rounded to its dtype first and keyed by the bits of the double that holds the result;
+every NaN is one NaN. A complex number has two patterns, an int is its own.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from typing import TypeAlias
+
+from thunder_fuser.dtypes import DataType, real_of
+from thunder_fuser.ir.scalar import Number, python_dtype
+
+Bits: TypeAlias = "tuple[str, int | tuple[int, int]]"
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_QUIET_NAN = 0x7FF8000000000000
+_PACK_CODE = {DataType.Half: "<e", DataType.Float: "<f"}
+
+
+def is_number(value: object) -> bool:
+    """True for what an op takes as an inline constant: Python's numbers and what acts as an int."""
+    return isinstance(value, bool | int | float | complex) or (
+        hasattr(value, "__index__") and not hasattr(value, "shape")
+    )
+
+
+def as_number(value: object) -> Number:
+    """The Python number. Raises TypeError for anything else, ValueError outside int64."""
+    if isinstance(value, bool | float | complex):
+        return value
+    try:
+        integer = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"a constant is a bool, int, float or complex, not {type(value).__name__} {value!r}"
+        ) from None
+    return as_int64(integer)
+
+
+def as_int64(value: int) -> int:
+    """`value` itself. Raises ValueError outside int64."""
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise ValueError(f"constant {value} does not fit int64 [{INT64_MIN}, {INT64_MAX}]")
+    return value
+
+
+def encode(value: object, dtype: DataType | None = None) -> Bits:
+    """The key of a constant; `dtype` defaults to that of the Python type (int64, f64, c128, bool).
+
+    Raises TypeError for what is no number and for a complex value of a real dtype, ValueError for
+    a value that the dtype cannot hold.
+    """
+    number = as_number(value)
+    dtype = dtype or python_dtype(number)
+    if dtype.is_complex:
+        part = real_of(dtype)
+        parts = complex(number)
+        return dtype.value, (_float_bits(parts.real, part), _float_bits(parts.imag, part))
+    if isinstance(number, complex):
+        raise TypeError(f"complex constant {number!r} for the real dtype {dtype}")
+    if dtype is DataType.Bool:
+        return dtype.value, int(bool(number))
+    if dtype.is_integral:
+        if isinstance(number, float) and not number.is_integer():
+            raise ValueError(f"constant {number!r} is not an integer, dtype {dtype}")
+        return dtype.value, as_int64(int(number))
+    return dtype.value, _float_bits(float(number), dtype)
+
+
+def decode(bits: Bits) -> tuple[Number, DataType]:
+    """The number and its dtype. Raises ValueError for an unknown dtype or a malformed pattern."""
+    tag, pattern = bits
+    dtype = DataType(tag)
+    if isinstance(pattern, tuple):
+        real, imag = pattern
+        return complex(_float_of(real), _float_of(imag)), dtype
+    if dtype is DataType.Bool:
+        return bool(pattern), dtype
+    return (pattern if dtype.is_integral else _float_of(pattern)), dtype
+
+
+def _float_of(pattern: int) -> float:
+    value: float = struct.unpack("<d", struct.pack("<Q", pattern))[0]
+    return value
+
+
+def _float_bits(value: float, dtype: DataType) -> int:
+    rounded = round_to(value, dtype)
+    if math.isnan(rounded):
+        return _QUIET_NAN
+    bits: int = struct.unpack("<Q", struct.pack("<d", rounded))[0]
+    return bits
+
+
+def round_to(value: float, dtype: DataType) -> float:
+    """The double that holds `value` rounded to the floating `dtype`, to nearest even."""
+    if dtype is DataType.Double or not math.isfinite(value):
+        return value
+    if dtype is DataType.BFloat16:
+        return _round_bfloat16(value)
+    code = _PACK_CODE[dtype]
+    try:
+        rounded: float = struct.unpack(code, struct.pack(code, value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def _round_bfloat16(value: float) -> float:
+    """Through f32, as torch does: bf16 is the upper half of an f32."""
+    single = round_to(value, DataType.Float)
+    if not math.isfinite(single):
+        return single
+    bits = struct.unpack("<I", struct.pack("<f", single))[0]
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    rounded: float = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return rounded

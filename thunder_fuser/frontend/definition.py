@@ -1,0 +1,413 @@
+"""FusionDefinition: fusions written by hand, and what an executor writes for a region.
+
+with FusionDefinition() as fd:
+    x = fd.define_tensor([-1, -1], contiguity=True, dtype=DataType.Float)
+    fd.add_output(fd.ops.exp(x))
+(y,) = fd.execute([tensor])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import torch
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.arguments import check_arguments
+from thunder_fuser.frontend.cache import FusionCache
+from thunder_fuser.frontend.element_types import element_type
+from thunder_fuser.frontend.execution import (
+    Execution,
+    Profile,
+    Request,
+    draw,
+    resolve_device,
+    run,
+)
+from thunder_fuser.frontend.fids import Fids
+from thunder_fuser.frontend.handles import Scalar, Tensor, Vector
+from thunder_fuser.frontend.layout import canonical_stride_order
+from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.frontend.partition import partition
+from thunder_fuser.frontend.recorder import Operations, Recorder, Verbatim
+from thunder_fuser.frontend.records import ADD_OUTPUT, DEFINE_SCALAR, Record
+from thunder_fuser.frontend.repro import repro_script
+from thunder_fuser.frontend.segmented_run import Segmented
+from thunder_fuser.frontend.segments import segment_definitions
+from thunder_fuser.frontend.tensors import derived_tensor, described_tensor, torch_tensor
+from thunder_fuser.frontend.text import print_definition
+from thunder_fuser.frontend.validate import validate
+from thunder_fuser.options import Options
+
+_T = TypeVar("_T")
+MAX_LENGTH = 9999  # records of one definition, against runaway loops
+
+
+class FusionDefinition:
+    """A fusion: defined once, inside `with` or by a subclass's `definition`, then executed.
+
+    `id` reopens a fusion that `cache` holds, to execute it only. `max_length` bounds the records.
+    Raises ValueError for a bound below 1, RuntimeError for an id that is not live.
+    """
+
+    def __init__(
+        self,
+        id: int | None = None,
+        max_length: int = MAX_LENGTH,
+        *,
+        cache: FusionCache | None = None,
+    ) -> None:
+        if max_length < 1:
+            raise ValueError(f"max_length is {max_length}; a definition needs at least 1 record")
+        self._cache = cache if cache is not None else FusionCache.get()
+        self._max_length = max_length
+        self._recorder: Recorder | None = None
+        self._leaf = self._cache.leaf(id) if id is not None else None
+        self._last: Execution | None = None
+        self.ops = Operations(self._open)
+
+    # Recording.
+
+    def __enter__(self) -> FusionDefinition:
+        if self._leaf is not None:
+            raise RuntimeError(
+                f"this FusionDefinition is complete, its fusion has id {self._leaf.id}: execute "
+                "it, or make another FusionDefinition to define another fusion"
+            )
+        if self._recorder is not None:
+            raise RuntimeError("this FusionDefinition is already open")
+        self._recorder = Recorder(self, self._cache, self._max_length)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        recorder, self._recorder = self._recorder, None
+        if error is None and recorder is not None:
+            with recorder.call("FusionDefinition"):
+                self._leaf = recorder.finish()
+
+    def definition(self) -> None:
+        """What a subclass overrides to define its fusion; called at the first `execute`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has nothing to run: define it with `with fd:` or override "
+            "definition(self) in a subclass"
+        )
+
+    def define_tensor(
+        self,
+        shape: Sequence[int] | None = None,
+        contiguity: Sequence[bool | None] | Sequence[int] | bool | None = None,
+        dtype: object = DataType.Float,
+        *,
+        is_cpu: bool = False,
+        stride_order: Sequence[int] = (),
+        sizes: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        static_sizes: bool = False,
+    ) -> Tensor:
+        """A tensor input, described in one of two ways.
+
+        `shape, contiguity`: -1 any size, 0 empty, 1 a broadcast, n static; contiguity one bool for
+        all dims, or a list in allocation order with None for broadcast and expanded dims.
+        `stride_order[dim]` ranks the strides, the largest outermost; omitted means row-major.
+
+        `sizes, strides`: those of an example. Size 1 is a broadcast, stride 0 an expanded dim, any
+        other size is symbolic unless `static_sizes`. A list of ints in second place is strides.
+
+        Raises ValueError or TypeError for what contradicts itself.
+        """
+        recorder = self._open("fd.define_tensor")
+        written: dict[str, object] = {
+            "shape": shape,
+            "contiguity": contiguity,
+            "stride_order": stride_order,
+        }
+        written |= {"sizes": sizes, "strides": strides, "dtype": dtype, "is_cpu": is_cpu}
+        shown = {key: value for key, value in written.items() if value not in (None, ())}
+        with recorder.call("fd.define_tensor", (), shown):
+            if strides is None and _are_strides(contiguity):
+                sizes, strides = shape, contiguity  # type: ignore[assignment]
+            if sizes is not None and strides is not None:
+                record = derived_tensor(sizes, strides, dtype, static_sizes, is_cpu)
+            elif shape is not None:
+                record = described_tensor(shape, contiguity, dtype, is_cpu, stride_order)
+            else:
+                raise TypeError("give shape and contiguity, or sizes and strides")
+            (tensor,) = recorder.append(record)
+        assert isinstance(tensor, Tensor)
+        return tensor
+
+    def from_pytorch(self, tensor: torch.Tensor, static_sizes: bool = False) -> Tensor:
+        """A tensor input with the layout of `tensor`: on CUDA, or a CPU tensor of rank 0.
+
+        Raises ValueError for any other device.
+        """
+        recorder = self._open("fd.from_pytorch")
+        with recorder.call("fd.from_pytorch", (_brief(tensor),)):
+            (made,) = recorder.append(torch_tensor(tensor, static_sizes))
+        assert isinstance(made, Tensor)
+        return made
+
+    def define_scalar(self, value: object = None, dtype: object = None) -> Scalar:
+        """A constant, or, without a value, a scalar input (of `dtype`, Double by default).
+
+        A constant's dtype follows from its Python type: bool, int64, f64, c128. `define_scalar(
+        DataType.Int)` is an input too. Raises TypeError for what is no number, ValueError for a
+        value the dtype cannot hold.
+        """
+        recorder = self._open("fd.define_scalar")
+        with recorder.call("fd.define_scalar", (value,), {"dtype": dtype} if dtype else None):
+            if isinstance(value, DataType):
+                value, dtype = None, value
+            resolved = None if dtype is None else element_type(dtype)
+            if value is not None:
+                return recorder.constant(value, resolved)
+            attrs = (("value", None), ("dtype", resolved or DataType.Double))
+            (scalar,) = recorder.append(Record(DEFINE_SCALAR, attrs))
+        assert isinstance(scalar, Scalar)
+        return scalar
+
+    def define_constant(self, value: object, dtype: object = None) -> Scalar:
+        """A constant: the older name of `define_scalar(value, dtype)`."""
+        return self.define_scalar(value, dtype)
+
+    def define_vector(
+        self, elements: int | Sequence[int | Scalar], dtype: object = DataType.Int
+    ) -> Vector:
+        """A vector of int64: of that many scalar inputs, or of ints >= -1 and Scalars.
+
+        Raises TypeError for other elements or dtypes, ValueError for a negative size or element.
+        """
+        recorder = self._open("fd.define_vector")
+        with recorder.call("fd.define_vector", (elements,)):
+            if element_type(dtype) is not DataType.Int:
+                raise TypeError(f"a vector holds int64, not {dtype!r}")
+            if isinstance(elements, int):
+                if elements < 0:
+                    raise ValueError(f"size {elements} is negative")
+                return recorder.vector(
+                    [self.define_scalar(None, DataType.Int) for _ in range(elements)]
+                )
+            for position, element in enumerate(elements):
+                _check_element(position, element, recorder)
+            return recorder.vector(
+                [e if isinstance(e, Scalar) else recorder.constant(e) for e in elements]
+            )
+
+    def add_output(
+        self,
+        tensor: Tensor,
+        alias_input: Tensor | None = None,
+        stride_order: Sequence[int] | None = None,
+    ) -> None:
+        """Return `tensor`, laid out by `stride_order` if given. With `alias_input`, write it into
+        that input's storage instead: it is returned only if it is added plainly as well.
+
+        Raises TypeError for what is no Tensor, ValueError for an alias that cannot hold.
+        """
+        recorder = self._open("fd.add_output")
+        written = {"alias_input": alias_input, "stride_order": stride_order}
+        shown = {key: value for key, value in written.items() if value is not None}
+        with recorder.call("fd.add_output", (tensor,), shown):
+            for name, value in (("output", tensor), ("alias_input", alias_input)):
+                if value is not None or name == "output":
+                    if not isinstance(value, Tensor):
+                        raise TypeError(f"{name} is {value!r}; only tensors can be returned")
+                    recorder.check_owner(value, name)
+            if alias_input is not None and stride_order is not None:
+                raise ValueError("an aliased output has the layout of its input; drop stride_order")
+            order = None
+            if stride_order is not None:
+                order = canonical_stride_order(stride_order, tensor.ndim)
+            target = alias_input.ref if alias_input is not None else None
+            recorder.append(Record(ADD_OUTPUT, (("stride_order", order),), (tensor.ref, target)))
+
+    # The complete definition.
+
+    @property
+    def leaf(self) -> Leaf:
+        """The shared object this definition stands for; a subclass is defined now if need be."""
+        if self._leaf is None:
+            if self._recorder is not None:
+                raise RuntimeError("this FusionDefinition is still open: leave its `with` first")
+            with self:
+                self.definition()
+            assert self._leaf is not None
+        return self._leaf
+
+    @property
+    def id(self) -> int:
+        """The id of the fusion in the cache."""
+        return self.leaf.id
+
+    @property
+    def fids(self) -> Fids:
+        return self.leaf.fids
+
+    def inputs(self) -> list[int]:
+        """The fids of the runtime arguments, in order."""
+        return list(self.fids.inputs)
+
+    def outputs(self) -> list[int]:
+        """The fids of the returned tensors, in order."""
+        return list(self.fids.outputs)
+
+    def extents(self) -> list[int]:
+        """Negative fids, one per logical dim of every tensor input."""
+        return list(self.fids.extents)
+
+    def fusion_ir(self) -> str:
+        """The printed IR."""
+        return str(self.leaf.fusion)
+
+    def __str__(self) -> str:
+        """Python text that defines the same fusion; while it is open, what is recorded so far."""
+        if self._recorder is not None:
+            recorder = self._recorder
+            return print_definition(recorder.records, recorder.results, "fuser_fusion")
+        return str(self.leaf)
+
+    # Running it.
+
+    def execute(
+        self,
+        inputs: Sequence[object],
+        *,
+        device: Any = None,
+        profile: bool = False,
+        capture_debug_output: bool = False,
+        print_repro: bool = False,
+        save_repro_inputs: bool = False,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
+        options: Options | None = None,
+    ) -> list[torch.Tensor]:
+        """Run on `inputs` (lists stand for vectors); the visible outputs in order.
+
+        Raises ValueError or TypeError for arguments that the definition does not describe.
+        """
+        leaf = self.leaf
+        self._cache.touch(leaf)
+        if print_repro:
+            print(repro_script(leaf, inputs))
+        request = Request(
+            device,
+            options,
+            _enable_options,
+            _disable_options,
+            profile,
+            capture_debug_output,
+            save_repro_inputs,
+        )
+        outputs, self._last = run(leaf, inputs, request)
+        return outputs
+
+    def validate(
+        self,
+        inputs: Sequence[object],
+        reference_outputs: Sequence[torch.Tensor] | None = None,
+        **keywords: Any,
+    ) -> list[torch.Tensor]:
+        """Execute and compare with `reference_outputs`, by default torch's in fp64.
+
+        Raises AssertionError that names the output, the largest difference and where it is.
+        """
+        return validate(self, inputs, reference_outputs, keywords)
+
+    def segment(self, inputs: Sequence[object]) -> Segmented:
+        """What the pipeline cuts these arguments into, as definitions; none for one segment."""
+        leaf = self.leaf
+        arguments = check_arguments(leaf.definition.specs, inputs)
+        device = resolve_device(leaf, arguments, None)
+        complete = [*arguments, *draw(leaf.definition.draws, device)]
+        groups = partition(leaf.fusion, complete, device)
+        return Segmented(leaf, segment_definitions(leaf, groups, self._cache))
+
+    def last_cuda_code(self) -> str:
+        """The kernels' text of the last `execute`. Raises RuntimeError before the first."""
+        return "\n".join(self._executed("last_cuda_code", "").plan.sources)
+
+    def profile(self) -> Profile:
+        """Kernels and host seconds of the last run. Raises RuntimeError without `profile=True`."""
+        found = self._executed("profile", "profile=True").profile
+        return _wanted(found, "profile", "profile=True")
+
+    def debug_output(self) -> str | None:
+        """The plan of the last run, None without `capture_debug_output=True`."""
+        return self._last.debug_output if self._last is not None else None
+
+    def repro_script_for(self, inputs: Sequence[object] | None = None) -> str:
+        """A script that defines the same fusion and executes it on random inputs like these."""
+        return repro_script(self.leaf, inputs)
+
+    def last_repro_script(self) -> str:
+        """Of the last run. Raises RuntimeError without `save_repro_inputs=True`."""
+        keyword = "save_repro_inputs=True"
+        saved = self._executed("last_repro_script", keyword).saved_inputs
+        return repro_script(self.leaf, _wanted(saved, "last_repro_script", keyword))
+
+    def explain(self) -> str:
+        """The definition, its fids, its IR and, after a run, the plan with its reasons."""
+        fids = self.fids
+        parts = [
+            str(self),
+            f"inputs {self.inputs()}, outputs {self.outputs()}, extents {self.extents()}, "
+            f"aliases {dict(fids.aliases)}",
+            self.fusion_ir(),
+        ]
+        return "\n\n".join([*parts, *([str(self._last.plan)] if self._last is not None else [])])
+
+    def _executed(self, name: str, keyword: str) -> Execution:
+        if self._last is None:
+            raise RuntimeError(_needs_run(name, keyword))
+        return self._last
+
+    def _open(self, call: str) -> Recorder:
+        """The recorder, while the definition is open."""
+        if self._recorder is not None:
+            return self._recorder
+        if self._leaf is not None:
+            raise RuntimeError(f"{call}: the definition is complete, fusion {self._leaf.id}")
+        raise RuntimeError(
+            f"{call}: the definition is not open; open it with `with` or definition()"
+        )
+
+
+def _needs_run(name: str, keyword: str) -> str:
+    return (
+        f"{name}() needs a run before it: call execute(inputs{', ' + keyword if keyword else ''})"
+    )
+
+
+def _wanted(found: _T | None, name: str, keyword: str) -> _T:
+    if found is None:
+        raise RuntimeError(_needs_run(name, keyword))
+    return found
+
+
+def _are_strides(contiguity: object) -> bool:
+    """A list with ints that are not bools."""
+    return isinstance(contiguity, Sequence) and any(
+        isinstance(entry, int) and not isinstance(entry, bool) for entry in contiguity
+    )
+
+
+def _check_element(position: int, element: object, recorder: Recorder) -> None:
+    if isinstance(element, Scalar):
+        recorder.check_owner(element, f"elements[{position}]")
+    elif isinstance(element, bool) or not hasattr(element, "__index__"):
+        raise TypeError(f"element {position} is {element!r}; legal: an int or a Scalar")
+    elif element.__index__() < -1:
+        raise ValueError(f"element {position} is {element!r}; legal: -1 and above")
+
+
+def _brief(tensor: object) -> Verbatim:
+    """A tensor by its description, not its elements."""
+    shape, dtype, device = (getattr(tensor, name, "?") for name in ("shape", "dtype", "device"))
+    return Verbatim(f"{dtype} tensor of shape {list(shape)} on {device}")

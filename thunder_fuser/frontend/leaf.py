@@ -1,0 +1,89 @@
+"""What a complete definition stands for: one immutable object, shared by all that are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from thunder_fuser.frontend.arguments import InputSpec, Runtime
+from thunder_fuser.frontend.fids import Fids
+from thunder_fuser.frontend.records import Record, Result
+from thunder_fuser.frontend.text import print_definition
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.scalar import Symbol
+from thunder_fuser.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from thunder_fuser.options import Options
+
+
+class Plan(Protocol):
+    """How one class of arguments is run; `str()` shows it."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The text of each kernel."""
+
+    @property
+    def launches(self) -> int:
+        """Kernels that are launched."""
+
+
+class Program(Protocol):
+    """A compiled fusion, as the pipeline makes it. It keeps a plan per class of arguments."""
+
+    def run(
+        self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
+    ) -> list[torch.Tensor]:
+        """Run on arguments in the order of `Fusion.inputs`; the result has that of its outputs."""
+
+    def plan(
+        self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
+    ) -> Plan:
+        """The plan that `run` would use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A definition built and not yet in a cache.
+
+    `results` are what each record made and `owners` the tensors built for it, `specs` what is
+    demanded of the arguments, `draws` the scalars at the end of `fusion.inputs` that are drawn from
+    torch's generator at every run.
+    """
+
+    records: tuple[Record, ...]
+    results: tuple[tuple[Result, ...], ...]
+    fusion: Fusion
+    fids: Fids
+    specs: tuple[InputSpec, ...]
+    draws: tuple[Symbol, ...]
+    owners: tuple[tuple[TensorView, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A definition in the cache, under an id that is never used again, with its program."""
+
+    id: int
+    definition: Definition
+    program: Program
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return self.definition.records
+
+    @property
+    def fusion(self) -> Fusion:
+        return self.definition.fusion
+
+    @property
+    def fids(self) -> Fids:
+        return self.definition.fids
+
+    def __str__(self) -> str:
+        """Python text that defines the same fusion."""
+        return print_definition(self.records, self.definition.results, f"fuser_fusion_id{self.id}")

@@ -1,0 +1,107 @@
+"""Repro scripts: a definition, inputs like the ones it saw, and the call, as one runnable file."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+
+import torch
+
+from thunder_fuser.frontend.arguments import flatten
+from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.frontend.text import print_definition
+from thunder_fuser.ir.scalar import format_number
+
+_ALIGNMENT = 16  # bytes; the widest access a kernel makes
+
+
+@dataclass(frozen=True)
+class TensorLike:
+    """A tensor without its elements. `misalignment` is the address modulo 16 bytes, in elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    device: str
+    misalignment: int
+
+    def __str__(self) -> str:
+        """An expression that makes such a tensor, of random elements."""
+        last = sum((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True))
+        elements = (last + 1 if 0 not in self.sizes else 0) + self.misalignment
+        storage = f"{self._draw(elements)}, device={self.device!r})"
+        return (
+            f"{storage}.to({self.dtype}).as_strided({self.sizes}, {self.strides}, "
+            f"{self.misalignment})"
+        )
+
+    def _draw(self, elements: int) -> str:
+        if self.dtype == "torch.bool":
+            return f"torch.randint(0, 2, ({elements},)"
+        if "int" in self.dtype:
+            return f"torch.randint(0, 10, ({elements},)"
+        return f"torch.randn({elements}"
+
+
+def describe_inputs(inputs: Sequence[object]) -> tuple[object, ...]:
+    """The flat inputs with every tensor replaced by its description."""
+    return tuple(_describe(value) for value in flatten(inputs))
+
+
+def repro_script(leaf: Leaf, inputs: Sequence[object] | None) -> str:
+    """A script that redefines the fusion and, given inputs or their descriptions, executes it."""
+    name = f"fuser_fusion_id{leaf.id}"
+    lines = [
+        *(f"# {line}" for line in environment()),
+        "import torch",
+        "from thunder_fuser.dtypes import DataType",
+        "from thunder_fuser.frontend import FusionDefinition",
+        "",
+        "",
+        print_definition(leaf.records, leaf.definition.results, name),
+        "",
+        "",
+        "with FusionDefinition() as fd:",
+        f"    {name}(fd)",
+    ]
+    if inputs is not None:
+        lines += ["", "inputs = ["]
+        lines += [f"    {_text(value)}," for value in describe_inputs(inputs)]
+        lines += ["]", "fd.execute(inputs)"]
+    return "\n".join(lines) + "\n"
+
+
+def environment() -> list[str]:
+    """What the script was written under: versions and devices."""
+    lines = [
+        f"python {platform.python_version()}, torch {torch.__version__}, CUDA {torch.version.cuda}"
+    ]
+    for package in ("thunder-fuser", "lightning-thunder", "cuda-core", "cuda-bindings"):
+        try:
+            lines.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            lines.append(f"{package} not installed")
+    names = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    return [*lines, f"devices: {', '.join(names) or 'no CUDA device'}"]
+
+
+def _describe(value: object) -> object:
+    if not hasattr(value, "stride"):
+        return value
+    tensor: torch.Tensor = value
+    address = 0 if tensor.device.type == "meta" else tensor.data_ptr()
+    return TensorLike(
+        tuple(tensor.shape),
+        tensor.stride(),
+        str(tensor.dtype),
+        str(tensor.device),
+        address % _ALIGNMENT // tensor.element_size(),
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool | int | float | complex):
+        return format_number(value)
+    return str(value)

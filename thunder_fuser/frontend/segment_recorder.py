@@ -1,0 +1,230 @@
+"""Recording one segment: the parent's records where they lie whole inside it, IR rows elsewhere.
+
+A scalar is a literal if it is constant, `size` if it is the extent of a tensor that the segment
+reads, arithmetic on such if it is computed, and an input of the segment otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from thunder_fuser.frontend.bind import bind
+from thunder_fuser.frontend.cache import FusionCache
+from thunder_fuser.frontend.composites import OPERATIONS
+from thunder_fuser.frontend.handles import Handle, Scalar, Tensor
+from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.frontend.recorder import Recorder
+from thunder_fuser.frontend.records import (
+    ADD_OUTPUT,
+    DEFINE_SCALAR,
+    DEFINE_TENSOR,
+    Arg,
+    Record,
+    Ref,
+)
+from thunder_fuser.frontend.tensors import described_tensor
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.tensor import Attr, Expr, TensorView, Value
+from thunder_fuser.ops import Kind
+
+
+class SegmentRecorder:
+    """Records one group of tensors of `parent` as a definition of its own."""
+
+    def __init__(self, parent: Leaf, group: Sequence[TensorView], cache: FusionCache) -> None:
+        self._parent = parent
+        self._group = tuple(tv for tv in parent.fusion.tensors if tv in set(group))
+        self._recorder = Recorder(self, cache, max_length=2**31)
+        self._handles: dict[Value, Handle] = {}
+        self._to_parent: dict[int, int] = {}
+
+    def record(self, outputs: Sequence[TensorView]) -> tuple[Leaf, dict[int, int]]:
+        """The segment's leaf, and its inputs and outputs as fids of the parent."""
+        self._define_inputs()
+        for tv in self._group:
+            if tv not in self._handles:
+                self._compute(tv, outputs)
+        for tv in outputs:
+            handle = self._handles[tv]
+            layout = (("stride_order", None),)
+            self._recorder.append(Record(ADD_OUTPUT, layout, (handle.ref, None)))
+            self._to_parent[handle.fid] = self._parent.fids.fid_of[tv]
+        return self._recorder.finish(), self._to_parent
+
+    # Inputs: the parent's in its order, produced tensors in theirs, extents -1, -2, ...
+
+    def _define_inputs(self) -> None:
+        read = self._read_tensors()
+        symbols = {s for scalar in self._scalars() for s in self._unread(scalar, read)}
+        fids, inputs = self._parent.fids, self._parent.fusion.inputs
+        for value in inputs:
+            if value in read or value in symbols:
+                self._define_input(value)
+        for tv in (tv for tv in self._parent.fusion.tensors if tv in read and tv not in inputs):
+            self._define_input(tv)
+        for symbol in sorted(
+            (s for s in symbols if s not in inputs), key=lambda s: -fids.fid_of[s]
+        ):
+            self._define_input(symbol)
+
+    def _define_input(self, value: Value) -> None:
+        fid = self._parent.fids.fid_of[value]
+        if not isinstance(value, TensorView):
+            record = Record(DEFINE_SCALAR, (("value", None), ("dtype", value.dtype)))
+        elif value.definition is None:
+            record = self._input_record(fid)
+        else:
+            record = _produced(value)
+        (handle,) = self._recorder.append(record)
+        self._handles[value] = handle
+        self._to_parent[handle.fid] = fid
+
+    def _input_record(self, fid: int) -> Record:
+        tensors = [r for r in self._parent.records if r.op == DEFINE_TENSOR]
+        inputs = [f for f in self._parent.fids.inputs if self._is_tensor(f)]
+        return tensors[inputs.index(fid)]
+
+    def _is_tensor(self, fid: int) -> bool:
+        return isinstance(self._parent.fids.values[fid], TensorView)
+
+    def _read_tensors(self) -> set[TensorView]:
+        inside = set(self._group)
+        exprs = (tv.definition for tv in self._group if tv.definition is not None)
+        return {p for expr in exprs for p in expr.tensors if p not in inside}
+
+    def _scalars(self) -> Iterator[sc.Scalar]:
+        """Every scalar that the group's expressions mention."""
+        for tv in self._group:
+            assert tv.definition is not None
+            yield from (v for v in tv.definition.inputs if not isinstance(v, TensorView))
+            for _, attr in tv.definition.attrs:
+                yield from _scalars_of(attr)
+
+    def _unread(self, scalar: sc.Scalar, read: set[TensorView]) -> Iterator[sc.Symbol]:
+        """The symbols of `scalar` that no extent of a tensor that the segment reads gives."""
+        if any(scalar is extent for tv in read for extent in tv.extents):
+            return
+        match scalar:
+            case sc.Symbol():
+                yield scalar
+            case sc.ScalarExpr(args=args):
+                for arg in args:
+                    yield from self._unread(arg, read)
+
+    # Computation.
+
+    def _compute(self, tv: TensorView, outputs: Sequence[TensorView]) -> None:
+        index = self._whole_record(tv, outputs)
+        if index is None:
+            assert tv.definition is not None
+            self._handles[tv] = self._row(tv.definition)
+            return
+        record, first = self._parent.records[index], self._first_fid(index)
+        for position, handle in enumerate(self._replay(record)):
+            value = self._parent.fids.values[first + position]
+            if not isinstance(value, tuple):
+                self._handles[value] = handle
+
+    def _whole_record(self, tv: TensorView, outputs: Sequence[TensorView]) -> int | None:
+        """The parent's record that made `tv`, if the group can repeat it as it is."""
+        for index, built in enumerate(self._parent.definition.owners):
+            if tv in built and self._parent.records[index].op in OPERATIONS:
+                named = {self._parent.fids.values[f] for f in self._made(index)}
+                hidden = [b for b in built if b not in named]
+                consumers = [c for h in hidden for c in self._parent.fusion.uses.get(h, ())]
+                if (
+                    set(built) <= set(self._group)
+                    and set(consumers) <= set(built)
+                    and not any(h in outputs for h in hidden)
+                ):
+                    return index
+        return None
+
+    def _first_fid(self, index: int) -> int:
+        return sum(map(len, self._parent.definition.results[:index]))
+
+    def _made(self, index: int) -> range:
+        first = self._first_fid(index)
+        return range(first, first + len(self._parent.definition.results[index]))
+
+    def _replay(self, record: Record) -> list[Tensor | Scalar | Handle]:
+        operation = OPERATIONS[record.op]
+        given: dict[str, object] = dict(record.attrs)
+        for param, arg in zip(operation.operands, record.args, strict=True):
+            given[param.name] = self._argument(arg)
+        return [*self._recorder.append(bind(operation, (), given, self._recorder))]
+
+    def _argument(self, arg: Arg) -> object:
+        if arg is None:
+            return None
+        if not isinstance(arg, Ref):
+            return [self._argument(ref) for ref in arg]
+        value = self._parent.fids.values[arg.fid]
+        return [self._value(v) for v in value] if isinstance(value, tuple) else self._value(value)
+
+    def _row(self, expr: Expr) -> Handle:
+        """Record one IR expression: a composite was cut, or the value has no record."""
+        given: dict[str, object] = {name: self._attr(attr) for name, attr in expr.attrs}
+        values = [self._value(v) for v in expr.inputs]
+        for param in expr.op.params:
+            if param.kind is Kind.TENSORS:
+                given[param.name] = values
+            elif param in expr.op.operands:
+                given[param.name] = values.pop(0)
+            elif param.kind is Kind.EXTENT:
+                (given[param.name],) = given[param.name]  # type: ignore[misc]
+        (handle,) = self._recorder.append(bind(OPERATIONS[expr.op.name], (), given, self._recorder))
+        return handle
+
+    def _attr(self, attr: Attr) -> object:
+        if isinstance(attr, tuple):
+            return [self._attr(entry) for entry in attr]
+        if isinstance(attr, sc.Constant | sc.Symbol | sc.ScalarExpr):
+            return self._value(attr)
+        return attr
+
+    def _value(self, value: Value) -> object:
+        """A handle, or a number for a constant whose dtype is that of its Python type."""
+        if value in self._handles:
+            return self._handles[value]
+        if isinstance(value, sc.Constant):
+            if sc.python_dtype(value.value) is value.dtype:
+                return value.value
+            made: Handle = self._recorder.constant(value.value, value.dtype)
+        else:
+            assert not isinstance(value, TensorView)
+            made = self._size(value) or self._arithmetic(value)
+        self._handles[value] = made
+        return made
+
+    def _size(self, scalar: sc.Scalar) -> Handle | None:
+        """`size` of a tensor of the segment that has this extent."""
+        for value, handle in list(self._handles.items()):
+            if isinstance(value, TensorView):
+                for dim, extent in enumerate(value.extents):
+                    if extent is scalar:
+                        call = bind(OPERATIONS["size"], (handle, dim), {}, self._recorder)
+                        return self._recorder.append(call)[0]
+        return None
+
+    def _arithmetic(self, scalar: sc.Scalar) -> Handle:
+        assert isinstance(scalar, sc.ScalarExpr), f"{scalar} is no value of the segment"
+        args = [self._value(a) for a in scalar.args]
+        call = bind(OPERATIONS[scalar.op.name], args, {}, self._recorder)
+        return self._recorder.append(call)[0]
+
+
+def _produced(tv: TensorView) -> Record:
+    """A tensor that another segment returns: dense, in its allocation order."""
+    sizes = [sc.static_int(extent) for extent in tv.extents]
+    shape = [-1 if size is None else size for size in sizes]
+    order = [tv.ndim - 1 - tv.domain.allocation.index(axis) for axis in tv.logical]
+    return described_tensor(shape, True, tv.dtype, False, order)
+
+
+def _scalars_of(attr: Attr) -> Iterator[sc.Scalar]:
+    if isinstance(attr, tuple):
+        for entry in attr:
+            yield from _scalars_of(entry)
+    elif isinstance(attr, sc.Constant | sc.Symbol | sc.ScalarExpr):
+        yield attr

@@ -1,0 +1,77 @@
+"""Running segments one by one: gather by the fid map, run, store, drop after the last use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from thunder_fuser.frontend.arguments import TensorSpec, check_arguments, fitted
+from thunder_fuser.frontend.execution import Request, draw, resolve_device, resolve_options
+from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.frontend.segments import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class Segmented:
+    """A fusion cut into segments. They hold for the sizes they were made with."""
+
+    parent: Leaf
+    segments: tuple[Segment, ...]
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        """The segment after which each parent fid is dropped: its last reader, else its producer.
+        What is returned or written is not in it."""
+        last = {fid: k for k, s in enumerate(self.segments) for fid in s.to_parent.values()}
+        fids = self.parent.fids
+        kept = {*fids.results, *(fids.canonical(target) for target in fids.aliases.values())}
+        kept |= {fids.fid_of[write.value] for write in self.parent.fusion.writes}
+        return {fid: k for fid, k in last.items() if fid not in kept}
+
+    def execute(self, inputs: Sequence[object], **request: Any) -> list[torch.Tensor]:
+        """As `FusionDefinition.execute`, segment by segment; in-place writes come last."""
+        asked = Request(**request)
+        arguments = check_arguments(self.parent.definition.specs, inputs)
+        device = resolve_device(self.parent, arguments, asked.device)
+        options = resolve_options(asked)
+        fids = self.parent.fids
+        values = fids.arguments([*arguments, *draw(self.parent.definition.draws, device)])
+        for index, segment in enumerate(self.segments):
+            leaf, to_parent = segment.leaf, segment.to_parent
+            given = [values[to_parent[fid]] for fid in leaf.fids.inputs]
+            for k, spec in enumerate(leaf.definition.specs):
+                if isinstance(spec, TensorSpec):
+                    given[k] = fitted(spec, given[k])
+            results = leaf.program.run(given, options, device)
+            for fid, result in zip(leaf.fids.outputs, results, strict=True):
+                values[to_parent[fid]] = result
+            for fid in [f for f, last in self.last_use.items() if last == index]:
+                values.pop(fid, None)
+        return self._finish(values)
+
+    def _finish(self, values: dict[int, Any]) -> list[torch.Tensor]:
+        """Copy what is written in place into its target, and give the outputs."""
+        fids, writes = self.parent.fids, self.parent.fusion.writes
+        targets = {
+            fids.fid_of[w.value]: (values[fids.fid_of[w.value]], values[fids.fid_of[w.target]])
+            for w in reversed(writes)
+        }
+        storages = {t.untyped_storage().data_ptr() for _, t in targets.values()}
+        outputs = []
+        for fid in fids.results:
+            old = fid not in targets and values[fid].untyped_storage().data_ptr() in storages
+            is_input = fid in fids.inputs
+            outputs.append(values[fid].clone() if old and not is_input else values[fid])
+        for value, target in [(v.clone(), t) for v, t in targets.values()]:
+            target.copy_(value)
+        return [
+            targets[fid][1] if fid in targets else output
+            for fid, output in zip(fids.results, outputs, strict=True)
+        ]

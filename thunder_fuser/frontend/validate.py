@@ -1,0 +1,112 @@
+"""Compare a run with what torch computes in fp64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_fuser.frontend.arguments import Runtime, check_arguments
+from thunder_fuser.frontend.execution import draw, resolve_device
+from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.ir.fusion import topological
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+from thunder_fuser.runtime.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from thunder_fuser.frontend.definition import FusionDefinition
+
+# Per output dtype: absolute and relative difference allowed for one op on values near 1.
+_TOLERANCE = {
+    "torch.float16": (2e-3, 4e-3),
+    "torch.bfloat16": (2e-2, 3e-2),
+    "torch.float32": (1e-5, 2e-5),
+    "torch.float64": (1e-12, 1e-12),
+    "torch.complex64": (1e-5, 2e-5),
+    "torch.complex128": (1e-12, 1e-12),
+}
+
+
+def validate(
+    fd: FusionDefinition,
+    inputs: Sequence[object],
+    references: Sequence[torch.Tensor] | None,
+    keywords: Mapping[str, Any],
+) -> list[torch.Tensor]:
+    """Execute `fd` and compare every output; the outputs. See FusionDefinition.validate."""
+    leaf = fd.leaf
+    if references is None:
+        arguments = check_arguments(leaf.definition.specs, inputs)
+        device = resolve_device(leaf, arguments, keywords.get("device"))
+        if leaf.definition.draws:
+            raise ValueError(
+                "the definition draws random numbers at every run, so there is nothing to compare "
+                "with: give the op rng_seed and rng_offset, or pass reference_outputs"
+            )
+        references = reference_outputs(leaf, arguments, device)
+    outputs = fd.execute(inputs, **keywords)
+    if len(outputs) != len(references):
+        raise AssertionError(f"{len(outputs)} outputs, {len(references)} reference outputs")
+    for index, (tv, got, want) in enumerate(
+        zip(leaf.fusion.outputs, outputs, references, strict=True)
+    ):
+        compare(index, got, want, reduced_elements(tv, leaf, inputs))
+    return outputs
+
+
+def reference_outputs(
+    leaf: Leaf, arguments: Sequence[Runtime], device: torch.device
+) -> list[torch.Tensor]:
+    """What the rows' torch expressions give in fp64, on clones, as an alias writes to them."""
+    cloned = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
+    return evaluate(
+        leaf.fusion, [*cloned, *draw(leaf.definition.draws, device)], dtype=torch.float64
+    )
+
+
+def reduced_elements(tv: TensorView, leaf: Leaf, inputs: Sequence[object]) -> int:
+    """The most elements that one reduction before `tv` adds up; 1 without a reduction."""
+    most = 1
+    largest = max((getattr(v, "numel", lambda: 1)() for v in inputs), default=1)
+    for producer in topological((tv,)):
+        if producer.definition is not None and producer.definition.op.family is Family.REDUCTION:
+            sizes = [a.extent for a in producer.domain.logical if a.is_reduction]
+            known = [int(str(e)) if str(e).isdigit() else largest for e in sizes]
+            most = max([most, *known])
+    return most
+
+
+def compare(index: int, got: torch.Tensor, want: torch.Tensor, reduced: int = 1) -> None:
+    """Raises AssertionError unless `got` agrees with `want` in shape, dtype kind and value."""
+    where = f"output {index}"
+    if got.shape != want.shape:
+        raise AssertionError(f"{where}: shape {list(got.shape)}, expected {list(want.shape)}")
+    floating = got.is_floating_point() or got.is_complex()
+    if not floating:
+        if not torch.equal(got, want.to(got.dtype)):
+            position = tuple((got != want.to(got.dtype)).nonzero()[0].tolist())
+            raise AssertionError(
+                f"{where}: {got[position].item()} at {position}, expected {want[position].item()}"
+            )
+        return
+    if not (want.is_floating_point() or want.is_complex()):
+        raise AssertionError(f"{where}: dtype {got.dtype}, expected {want.dtype}")
+    absolute, relative = (t * max(1.0, reduced**0.5) for t in _TOLERANCE[str(got.dtype)])
+    wide = torch.complex128 if got.is_complex() else torch.float64
+    exact = want.to(got.device, wide)
+    if not got.is_complex():  # what overflows the output's dtype is infinite there
+        overflows = exact.abs() > torch.finfo(got.dtype).max
+        exact = torch.where(overflows, exact.sign() * torch.inf, exact)
+    bad = ~torch.isclose(got.to(wide), exact, rtol=relative, atol=absolute, equal_nan=True)
+    if bad.any():
+        difference = torch.where(bad, (got.to(wide) - exact).abs(), torch.zeros_like(exact.abs()))
+        flat = int(torch.nan_to_num(difference, nan=torch.inf).argmax())
+        position = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), got.shape))
+        raise AssertionError(
+            f"{where}: {int(bad.sum())} of {got.numel()} elements differ, "
+            f"max(abs(diff)) = {difference[position].item():.6g} at {position}: "
+            f"{got[position].item()}, expected {exact[position].item()} "
+            f"(atol {absolute:.3g}, rtol {relative:.3g})"
+        )
