@@ -23,7 +23,7 @@ from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, build_plan
 from thunder_fuser.runtime.targets import target_for
-from thunder_fuser.schedule.map import MapParameters, reject, schedule
+from thunder_fuser.schedule.map import parameters_for, reject, schedule
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
@@ -107,5 +107,5 @@ def generate(segment: Segment, target: Target, options: Options) -> Source | Non
     """The kernel of a segment; None where torch runs it."""
     if segment.is_opaque or options.evaluator:
         return None
-    planned = schedule(segment, MapParameters())
+    planned = schedule(segment, parameters_for(segment, target))
     return emit(lower(planned, options.strict))

@@ -72,10 +72,10 @@ def _dispatch(body: Body, start: int, blocks: int, threads: int, is_last: bool) 
 
 def _body(body: Body, start: int, threads: int) -> list[str]:
     names = body.names
-    kind = _index_type(body, threads)
-    lines = _thread_index(body, start, threads, kind)
+    lines = _thread_index(body, start, threads, _index_type(body, threads))
     lines += [_load(a, names) for a in body.loads]
-    lines += [f"{_vector_type(a)} {a.name};" for a in body.stores]
+    vectors = {a.name: _vector_type(a) for a in body.stores}
+    lines += [f"{kind} {name};" for name, kind in vectors.items()]
     statements = [_statement(s, names) for s in body.statements]
     if body.lane is not None:
         head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"

@@ -64,6 +64,7 @@ class _BodyWriter:
         self.values: dict[Key, Operand] = {}
         self.statements: list[LaneStatement] = []
         self.copies: dict[str, int] = {}
+        self.computed: dict[tuple[Expression, DataType], Variable] = {}
         self.accesses = Accesses(self.segment, planned.lane, tensors)
 
     def write(self) -> Body:
@@ -211,11 +212,16 @@ class _BodyWriter:
         return self._assign(tv, dtype, Convert(value, dtype))
 
     def _assign(self, tv: TensorView, dtype: DataType, value: Expression) -> Variable:
+        """The variable that holds `value`; equal expressions are computed once."""
+        known = self.computed.get((value, dtype))
+        if known is not None:
+            return known
         base = self.tensors[tv]
         count = self.copies.get(base, 0)
         self.copies[base] = count + 1
         variable = Variable(f"{base}_{count}", dtype)
         self.statements.append(Assign(variable, value))
+        self.computed[value, dtype] = variable
         return variable
 
 

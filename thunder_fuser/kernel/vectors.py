@@ -7,8 +7,8 @@ reads at 4 + lane and lane, 4 lanes             one run of 8, element lane + del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import gcd
 
 from thunder_fuser.analysis.digits import Form
@@ -89,7 +89,7 @@ class Accesses:
                 writes.append(WriteElement(self.names[tv], offset, value, tv.dtype))
             else:
                 writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
-        return writes, vectors
+        return _share_equal(writes, vectors)
 
     def _group(
         self, keys: Iterable[tuple[TensorView, Form]], prefix: str
@@ -129,6 +129,23 @@ class Accesses:
         return _Split(base, own[0][0], offset.constant)
 
 
+def _share_equal(
+    writes: list[LaneStatement], vectors: tuple[VectorAccess, ...]
+) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
+    """One vector for stores of the same values: the replicas of an expanded axis."""
+    contents: dict[str, list[LaneStatement]] = {}
+    for write in writes:
+        if isinstance(write, WriteVector):
+            contents.setdefault(write.vector, []).append(replace(write, vector=""))
+    first: dict[object, str] = {}
+    names = {
+        v.name: first.setdefault((v.dtype, v.length, tuple(contents[v.name])), v.name)
+        for v in vectors
+    }
+    kept = [w for w in writes if not isinstance(w, WriteVector) or names[w.vector] == w.vector]
+    return kept, tuple(replace(v, name=names[v.name]) for v in vectors)
+
+
 def _runs(
     members: list[tuple[int, Form]], weight: int, lanes: int, tv: TensorView
 ) -> list[list[tuple[int, Form]]]:
@@ -150,7 +167,9 @@ def _runs(
     return [run for run in runs if len(run) == weight]
 
 
-def _chunks(members: list[tuple[int, Form]], follows, longest: int) -> list[list[tuple[int, Form]]]:
+def _chunks(
+    members: list[tuple[int, Form]], follows: Callable[[int, int], bool], longest: int
+) -> list[list[tuple[int, Form]]]:
     chunks: list[list[tuple[int, Form]]] = []
     for member in members:
         last = chunks[-1] if chunks else None

@@ -23,7 +23,7 @@ from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
 from thunder_fuser.segment.segment import Segment
 
-MAX_UNROLLED_EXTENT = 8  # an axis that does not pair up is unrolled up to this extent
+MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,16 @@ class IterationClass:
 _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
 
-def classify(segment: Segment, nests: Sequence[Nest]) -> tuple[IterationClass, ...]:
-    """Group nests greedily, in order, into as few classes as pair up."""
+def classify(
+    segment: Segment, nests: Sequence[Nest], owned: int = MAX_OWNED
+) -> tuple[IterationClass, ...]:
+    """Group nests greedily, in order, into as few classes as pair up. `owned` bounds the extent of
+    an axis that is unrolled to make them pair."""
     classes: list[IterationClass] = []
     for nest in nests:
-        nest = _unroll_replicated(segment, nest)
+        nest = _unroll_replicated(segment, nest, owned)
         for position, existing in enumerate(classes):
-            joined = _join(segment, existing, nest)
+            joined = _join(segment, existing, nest, owned)
             if joined is not None:
                 classes[position] = joined
                 break
@@ -77,7 +80,7 @@ def classify(segment: Segment, nests: Sequence[Nest]) -> tuple[IterationClass, .
     return tuple(_merge_axes(_order_axes(c)) for c in classes)
 
 
-def _unroll_replicated(segment: Segment, nest: Nest) -> Nest:
+def _unroll_replicated(segment: Segment, nest: Nest, owned: int) -> Nest:
     """An axis that nothing read depends on becomes a loop of stores of one value."""
     alone = IterationClass(segment, (nest,))
     if not alone.needs[0].leaves:
@@ -85,21 +88,23 @@ def _unroll_replicated(segment: Segment, nest: Nest) -> Nest:
     store = offset_of(segment.layouts[nest.store.target], nest.index)
     read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms if f != store))
     for axis in nest.parallel:
-        few = axis.size <= MAX_UNROLLED_EXTENT and axis.size * nest.instances <= MAX_INSTANCES
+        few = axis.size <= owned and axis.size * nest.instances <= MAX_INSTANCES
         if axis not in read and few:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
     return nest
 
 
-def _join(segment: Segment, existing: IterationClass, nest: Nest) -> IterationClass | None:
+def _join(
+    segment: Segment, existing: IterationClass, nest: Nest, owned: int
+) -> IterationClass | None:
     """`existing` with `nest` in it; None where axes too long for one thread are left over."""
-    group, joined = _align(existing, IterationClass(segment, (nest,)))
+    group, joined = _align(existing, IterationClass(segment, (nest,)), owned)
     here, there = group.nests[0], joined.nests[0]
     read_here, read_there = _strides_read(group), _strides_read(joined)
     pairs = _pair(here.parallel, there.parallel, read_here, read_there)
     lonely_here = [a for a in here.parallel if a not in pairs.values()]
     lonely_there = [a for a in there.parallel if a not in pairs]
-    if not pairs or any(a.size > MAX_UNROLLED_EXTENT for a in (*lonely_here, *lonely_there)):
+    if not pairs or any(a.size > owned for a in (*lonely_here, *lonely_there)):
         return None
     members = [_unroll(n, lonely_here) for n in group.nests]
     members.append(_rename(_unroll(there, lonely_there), pairs))
@@ -114,7 +119,7 @@ def _align(group: IterationClass, joined: IterationClass) -> tuple[IterationClas
     here d2{2} unrolled, d1{64}       there d{128}      =>      there d3{2} unrolled, d4{64}
     """
     while True:
-        found = _longer(group, joined) or _longer(joined, group)
+        found = _longer(group, joined, owned) or _longer(joined, group, owned)
         if found is None:
             return group, joined
         side, axis, factor = found
@@ -127,7 +132,7 @@ def _align(group: IterationClass, joined: IterationClass) -> tuple[IterationClas
 
 
 def _longer(
-    group: IterationClass, other: IterationClass
+    group: IterationClass, other: IterationClass, owned: int
 ) -> tuple[IterationClass, IterDomain, int] | None:
     """An unpaired axis of `group` that is a short multiple of an unpaired one of `other`."""
     if len(group.nests) > 1:
@@ -137,14 +142,14 @@ def _longer(
     common = [tv for tv in read if tv in read_other]
     for axis in group.axes:
         for shorter in other.axes:
-            if axis in pairs.values() or shorter in pairs or axis.size <= MAX_UNROLLED_EXTENT:
+            if axis in pairs.values() or shorter in pairs or axis.size <= owned:
                 continue
             pieces, rest = divmod(axis.size, shorter.size)
             same = all(
                 _strides_along(read[tv], axis) == _strides_along(read_other[tv], shorter)
                 for tv in common
             )
-            if common and same and not rest and 1 < pieces <= MAX_UNROLLED_EXTENT:
+            if common and same and not rest and 1 < pieces <= owned:
                 return group, axis, shorter.size
     return None
 

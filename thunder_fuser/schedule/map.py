@@ -7,26 +7,30 @@ along the parallel axes, the innermost fastest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import Form, atom, combine, substitute
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.classes import IterationClass, classify
+from thunder_fuser.schedule.classes import MAX_OWNED, IterationClass, classify
 from thunder_fuser.schedule.nest import Nest, refine
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import Target
 
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_RUN_BYTES = 64  # registers that one load may fill
+BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
 
 
 @dataclass(frozen=True)
 class MapParameters:
     """What may be tuned without changing any result."""
 
-    threads: int = 256
-    lanes: int = MAX_LANES
+    threads: int = 256  # of one block
+    lanes: int = MAX_LANES  # elements of one vector, at most
+    owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,10 @@ class VectorClass:
     def axes(self) -> tuple[IterDomain, ...]:
         return tuple(a for a in self.group.axes if a is not self.lane)
 
+    @property
+    def threads(self) -> int:
+        return prod(a.size for a in self.axes)
+
 
 @dataclass(frozen=True, eq=False)
 class MapSchedule:
@@ -52,10 +60,23 @@ class MapSchedule:
     parameters: MapParameters
 
 
+def parameters_for(segment: Segment, target: Target) -> MapParameters:
+    """The configuration that the model ranks first.
+
+    Sharing loads inside a thread pays while there are threads enough to fill the machine; a smaller
+    problem is bound by latency and gets as many threads as it can.
+    """
+    wide = MapParameters()
+    threads = max((c.threads for c in schedule(segment, wide).classes), default=0)
+    if threads < target.multiprocessors * BUSY_THREADS:
+        return replace(wide, owned=1)
+    return wide
+
+
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    groups = classify(segment, nests)
+    groups = classify(segment, nests, parameters.owned)
     classes = tuple(_vectorize(g, parameters.lanes) for g in groups)
     return MapSchedule(segment, classes, parameters)
 
