@@ -97,6 +97,11 @@ class Form:
 ZERO = Form()
 
 
+def ceil_div(a: int, b: int) -> int:
+    """`a / b` rounded up: the outer extent of a split by `b`."""
+    return -(-a // b)
+
+
 def atom(axis: IterDomain, extent: int | None = None) -> Form:
     """The index of `axis` itself, which has `extent` (by default the axis's own) values."""
     size = axis.size if extent is None else extent
@@ -169,7 +174,7 @@ def _opaque_divmod(form: Form, divisor: int) -> tuple[Form, Form]:
     carry = rest.bounds[0] // divisor
     left = shift(rest, -carry * divisor)
     limit = left.bounds[1] + 1
-    base, outer_extent = Opaque(left), -(-limit // divisor)
+    base, outer_extent = Opaque(left), ceil_div(limit, divisor)
     outer = (1, Digit(base, divisor, outer_extent, limit))
     inner = (1, Digit(base, 1, divisor, limit))
     return _canonical(carry, [*multiples, outer]), Form(0, (inner,))
@@ -263,7 +268,7 @@ def _opened(digit: Digit) -> Form | None:
 
 def _clip(digit: Digit) -> Digit:
     """An outermost digit written with the values it really takes: (i/8)%4 of i < 12 is (i/8)%2."""
-    reached = -(-digit.limit // digit.stride)
+    reached = ceil_div(digit.limit, digit.stride)
     if reached >= digit.extent:
         return digit
     return Digit(digit.base, digit.stride, reached, digit.limit)

@@ -1,0 +1,188 @@
+"""One producer-consumer edge: do device digits line up, and where could the other side have them?
+
+    case 3   T1[i8] = slice(T0[i24], 8, 16)     T0 as S(0, strided by 3) on mesh[2]
+             device of T0 in T1's axis j: ((j + 8)/4)%2 = j/4, so T1 is S(0): no communication
+
+Both sides are located in the consumer's logical axes. Decisions are made per edge and never closed
+over edges: equality through a window holds on that window only (docs/axes.md, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale, shift
+from thunder_fuser.analysis.index_map import Window, edges_from
+from thunder_fuser.analysis.placement import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    Sharding,
+    StridedShard,
+    split_factor,
+)
+from thunder_fuser.analysis.sharding import Location, atoms, locate, place, take
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+
+
+@dataclass(frozen=True, eq=False)
+class AxisEdge:
+    """`index` is the producer's logical index in the consumer's logical axes, reduced ones
+    included, valid inside `windows`; both shapes are static."""
+
+    producer: TensorView
+    consumer: TensorView
+    operand: int
+    index: tuple[Form, ...]
+    windows: tuple[Window, ...] = ()
+
+    @cached_property
+    def own(self) -> tuple[Form, ...]:
+        """The consumer's own index: its visible axes."""
+        return tuple(atom(a) for a in self.consumer.logical)
+
+    @cached_property
+    def reduced(self) -> frozenset[IterDomain]:
+        return frozenset(a for a in self.consumer.domain.logical if a.is_reduction)
+
+    @cached_property
+    def bases(self) -> frozenset[IterDomain]:
+        """The consumer axes that the producer depends on."""
+        return frozenset().union(*(form.bases for form in self.index))
+
+    @cached_property
+    def producer_shape(self) -> tuple[int, ...]:
+        return self.producer.shape
+
+    @cached_property
+    def consumer_shape(self) -> tuple[int, ...]:
+        return self.consumer.shape
+
+    @property
+    def moves_data_only(self) -> bool:
+        """True for views: they commute with a pending reduction over devices."""
+        expr = self.consumer.definition
+        return expr is not None and expr.op.family is Family.VIEW
+
+    def from_producer(self, sharding: Sharding) -> Location:
+        return locate(sharding, self.index, self.producer_shape)
+
+    def from_consumer(self, sharding: Sharding) -> Location:
+        return locate(sharding, self.own, self.consumer_shape)
+
+
+def axis_edges(consumer: TensorView) -> tuple[AxisEdge, ...]:
+    """The edge to each tensor input of `consumer`."""
+    found = edges_from(consumer, atoms(consumer.domain))
+    return tuple(AxisEdge(e.producer, consumer, k, e.index, e.windows) for k, e in enumerate(found))
+
+
+def forward(edge: AxisEdge, sharding: Sharding) -> tuple[Placement | None, ...]:
+    """What the producer's `sharding` means for the consumer, per mesh dim; None where no placement
+    keeps every element on its device."""
+    return _carry(
+        edge.from_producer(sharding).devices, sharding, edge.own, edge.consumer_shape, edge
+    )
+
+
+def backward(edge: AxisEdge, sharding: Sharding) -> tuple[Placement | None, ...]:
+    """What the consumer's `sharding` asks of the producer, per mesh dim; None where no placement
+    has every element on the device that needs it. A mesh dim along which all of the producer is
+    needed (it is broadcast there) asks for a replica."""
+    return _carry(
+        edge.from_consumer(sharding).devices, sharding, edge.index, edge.producer_shape, None, edge
+    )
+
+
+def _carry(
+    devices: Sequence[Form | None],
+    sharding: Sharding,
+    index: Sequence[Form],
+    extents: Sequence[int],
+    reducing: AxisEdge | None = None,
+    reading: AxisEdge | None = None,
+) -> tuple[Placement | None, ...]:
+    """Place `devices` on the tensor with `index`, left to right, each on what is left of it."""
+    local, sizes = list(index), list(extents)
+    found: list[Placement | None] = []
+    for device, placement, count in zip(
+        devices, sharding.placements, sharding.mesh.shape, strict=True
+    ):
+        if device is None:
+            found.append(_uncut(placement, reducing))
+            continue
+        if reducing is not None and device.bases and device.bases <= reducing.reduced:
+            found.append(Partial(_reduction(reducing.consumer)))
+            continue
+        if reading is not None and not device.bases & reading.bases:
+            found.append(Replicate())
+            continue
+        shard = place(device, local, sizes, count)
+        found.append(shard)
+        if shard is not None:
+            k = shard.axis
+            _, local[k], sizes[k] = take(local[k], sizes[k], split_factor(shard), count)
+    return tuple(found)
+
+
+def _uncut(placement: Placement, reducing: AxisEdge | None) -> Placement | None:
+    """A mesh dim that cuts nothing: a pending reduction passes through views and nothing else."""
+    if isinstance(placement, Partial):
+        return placement if reducing is not None and reducing.moves_data_only else None
+    return Replicate()
+
+
+def _reduction(consumer: TensorView) -> str:
+    assert consumer.definition is not None
+    return consumer.definition.op.name
+
+
+def turn(index: Form, extent: int, factor: int, count: int) -> tuple[Form, int] | None:
+    """`(base, r)` where the device of `index` is (base + r) % count: a window that starts r whole
+    blocks past an aligned one, so a rotation of the ring of devices by r aligns it (docs/axes.md,
+    B3). None where it is aligned, or starts inside a block, or the blocks do not go round."""
+    block = ceil_div(extent, factor)
+    rest = ceil_div(block, count)
+    blocks, inside = divmod(index.constant, rest)
+    goes_round = factor == 1 or block == rest * count
+    if inside or not goes_round or blocks % count == 0:
+        return None
+    distance = blocks % count
+    return take(shift(index, -distance * rest), extent, factor, count)[0], distance
+
+
+def turned(edge: AxisEdge, sharding: Sharding, dim: int) -> tuple[Form, int] | None:
+    """`turn` of the producer along mesh dim `dim`."""
+    placement, counts = sharding.placements[dim], sharding.mesh.shape
+    if counts[dim] == 1 or not isinstance(placement, Shard | StridedShard):
+        return None
+    before = Sharding(
+        sharding.mesh, (*sharding.placements[:dim], *_REPLICATE * (len(counts) - dim))
+    )
+    location = edge.from_producer(before)
+    k = placement.axis
+    return turn(location.local[k], location.extents[k], split_factor(placement), counts[dim])
+
+
+_REPLICATE = (Replicate(),)
+
+
+def local_starts(edge: AxisEdge, source: Sharding, target: Sharding) -> tuple[int, ...] | None:
+    """Where the consumer's buffer begins in the producer's, per producer axis, when the local
+    index of one is that of the other plus a constant: the local view of an aligned slice starts at
+    s/d (docs/axes.md, B). None where the edge is no window."""
+    mine, theirs = edge.from_producer(source), edge.from_consumer(target)
+    if len(mine.local) != len(theirs.local):
+        return None
+    starts = []
+    for p, c in zip(mine.local, theirs.local, strict=True):
+        difference = add(p, scale(c, -1))
+        if not difference.is_constant:
+            return None
+        starts.append(difference.constant)
+    return tuple(starts)
