@@ -5,7 +5,6 @@ import math
 import struct
 
 import pytest
-import torch
 
 from thunder_fuser.codegen.source import Parameter
 from thunder_fuser.dtypes import DataType
@@ -33,7 +32,8 @@ def read(arguments: Arguments, slot: int, kind: str) -> tuple[object, ...]:
         (DataType.Int16, "h", -32768),
         (DataType.Int32, "i", -(2**31)),
         (DataType.Int, "q", 2**63 - 1),
-        (DataType.Half, "e", 0.25),
+        (DataType.Half, "f", 1 / 256 + 1),
+        (DataType.BFloat16, "f", 1 / 1024 + 1),
         (DataType.Float, "f", -1.5),
         (DataType.Double, "d", 1 / 3),
     ],
@@ -56,23 +56,12 @@ def test_complex_number_is_its_two_parts(dtype: DataType, kind: str) -> None:
     assert read(arguments, 1, "q") == (7,)
 
 
-def test_bfloat16_rounds_as_torch_rounds() -> None:
-    arguments = Arguments((scalar(DataType.BFloat16),))
-    special = [0.0, -0.0, math.inf, -math.inf, 1e39, 3.3895e38, 1.00390625, 1.01171875, 1e-40]
-    for value in [*special, *torch.randn(200, dtype=torch.float64).tolist()]:
-        arguments.pack(value)
-        expected = torch.tensor(value, dtype=torch.float32).bfloat16().view(torch.int16).item()
-        assert read(arguments, 0, "h") == (expected,)
-    arguments.pack(math.nan)
-    assert read(arguments, 0, "H") == (0x7FC0,)
-
-
-@pytest.mark.parametrize(("dtype", "kind"), [(DataType.Float, "f"), (DataType.Half, "e")])
+@pytest.mark.parametrize("dtype", [DataType.Float, DataType.Half])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_float_too_large_for_its_type_is_infinite(dtype: DataType, kind: str, sign: int) -> None:
+def test_float_too_large_for_its_type_is_infinite(dtype: DataType, sign: int) -> None:
     arguments = Arguments((scalar(dtype), scalar(DataType.ComplexFloat)))
     arguments.pack(sign * 1e300, complex(0, sign * 1e300))
-    assert read(arguments, 0, kind) == (sign * math.inf,)
+    assert read(arguments, 0, "f") == (sign * math.inf,)
     assert read(arguments, 1, "ff") == (0, sign * math.inf)
 
 

@@ -16,6 +16,7 @@ from thunder_fuser.dtypes import DataType
 
 SLOT_BYTES = 16  # the widest scalar (complex128), and the strictest alignment
 
+# Scalars are passed in the type that kernels compute in, so there are no 16-bit floats.
 _FORMATS = {
     DataType.Bool: "?15x",
     DataType.Int8: "b15x",
@@ -23,8 +24,6 @@ _FORMATS = {
     DataType.Int16: "h14x",
     DataType.Int32: "i12x",
     DataType.Int: "q8x",
-    DataType.Half: "e14x",
-    DataType.BFloat16: "H14x",
     DataType.Float: "f12x",
     DataType.Double: "d8x",
     DataType.ComplexFloat: "ff8x",
@@ -80,7 +79,7 @@ def _packer(
 
 
 def _format(parameter: Parameter) -> str:
-    return _POINTER if parameter.is_pointer else _FORMATS[parameter.dtype]
+    return _POINTER if parameter.is_pointer else _FORMATS[parameter.dtype.compute_type]
 
 
 def _pieces(parameter: Parameter, value: object) -> tuple[object, ...]:
@@ -88,8 +87,8 @@ def _pieces(parameter: Parameter, value: object) -> tuple[object, ...]:
     split = None if parameter.is_pointer else _SPLIT.get(parameter.dtype)
     try:
         pieces = (value,) if split is None else split(value)
-        if parameter.dtype.is_floating and not parameter.is_pointer and split is None:
-            pieces = (_fitting(parameter.dtype, value),)
+        if parameter.dtype.is_floating and not parameter.is_pointer:
+            pieces = (_fitting(parameter.dtype.compute_type, value),)
         struct.pack("<" + _format(parameter), *pieces)
     except (struct.error, TypeError, ValueError, OverflowError) as error:
         kind = "pointer to " if parameter.is_pointer else ""
@@ -118,16 +117,7 @@ def _complex_parts(part: DataType) -> Callable[[object], tuple[object, ...]]:
     return split
 
 
-def _bfloat16(value: object) -> tuple[object, ...]:
-    """The bits of the nearest bfloat16, ties to even: the upper half of a rounded float32."""
-    (bits,) = struct.unpack("<I", struct.pack("<f", _fitting(DataType.Float, value)))
-    if math.isnan(float(value)):  # type: ignore[arg-type]
-        return (0x7FC0,)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16,)
-
-
 _SPLIT: dict[DataType, Callable[[object], tuple[object, ...]]] = {
-    DataType.BFloat16: _bfloat16,
     DataType.ComplexFloat: _complex_parts(DataType.Float),
     DataType.ComplexDouble: _complex_parts(DataType.Double),
 }
