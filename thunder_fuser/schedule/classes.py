@@ -113,7 +113,9 @@ def _join(
     return IterationClass(segment, tuple(members))
 
 
-def _align(group: IterationClass, joined: IterationClass) -> tuple[IterationClass, IterationClass]:
+def _align(
+    group: IterationClass, joined: IterationClass, owned: int
+) -> tuple[IterationClass, IterationClass]:
     """Split an axis where the other side has a shorter axis of the same strides.
 
     here d2{2} unrolled, d1{64}       there d{128}      =>      there d3{2} unrolled, d4{64}
