@@ -65,6 +65,7 @@ def fixed(dtype: DataType) -> DtypeRule:
     def rule(operands: Sequence[Operand]) -> DataType:
         return dtype
 
+    rule.__name__ = str(dtype)
     return rule
 
 
