@@ -110,7 +110,7 @@ def test_lifting_declares_the_parameters_of_the_entry_point() -> None:
     lifted = lift(affine(10), (0, 2))
     assert lifted.text.splitlines()[0] == (
         'extern "C" __global__ void __launch_bounds__(32) '
-        "affine(float* y, const float* x, long long n0, long long n1) {"
+        "affine(float* y, const float* x, int n0, int n1) {"
     )
     assert lifted.text.splitlines()[2] == "  if (i < n0) y[i] = x[i] * 3 + n1;"
     assert [parameter.name for parameter in lifted.parameters] == ["y", "x", "n0", "n1"]
@@ -118,7 +118,23 @@ def test_lifting_declares_the_parameters_of_the_entry_point() -> None:
 
 def test_lifting_gives_an_empty_parameter_list_its_first() -> None:
     source = Source("k", ('extern "C" __global__ void k() { f(', "); }"), (4,), (), 1, 1)
-    assert lift(source, (0,)).text == ('extern "C" __global__ void k(long long n0) { f(n0); }')
+    assert lift(source, (0,)).text == ('extern "C" __global__ void k(int n0) { f(n0); }')
+
+
+def test_lifted_parameter_has_the_type_of_its_literal(options: Options) -> None:
+    source = Source(
+        "wide",
+        ('extern "C" __global__ void wide(long long* y) { y[0] = 2 * ', "; y[1] = ", "; }"),
+        (2**40 + 3, -7),
+        (Parameter("y", DataType.Int, is_pointer=True),),
+        blocks=1,
+        threads=1,
+    )
+    lifted = lift(source, (0, 1))
+    assert "(long long* y, long long n0, int n1)" in lifted.text
+    y = torch.zeros(2, dtype=torch.int64)
+    KernelCache().launcher(lifted, HOST, options)(0, y.data_ptr(), 2**40 + 3, -7)
+    assert y.tolist() == [2**41 + 6, -7]
 
 
 def test_every_member_of_a_family_is_lifted_to_the_same_text() -> None:

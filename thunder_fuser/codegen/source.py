@@ -17,6 +17,8 @@ from itertools import zip_longest
 
 from thunder_fuser.dtypes import DataType
 
+_INT_LIMIT = 2**31
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -50,7 +52,10 @@ class Source:
 
 
 def lift(source: Source, positions: Collection[int]) -> Source:
-    """`source` with the literals at `positions` replaced by parameters `n0`, `n1`, ..."""
+    """`source` with the literals at `positions` replaced by parameters `n0`, `n1`, ...
+
+    A parameter has the type its literal has in C++, so arithmetic keeps its width.
+    """
     fragments, literals = [source.fragments[0]], []
     lifted: list[Parameter] = []
     for position, (literal, tail) in enumerate(
@@ -58,7 +63,8 @@ def lift(source: Source, positions: Collection[int]) -> Source:
     ):
         if position in positions:
             name = f"n{len(lifted)}"
-            lifted.append(Parameter(name, DataType.Int, is_pointer=False))
+            dtype = DataType.Int32 if -_INT_LIMIT <= literal < _INT_LIMIT else DataType.Int
+            lifted.append(Parameter(name, dtype, is_pointer=False))
             fragments[-1] += name + tail
         else:
             literals.append(literal)
@@ -73,7 +79,8 @@ def lift(source: Source, positions: Collection[int]) -> Source:
 
 def _declare(name: str, fragments: list[str], lifted: list[Parameter]) -> tuple[str, ...]:
     """The fragments with `lifted` added to the parameter list of the entry point `name`."""
-    declared = "".join(f", long long {parameter.name}" for parameter in lifted)
+    types = {DataType.Int32: "int", DataType.Int: "long long"}
+    declared = "".join(f", {types[parameter.dtype]} {parameter.name}" for parameter in lifted)
     opening = re.compile(rf"\b{re.escape(name)}\s*\(([^()]*)")
     position = next(i for i, fragment in enumerate(fragments) if opening.search(fragment))
     found = opening.search(fragments[position])
