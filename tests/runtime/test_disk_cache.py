@@ -182,6 +182,22 @@ def test_directory_of_another_user_is_not_used(
     expect_off(DiskCache(cache.directory.parent), "belongs to user")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_directory_that_was_given_away_is_not_used(cache: DiskCache) -> None:
+    cache.put(KEY, entry())
+    os.chown(cache.directory, 65534, 65534)
+    expect_off(DiskCache(cache.directory.parent), "belongs to user 65534")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_entry_of_another_user_is_dropped(cache: DiskCache) -> None:
+    cache.put(KEY, entry())
+    os.chown(file_of(cache), 65534, 65534)
+    with pytest.warns(RuntimeWarning, match="a file that belongs to user 65534"):
+        assert cache.fetch(KEY, entry) == (entry(), False)
+    assert cache.fetch(KEY, never) == (entry(), True)
+
+
 def test_plain_file_in_the_place_of_the_directory_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     expect_off(DiskCache(tmp_path / "file"), "running without the kernel cache")

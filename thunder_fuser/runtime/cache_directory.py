@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
 
 ROOT_USER = 0
+TEMPORARY = ".tmp-"  # how the names of unfinished files begin
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -38,10 +41,41 @@ def require_private(directory: Path, *, may_belong_to_root: bool) -> None:
         raise Untrusted(f"{directory} is a symbolic link")
     if not stat.S_ISDIR(found.st_mode):
         raise Untrusted(f"{directory} is not a directory")
-    require_owner(found, str(directory), may_belong_to_root=may_belong_to_root)
+    _require_owner(found, str(directory), may_belong_to_root=may_belong_to_root)
 
 
-def require_owner(found: os.stat_result, name: str, *, may_belong_to_root: bool) -> None:
+def read_trusted(path: Path, *, may_belong_to_root: bool) -> bytes:
+    """The bytes of a plain file that only this user (or root) can write.
+
+    Raises Untrusted, which reads after "it is", or OSError.
+    """
+    if path.is_symlink():
+        raise Untrusted("a symbolic link")
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise Untrusted("not a plain file")
+        _require_owner(found, "a file that", may_belong_to_root=may_belong_to_root)
+        return file.read()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Make `path` hold `data`; at no time does it hold a part. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _require_owner(found: os.stat_result, name: str, *, may_belong_to_root: bool) -> None:
     """Raise Untrusted unless `found` belongs to this user and is closed to other writers."""
     trusted = {os.geteuid(), ROOT_USER} if may_belong_to_root else {os.geteuid()}
     if found.st_uid not in trusted:

@@ -9,8 +9,6 @@ nobody who owns the directory; beneath those checks nothing but its `os.replace`
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,11 +22,13 @@ from filelock import FileLock, Timeout
 
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_directory import (
+    TEMPORARY,
     Untrusted,
     create_private,
     default_directory,
-    require_owner,
+    read_trusted,
     require_private,
+    write_atomically,
 )
 from thunder_fuser.runtime.cache_entry import FORMAT, CorruptEntry, Entry, decode, encode
 from thunder_fuser.runtime.single_flight import SingleFlight
@@ -38,7 +38,6 @@ STALE_SECONDS = 3600.0  # a temporary file this old has lost its writer
 PRUNE_TO = 0.8  # of the limit, so that not every write prunes
 
 _SUFFIX = ".kernel"
-_TEMPORARY = ".tmp-"
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class DiskCache:
             return
         data = encode(entry)
         try:
-            self._write(self._path(key), data)
+            write_atomically(self._path(key), data)
         except OSError as error:
             self._fail("cannot write to the kernel cache", error)
             return
@@ -205,7 +204,7 @@ class DiskCache:
     def _read(self, key: str) -> Entry | None:
         path = self._path(key)
         try:
-            entry = decode(self._bytes_of(path), key)
+            entry = decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), key)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -221,39 +220,15 @@ class DiskCache:
                 os.utime(path)  # least recently *used* goes first
         return entry
 
-    def _bytes_of(self, path: Path) -> bytes:
-        if path.is_symlink():
-            raise Untrusted("a symbolic link")
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                raise Untrusted("not a plain file")
-            require_owner(found, "a file that", may_belong_to_root=self.mode == "ro")
-            return file.read()
-
     def _fault(self, path: Path) -> str | None:
         try:
-            decode(self._bytes_of(path), path.stem)
+            decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), path.stem)
         except (CorruptEntry, Untrusted) as error:
             self._unlink(path)
             return str(error)
         except OSError as error:
             return str(error)
         return None
-
-    def _write(self, path: Path, data: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.directory)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
         """Path, bytes and last use of every entry."""
@@ -279,7 +254,7 @@ class DiskCache:
     def _remove_temporaries(self, older_than: float) -> None:
         with suppress(OSError):
             for item in os.scandir(self.directory):
-                if item.name.startswith(_TEMPORARY):
+                if item.name.startswith(TEMPORARY):
                     with suppress(OSError):
                         if time.time() - item.stat(follow_symlinks=False).st_mtime >= older_than:
                             os.unlink(item.path)
