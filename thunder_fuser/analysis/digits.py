@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from thunder_fuser.ir.domain import IterDomain
 
@@ -39,8 +39,7 @@ class Opaque:
 Base: TypeAlias = IterDomain | Opaque
 
 
-@dataclass(frozen=True)
-class Digit:
+class Digit(NamedTuple):
     """`(base / stride) % extent` with 0 <= base < limit. Where `stride * extent >= limit` the
     modulus is inactive: the digit is the outermost one of its base."""
 
@@ -149,7 +148,24 @@ def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
     """
     if divisor == 1:
         return form, ZERO
-    return _exact_divmod(form, divisor) or _opaque_divmod(form, divisor)
+    return (
+        _one_digit_divmod(form, divisor)
+        or _exact_divmod(form, divisor)
+        or _opaque_divmod(form, divisor)
+    )
+
+
+def _one_digit_divmod(form: Form, divisor: int) -> tuple[Form, Form] | None:
+    """`_exact_divmod` for one digit of an axis that the divisor cuts evenly: the common case, which
+    needs no bounds and no sorting."""
+    if len(form.terms) != 1 or form.constant % divisor:
+        return None
+    weight, (base, stride, extent, limit) = form.terms[0]
+    if weight != 1 or extent % divisor or extent == divisor or isinstance(base, Opaque):
+        return None
+    outer = Digit(base, stride * divisor, extent // divisor, limit)
+    inner = Digit(base, stride, divisor, limit)
+    return Form(form.constant // divisor, ((1, outer),)), Form(0, ((1, inner),))
 
 
 def _exact_divmod(form: Form, divisor: int) -> tuple[Form, Form] | None:
@@ -228,6 +244,8 @@ def evaluate(form: Form, values: Mapping[IterDomain, int]) -> int:
 
 def _canonical(constant: int, terms: list[Term]) -> Form:
     """Join digits that line up, add equal ones, open bases that are whole again, sort."""
+    if len(terms) < 2:  # the common case: most axes are one digit, cut once
+        return _single(constant, terms)
     weights: dict[Digit, int] = {}
     for weight, digit in terms:
         digit = _clip(digit)
@@ -247,6 +265,20 @@ def _canonical(constant: int, terms: list[Term]) -> Form:
         constant += term[0] * form.constant
         joined += [(term[0] * w, d) for w, d in form.terms]
     return _canonical(constant, joined)
+
+
+def _single(constant: int, terms: list[Term]) -> Form:
+    """`_canonical` of at most one term."""
+    if not terms or not terms[0][0]:
+        return Form(constant)
+    weight, digit = terms[0]
+    digit = _clip(digit)
+    if digit.extent == 1:
+        return Form(constant)
+    form = _opened(digit)
+    if form is None:
+        return Form(constant, ((weight, digit),))
+    return shift(scale(form, weight), constant)
 
 
 def _opened(digit: Digit) -> Form | None:

@@ -10,7 +10,7 @@ over edges: equality through a window holds on that window only (docs/axes.md, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale, shift
@@ -40,6 +40,8 @@ class AxisEdge:
     operand: int
     index: tuple[Form, ...]
     windows: tuple[Window, ...] = ()
+    _sources: dict[Sharding, Location] = field(default_factory=dict, repr=False)
+    _targets: dict[Sharding, Location] = field(default_factory=dict, repr=False)
 
     @cached_property
     def own(self) -> tuple[Form, ...]:
@@ -70,10 +72,18 @@ class AxisEdge:
         return expr is not None and expr.op.family is Family.VIEW
 
     def from_producer(self, sharding: Sharding) -> Location:
-        return locate(sharding, self.index, self.producer_shape)
+        """Where the producer's elements are, as functions of the consumer's axes."""
+        found = self._sources.get(sharding)
+        if found is None:
+            found = self._sources[sharding] = locate(sharding, self.index, self.producer_shape)
+        return found
 
     def from_consumer(self, sharding: Sharding) -> Location:
-        return locate(sharding, self.own, self.consumer_shape)
+        """Where the consumer's elements are, as functions of its axes."""
+        found = self._targets.get(sharding)
+        if found is None:
+            found = self._targets[sharding] = locate(sharding, self.own, self.consumer_shape)
+        return found
 
 
 def axis_edges(consumer: TensorView) -> tuple[AxisEdge, ...]:
@@ -122,11 +132,11 @@ def _carry(
         if reading is not None and not device.bases & reading.bases:
             found.append(Replicate())
             continue
-        shard = place(device, local, sizes, count)
-        found.append(shard)
-        if shard is not None:
-            k = shard.axis
-            _, local[k], sizes[k] = take(local[k], sizes[k], split_factor(shard), count)
+        made = place(device, local, sizes, count)
+        if made is not None:
+            k = made.placement.axis
+            local[k], sizes[k] = made.index, made.extent
+        found.append(None if made is None else made.placement)
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from thunder_fuser.ir.domain import IterDomain, merge, parallelize, split
@@ -68,6 +69,13 @@ class Sharding:
 
     mesh: DeviceMesh
     placements: tuple[Placement, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.mesh, self.placements))
+
+    def __hash__(self) -> int:  # computed once: every edge looks its sharding up
+        return self._hash
 
     @property
     def is_replicated(self) -> bool:

@@ -201,7 +201,7 @@ class _Propagation:
         if ring is not None:
             rotated = place(ring[0], location.local, location.extents, count)
             if rotated is not None:
-                yield rotated
+                yield rotated.placement
         for k, own in enumerate(edge.own):
             touched = device is not None and bool(own.bases & device.bases)
             taken = any(_is_cut(p) and p.axis == k for p in found)

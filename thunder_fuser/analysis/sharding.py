@@ -71,15 +71,23 @@ def take(index: Form, extent: int, factor: int, count: int) -> tuple[Form, Form,
     return device, combine(outer, inner, rest), factor * rest
 
 
-def place(
-    device: Form, local: Sequence[Form], extents: Sequence[int], count: int
-) -> Shard | StridedShard | None:
+@dataclass(frozen=True)
+class Placed:
+    """A placement and what it leaves of its axis: the local index and its extent."""
+
+    placement: Shard | StridedShard
+    index: Form
+    extent: int
+
+
+def place(device: Form, local: Sequence[Form], extents: Sequence[int], count: int) -> Placed | None:
     """The placement whose device form is `device`, for a tensor whose index is `local` so far.
     None where there is none: what is found is checked by equality of forms, never guessed."""
     for axis, (index, extent) in enumerate(zip(local, extents, strict=True)):
         for factor in _factors(device, index, extent, count):
-            if take(index, extent, factor, count)[0] == device:
-                return sharded(axis, factor)
+            found, rest, left = take(index, extent, factor, count)
+            if found == device:
+                return Placed(sharded(axis, factor), rest, left)
     return None
 
 
@@ -132,10 +140,8 @@ def sharding_of(domain: TensorDomain, mesh: DeviceMesh, reduction: str = "sum") 
                 f"{did.parallel_type.value} of extent {count} is no shard of one axis of extents "
                 f"{extents}: split one logical axis as [m, {count}, c]"
             )
-        placements[dim] = found
-        _, local[found.axis], extents[found.axis] = take(
-            local[found.axis], extents[found.axis], split_factor(found), count
-        )
+        axis = found.placement.axis
+        placements[dim], local[axis], extents[axis] = found.placement, found.index, found.extent
     return Sharding(mesh, tuple(placements))
 
 
