@@ -5,11 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cuda.bindings import nvrtc as bindings
+from cuda.pathfinder import DynamicLibNotFoundError
 
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.compilation import Compiled, Unit
-from thunder_fuser.runtime.errors import CompileError
+from thunder_fuser.runtime.errors import CompileError, FuserError
 from thunder_fuser.target import cuda
 
 H200 = cuda("sm_90a", 132)
@@ -53,12 +55,12 @@ def test_equal_text_gives_equal_code() -> None:
     assert compiled(TEXT) == compiled(TEXT)
 
 
-def test_architecture_is_exact() -> None:
+def test_architecture_is_exact(tmp_path: Path) -> None:
     assert compiled(TEXT, "sm_80").payload != compiled(TEXT, "sm_90").payload
     warp_group = 'extern "C" __global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
     assert compiled(warp_group, "sm_90a").payload
     with pytest.raises(CompileError, match=r"sm_90a|not supported"):
-        compiled(warp_group, "sm_90")
+        compiled(warp_group, "sm_90", str(tmp_path))
 
 
 def test_flags_name_the_architecture_and_leave_arithmetic_alone() -> None:
@@ -90,10 +92,21 @@ def test_refused_text_is_kept_without_a_dump_directory_too(
     assert caught.value.path.read_text() == "nonsense"
 
 
-def test_unknown_architecture_is_refused_with_what_was_asked() -> None:
-    with pytest.raises(CompileError, match=r"gpu-architecture=sm_20"):
-        compiled(TEXT, "sm_20")
-    assert "sm_90" in nvrtc.supported()
+def test_unknown_architecture_is_refused_with_what_is_known(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"gpu-architecture=sm_20") as caught:
+        compiled(TEXT, "sm_20", str(tmp_path))
+    assert "This NVRTC compiles for sm_" in str(caught.value)
+    assert "sm_90, " in str(caught.value)
+
+
+def test_missing_nvrtc_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise DynamicLibNotFoundError("libnvrtc.so.13")
+
+    monkeypatch.setattr(bindings, "nvrtcVersion", missing)
+    nvrtc.identity.cache_clear()
+    with pytest.raises(FuserError, match=r"libnvrtc\.so\.13.* install nvidia-cuda-nvrtc"):
+        nvrtc.identity()
 
 
 def test_several_threads_compile_at_once() -> None:

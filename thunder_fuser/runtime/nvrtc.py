@@ -55,7 +55,7 @@ def compile_cubin(unit: Unit, flags: tuple[str, ...], dump: str | None) -> Compi
         log = _log(program)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             asked = f"{identity()} ({' '.join(flags)})"
-            raise refusal(asked, unit, log or _error_text(status), dump)
+            raise refusal(asked, unit, f"{log}\n{_hint(status)}", dump)
         cubin = bytes(int(_checked(nvrtc.nvrtcGetCUBINSize(program))))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
     finally:
@@ -74,6 +74,13 @@ def _checked(returned: tuple[Any, ...]) -> Any:
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise FuserError(f"NVRTC failed: {_error_text(status)}")
     return values[0] if len(values) == 1 else values
+
+
+def _hint(status: object) -> str:
+    """What to know about a failure beyond NVRTC's log."""
+    if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+        return f"This NVRTC compiles for {', '.join(supported())}; a newer one may know others."
+    return _error_text(status)
 
 
 def _error_text(status: object) -> str:
