@@ -4,9 +4,9 @@
     t1: bf16 = convert(t0)         =>    (t1 is x)
     t2: f64 = convert(t0)                t2: f64 = convert(x)
 
-Only between floating types. f32 -> bf16 -> f32 becomes the identity as well: a region computes in
-f32, and the rounding goes away on purpose. `strict` keeps every conversion that narrows, with all
-that follows from it.
+A shallow copy is its source. Conversions are followed only between floating types. f32 -> bf16 ->
+f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose.
+`strict` keeps every conversion that narrows, with all that follows from it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def _reduce(
     kept = []
     for bsym in fusion.subsymbols:
         bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if same else bsym
-        if not _is_float_cast(bsym, storages):
+        if prim_name(bsym) == "SHALLOW_COPY" and _is_unwritten(bsym, storages):
+            same[variableify(bsym.output)] = bsym.args[0]
+            continue
+        if not (_is_float_cast(bsym) and _is_unwritten(bsym, storages)):
             kept.append(bsym)
             continue
         direct, out = bsym.args[0], bsym.output
@@ -76,17 +79,17 @@ def _reduce(
     return same, tuple(kept)
 
 
-def _is_float_cast(bsym: BoundSymbol, storages: Storages) -> bool:
+def _is_float_cast(bsym: BoundSymbol) -> bool:
     if prim_name(bsym) != "CONVERT_ELEMENT_TYPE":
         return False
-    sources, outs = tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs)
-    return (
-        len(sources) == len(outs) == 1
-        and is_float_dtype(sources[0].dtype)
-        and is_float_dtype(outs[0].dtype)
-        and not storages.is_written(sources[0].name)
-        and not storages.is_written(outs[0].name)
-    )
+    proxies = tensors((*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
+    return len(proxies) == 2 and all(is_float_dtype(p.dtype) for p in proxies)
+
+
+def _is_unwritten(bsym: BoundSymbol, storages: Storages) -> bool:
+    """True if nothing in the trace writes what the symbol reads or gives."""
+    proxies = tensors((*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
+    return not any(storages.is_written(p.name) for p in proxies)
 
 
 def _widens(narrow: Any, wide: Any) -> bool:

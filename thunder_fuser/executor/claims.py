@@ -43,6 +43,9 @@ ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in r
 # resolves them to values.
 ALIAS_PRIMS = frozenset({"UPDATE_ALIASES", "SHALLOW_COPY"})
 WRITE_PRIM = "COPY_"
+SHAPE_PRIM = "SHAPE"
+
+_LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
 CUSTOM_OPS: dict[Any, CustomOp] = {}
 
@@ -54,7 +57,9 @@ def prim_name(bsym: BoundSymbol) -> str:
 
 def is_claimed_directly(bsym: BoundSymbol) -> bool:
     """True if the symbol itself is translated, rather than what it is composed of."""
-    return not bsym.sym.is_fusion and _own_rule(bsym) and _refusal(bsym) is None
+    if bsym.sym.is_fusion:
+        return False
+    return is_host_number(bsym) or (_own_rule(bsym) and _refusal(bsym) is None)
 
 
 def why_not(bsym: BoundSymbol) -> str | None:
@@ -64,18 +69,39 @@ def why_not(bsym: BoundSymbol) -> str | None:
     """
     if bsym.sym.is_fusion:
         return "it is a fusion already"
-    if bsym.sym.executor is not None:
-        return f"taken by executor {bsym.sym.executor.name}, which stands earlier in the list"
     if _own_rule(bsym):
         return _refusal(bsym)
-    if not bsym.subsymbols:
-        return f"no rule for {bsym.sym.name}"
+    executor = bsym.sym.executor
+    if executor is not None and executor.name not in _LAST_RESORTS:
+        return f"taken by executor {executor.name}"
+    reason = _part_refusal(bsym)
+    # What torch or Python has taken over is asked for the reason, but stays where it is.
+    is_left = executor is not None or not bsym.subsymbols
+    return reason or f"no rule for {bsym.sym.name}" if is_left else reason
+
+
+def _part_refusal(bsym: BoundSymbol) -> str | None:
     for part in bsym.subsymbols:
-        reason = why_not(part)
+        reason = None if is_host_number(part) else why_not(part)
         if reason is not None:
             names_it = bool(part.subsymbols) or reason.startswith("no rule for ")
             return reason if names_it else f"{part.sym.name}: {reason}"
     return None
+
+
+def is_host_number(bsym: BoundSymbol) -> bool:
+    """True for a prim that only gives numbers: the sizes of a tensor, or arithmetic on numbers.
+
+    Inside a composite the region does it on scalars; alone it stays with Python.
+    """
+    name, outs = prim_name(bsym), bsym.flat_proxy_outs
+    if not bsym.sym.is_prim or any(not isinstance(p, NumberProxy) for p in outs):
+        return False
+    if name == SHAPE_PRIM:
+        return True
+    has_tensor = any(isinstance(p, TensorProxy) for p in bsym.flat_proxy_args)
+    row = ROW_OF_PRIM.get(name)
+    return bool(outs) and not has_tensor and row is not None and row.host != ""
 
 
 def device_of(bsym: BoundSymbol) -> str | None:

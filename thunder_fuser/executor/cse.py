@@ -98,7 +98,10 @@ def _is_functional(bsym: BoundSymbol, storages: Storages) -> bool:
     """True if an equal right-hand side gives an equal value that may be shared."""
     if bsym.sym.id in NON_FUNCTIONAL_OPS or has_tags(bsym, _FIXED_TAGS):
         return False
-    names = {prim_name(leaf) for leaf in leaves([bsym])}
+    parts = list(leaves([bsym]))
+    if any(part.sym.executor is not None for part in parts):
+        return False  # another executor's op: nothing says that it is a function
+    names = {prim_name(part) for part in parts}
     if not names.isdisjoint(RANDOM_PRIMS | _FIXED_PRIMS) or not bsym.flat_proxy_outs:
         return False
     proxies = (*bsym.flat_proxy_args, *bsym.flat_proxy_outs)

@@ -29,6 +29,6 @@ _TO_OURS: dict[Any, DataType] = {
 
 
 def data_type(dtype: Any) -> DataType | None:
-    """The DataType of a Thunder dtype or of a Python number type; None where we have no such type."""
+    """The DataType of a Thunder dtype or a Python number type; None where there is none."""
     strong = dtype if isinstance(dtype, type) else thunder_dtypes.to_strong_dtype(dtype)
     return _TO_OURS.get(strong)

@@ -29,6 +29,7 @@ from thunder_fuser.executor.inplace import (
     write_results,
 )
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
+from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.partition import Group, partition
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat import rematerialize
@@ -59,7 +60,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
 
     def can_execute(self, bsym: BoundSymbol) -> bool:
         """True if the symbol itself, not only its parts, can be recorded."""
-        return claims.is_claimed_directly(bsym)
+        return claims.is_claimed_directly(bsym) and claims.why_not(bsym) is None
 
     def can_fuse(self, bsym: BoundSymbol) -> bool:
         """True if the symbol can be part of a region; `why_not` gives the reason otherwise."""
@@ -97,9 +98,9 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
     ) -> None:
         """Let the executor claim an op of the user's.
 
-        `translator(fd, *args, **kwargs)` gets the symbol's arguments with tensors as handles, records
-        ops and returns the handle(s) of the result. `checker(*args, **kwargs)` gets the proxies and
-        returns True or None for yes, False or a reason for no.
+        `translator(fd, *args, **kwargs)` gets the symbol's arguments with tensors as handles,
+        records ops and returns the handle(s) of the result. `checker(*args, **kwargs)` gets the
+        proxies and returns True or None for yes, False or a reason for no.
         """
         symbol_id = symbol.id if isinstance(symbol, Symbol) else symbol
         claims.CUSTOM_OPS[symbol_id] = claims.CustomOp(translator, checker)
@@ -127,7 +128,9 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         fused = update_fusion_call_ctx(fused)
         keep_report(report)
         milliseconds = (time.perf_counter_ns() - start) // 1_000_000
-        fused.set_provenance(TraceProvenance(f"Fusion by {NAME} (took {milliseconds} milliseconds)"))
+        fused.set_provenance(
+            TraceProvenance(f"Fusion by {NAME} (took {milliseconds} milliseconds)")
+        )
         return fused
 
     def fuse(self, region: Any, fusion_counter: int) -> BoundSymbol:
@@ -160,11 +163,13 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         counter = 0
         edges = boundaries([group.bsyms for group in groups])
         for group, boundary in zip(groups, edges, strict=True):
+            boundary, numbers = split_numbers(group.bsyms, boundary)
             reason = leave_to_torch(group, boundary, settings)
             if reason is None and not self.get_fuel():
                 reason = "the fuel is spent"
             if reason is None:
                 bsyms.append(self.fuse(_Region(group, boundary), counter))
+                bsyms.extend(numbers)
                 counter += 1
             else:
                 report.unclaimed(group.bsyms, reason)

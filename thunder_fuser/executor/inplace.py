@@ -24,7 +24,7 @@ CERTAIN_VIEWS = frozenset({"BROADCAST_IN_DIM", "SLICE", "SQUEEZE", "TRANSPOSE"})
 
 @dataclass(frozen=True)
 class Ref:
-    """A name inside a region: views `chain` (outermost last) of the value `root` that owns memory."""
+    """A name inside a region: the views `chain` of `root`, which owns memory; outermost last."""
 
     root: str
     chain: tuple[BoundSymbol, ...] = ()

@@ -23,7 +23,7 @@ from thunder.executors.data_dependent_partition import (
     horizontal_merge,
 )
 
-from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.claims import SHAPE_PRIM, prim_name
 from thunder_fuser.executor.storage import Storages, hazards
 
 Kind = Callable[[BoundSymbol], Hashable]
@@ -88,9 +88,10 @@ def _may_precede(bsym: BoundSymbol, run: Sequence[BoundSymbol]) -> bool:
     if prim_name(bsym) in _FIXED or bsym.subsymbols or not bsym.sym.is_prim:
         return False
     results = bsym.flat_proxy_outs
-    if not results or any(isinstance(p, TensorProxy) for p in bsym.flat_proxy_args):
+    if not results or any(isinstance(p, TensorProxy) and p.ndim > 0 for p in results):
         return False
-    if any(isinstance(p, TensorProxy) and p.ndim > 0 for p in results):
+    reads_tensors = any(isinstance(p, TensorProxy) for p in bsym.flat_proxy_args)
+    if reads_tensors and prim_name(bsym) != SHAPE_PRIM:
         return False
     made = {p.name for member in run for p in member.flat_proxy_outs}
     return made.isdisjoint(p.name for p in bsym.flat_proxy_args)

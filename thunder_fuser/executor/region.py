@@ -17,6 +17,7 @@ from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.inplace import Ref, advance
 from thunder_fuser.executor.translate import Layout, translate
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
@@ -82,6 +83,10 @@ class FusedRegion:
         """The recorded definitions, oldest first."""
         return tuple(self._definitions.values())
 
+    def plans(self) -> list[str]:
+        """The printed plans of every call so far: segments, kernels, aliases."""
+        return [str(plan) for fd in self.definitions for plan in fd.leaf.program.plans]
+
     def cache_info(self) -> CacheInfo:
         misses = len(self._definitions)
         return CacheInfo(self._calls - misses, misses, MAX_LAYOUTS, len(self._by_strides))
@@ -107,7 +112,7 @@ class FusedRegion:
         return entry
 
     def _runner(self, fd: FusionDefinition) -> Run:
-        program, options, device = fd.program, self.options, self.device
+        program, options, device = fd.leaf.program, self.options, self.device
 
         def run(args: Sequence[Any]) -> Sequence[Any]:
             self.last_used = fd
@@ -173,12 +178,15 @@ def _strides_of(inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Strides]:
 def _targets_that_may_be_leaves(
     bsyms: Sequence[BoundSymbol], inputs: Sequence[Any]
 ) -> tuple[int, ...]:
-    """Positions of the inputs that torch would refuse to write if they were leaves with a gradient."""
-    if not any(prim_name(b) == WRITE_PRIM and b.kwargs.get("grad_enabled") for b in bsyms):
-        return ()
-    return tuple(
-        i for i, p in enumerate(inputs) if isinstance(p, TensorProxy) and p.requires_grad
-    )
+    """Positions of the inputs that torch refuses to write if they are leaves with a gradient."""
+    refs: dict[str, Ref] = {}
+    targets: set[str] = set()
+    for bsym in bsyms:
+        if prim_name(bsym) == WRITE_PRIM and bsym.kwargs.get("grad_enabled"):
+            name = bsym.args[1].name
+            targets.add(refs.get(name, Ref(name)).root)
+        advance(bsym, refs)
+    return tuple(i for i, p in enumerate(inputs) if p.name in targets)
 
 
 def _never(args: Sequence[Any]) -> Sequence[Any]:

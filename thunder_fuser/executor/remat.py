@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 from thunder.core import utils
@@ -38,7 +37,7 @@ def rematerialize(trace: TraceCtx, storages: Storages) -> TraceCtx:
     rank = _ranks(bsyms)
     kept: dict[int, tuple[str, ...]] = {}  # producer -> values its earlier cuts hand over
     for number, (p, c) in enumerate(pairs):
-        others = [bsyms[k] for _, k in takewhile(lambda q: q[0] == p, pairs[number + 1 :])]
+        others = [bsyms[k] for q, k in pairs[number + 1 :] if q == p]
         producer, consumer = bsyms[p], bsyms[c]
         if not _has_ends(producer, consumer):
             continue
@@ -107,12 +106,14 @@ def _added(before: BoundSymbol, after: BoundSymbol) -> list[BoundSymbol]:
     return [bsym for bsym in after.subsymbols if id(bsym) not in known]
 
 
-def _can_move(
-    added: Sequence[BoundSymbol], written: frozenset[str], storages: Storages
-) -> bool:
-    """True if running `added` later reads the same versions and writes nothing a second time."""
+def _can_move(added: Sequence[BoundSymbol], written: frozenset[str], storages: Storages) -> bool:
+    """True if running `added` later reads the same versions and makes no second memory.
+
+    A value that is ever written in place must exist once: its copy would not see the write.
+    """
     return all(
-        not any(is_write(leaf) for leaf in leaves([bsym]))
-        and storages.reads(bsym).isdisjoint(written)
-        for bsym in added
+        not is_write(leaf)
+        and storages.reads(leaf).isdisjoint(written)
+        and not any(storages.is_written(p.name) for p in leaf.flat_proxy_outs)
+        for leaf in leaves(added)
     )

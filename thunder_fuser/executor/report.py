@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from thunder.core.compile_data import get_compile_data
 from thunder.core.symbol import BoundSymbol
 
+# Thunder renames the results of unclaimed symbols after the pass; their name, source line and
+# order stay.
+Key = tuple[str, "str | None", "int | None"]
+
 
 @dataclass
 class Report:
-    """Reasons why bound symbols stayed outside, by the name of their first result."""
+    """Reasons why bound symbols stayed outside, in the order of the trace."""
 
-    reasons: dict[str, str] = field(default_factory=dict)
+    _reasons: defaultdict[Key, list[str]] = field(default_factory=lambda: defaultdict(list))
     _examined: dict[int, tuple[BoundSymbol, str | None]] = field(default_factory=dict)
 
-    def reason(
-        self, bsym: BoundSymbol, why_not: Callable[[BoundSymbol], str | None]
-    ) -> str | None:
+    def reason(self, bsym: BoundSymbol, why_not: Callable[[BoundSymbol], str | None]) -> str | None:
         """`why_not(bsym)`, asked once per symbol and remembered."""
         known = self._examined.get(id(bsym))
         if known is None:
             known = self._examined[id(bsym)] = (bsym, why_not(bsym))
-            if known[1] is not None:
-                self.unclaimed([bsym], known[1])
         return known[1]
 
-    def unclaimed(self, bsyms: Iterable[BoundSymbol], reason: str) -> None:
-        """Remember why `bsyms` stay outside; the first reason given for a symbol counts."""
+    def unclaimed(self, bsyms: Iterable[BoundSymbol], group_reason: str) -> None:
+        """Enter symbols that stay outside: each for its own reason, else for that of its group."""
         for bsym in bsyms:
-            for part in (bsym, *bsym.subsymbols):
-                for result in part.flat_proxy_outs:
-                    self.reasons.setdefault(result.name, reason)
+            known = self._examined.get(id(bsym))
+            reason = known[1] if known is not None else None
+            self._reasons[key_of(bsym)].append(reason or group_reason)
+
+    def reasons(self) -> dict[Key, deque[str]]:
+        """The reasons by key, to be taken from the left as the final trace is walked."""
+        return {key: deque(found) for key, found in self._reasons.items()}
+
+    def close(self) -> None:
+        """Let go of the bound symbols."""
+        self._examined.clear()
+
+
+def key_of(bsym: BoundSymbol) -> Key:
+    """What identifies a symbol before and after Thunder's last pass."""
+    return bsym.sym.name, bsym.source_filename, getattr(bsym.source_positions, "lineno", None)
+
+
+def take_reason(reasons: Mapping[Key, deque[str]], bsym: BoundSymbol) -> str | None:
+    """The next reason entered for the symbol or for what it was made from, if there is one."""
+    parts = [bsym]
+    while parts:
+        found = reasons.get(key_of(parts[0]))
+        if found:
+            return found.popleft()
+        parts = list(parts[0].subsymbols[:1])
+    return None
 
 
 _reports: WeakKeyDictionary[object, list[Report]] = WeakKeyDictionary()
@@ -41,9 +66,9 @@ _reports: WeakKeyDictionary[object, list[Report]] = WeakKeyDictionary()
 
 def keep_report(report: Report) -> None:
     """File the report with the function that is being compiled."""
+    report.close()
     compilation = get_compile_data()
     if compilation is not None:
-        report._examined.clear()
         _reports.setdefault(compilation, []).append(report)
 
 

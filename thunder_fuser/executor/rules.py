@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from thunder.core.prims import OpTags
 
-from thunder_fuser.executor.claims import ALIAS_PRIMS
-from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.claims import ALIAS_PRIMS, prim_name
 from thunder_fuser.executor.liveness import Boundary
 from thunder_fuser.executor.partition import Group
 from thunder_fuser.executor.settings import Settings

@@ -35,6 +35,4 @@ def read_settings() -> Settings:
     fusion_type = get_compile_option(
         "fusion_type", f"How regions are formed: {' or '.join(FUSION_TYPES)}."
     )
-    return Settings(
-        current().with_keywords(**keywords), fusion_type or "consecutive", not disabled
-    )
+    return Settings(current().with_keywords(**keywords), fusion_type or "consecutive", not disabled)

@@ -186,13 +186,18 @@ def _shared(leaf: BoundSymbol, targets: Sequence[Any]) -> list[list[Any]]:
     """Groups of tensors among the arguments and results of a leaf that share memory."""
     name = prim_name(leaf)
     outs = tensors(leaf.flat_proxy_outs)
-    if name == "UPDATE_ALIASES":
+    if name == "UPDATE_ALIASES" or leaf.sym.name == "update_aliases":
         return [list(pair) for pair in zip(tensors(leaf.flat_proxy_args), outs, strict=False)]
     if targets:
         return [[*targets, *outs]]
-    if name in VIEW_PRIMS:
-        return [[*tensors(leaf.flat_proxy_args)[:1], *outs]]
+    if name in VIEW_PRIMS or leaf.sym.executor is not None:
+        return _possible_views(tensors(leaf.flat_proxy_args), outs)
     return []
+
+
+def _possible_views(args: Sequence[Any], outs: Sequence[Any]) -> list[list[Any]]:
+    """Results that may be views of the first argument. Ops of other executors are opaque."""
+    return [[args[0], out] for out in outs if args and args[0].device == out.device]
 
 
 def _leaf_of(bsyms: Iterable[BoundSymbol], result: str) -> str:
@@ -202,9 +207,7 @@ def _leaf_of(bsyms: Iterable[BoundSymbol], result: str) -> str:
     return result
 
 
-def _nth_write(
-    bsyms: Iterable[BoundSymbol], storages: Storages, storage: str, number: int
-) -> str:
+def _nth_write(bsyms: Iterable[BoundSymbol], storages: Storages, storage: str, number: int) -> str:
     for leaf in leaves(bsyms):
         if storage in storages.writes(leaf):
             number -= 1

@@ -19,6 +19,7 @@ from thunder_fuser.executor.claims import (
     ALIAS_PRIMS,
     CUSTOM_OPS,
     ROW_OF_PRIM,
+    SHAPE_PRIM,
     WRITE_PRIM,
     is_cpu_scalar,
     prim_name,
@@ -82,6 +83,11 @@ class _Translation:
                 self._values[out.name] = self._tensor(source)
         elif name == WRITE_PRIM:
             self._write(bsym)
+        elif name == SHAPE_PRIM:
+            tensor = self._tensor(bsym.args[0])
+            for dim, out in enumerate(bsym.flat_outs):
+                if isinstance(out, NumberProxy):
+                    self._values.setdefault(out.name, tensor.size(dim))
         else:
             results = self._call(bsym, self._convert)
             flat = results if isinstance(results, (tuple, list)) else (results,)
@@ -93,7 +99,14 @@ class _Translation:
         for root, handle in self._written.items():
             self._fd.add_output(handle, alias_input=self._values[root])
         for proxy in outputs:
-            self._fd.add_output(self._tensor(proxy))
+            self._fd.add_output(self._output(proxy))
+
+    def _output(self, proxy: Any) -> Any:
+        """What the region returns: of a written tensor the tensor itself, or a view of it."""
+        ref = self._refs.get(proxy.name, Ref(proxy.name))
+        if ref.root in self._written and ref.chain:
+            return self._replay(self._values[ref.root], ref.chain)
+        return self._tensor(proxy)
 
     def _write(self, bsym: BoundSymbol) -> None:
         source, target = bsym.args[0], bsym.args[1]
@@ -109,15 +122,12 @@ class _Translation:
         ref = self._refs.get(proxy.name, Ref(proxy.name))
         if ref.root not in self._written:
             return self._values[proxy.name]
-        handle = self._written[ref.root]
-        for view in ref.chain:
-            source = view.args[0].name
-            handle = self._call(
-                view,
-                lambda value, source=source, handle=handle: (
-                    handle if getattr(value, "name", None) == source else self._convert(value)
-                ),
-            )
+        return self._replay(self._written[ref.root], ref.chain)
+
+    def _replay(self, handle: Any, chain: Sequence[BoundSymbol]) -> Any:
+        """The views of `chain`, taken of another value."""
+        for view in chain:
+            handle = self._call(view, _replacing(view.args[0].name, handle, self._convert))
         return handle
 
     def _call(self, bsym: BoundSymbol, convert: Callable[[Any], Any]) -> Any:
@@ -130,6 +140,8 @@ class _Translation:
             return custom.translator(self._fd, *args, **kwargs)
         row = ROW_OF_PRIM[name]
         handle = getattr(self._fd.ops, row.name)(*args, **kwargs)
+        if isinstance(bsym.flat_proxy_outs[0], NumberProxy):
+            return handle
         wanted = data_type(bsym.flat_proxy_outs[0].dtype)
         return handle if _result_type(row, bsym) is wanted else self._fd.ops.cast(handle, wanted)
 
@@ -137,10 +149,17 @@ class _Translation:
         if isinstance(value, TensorProxy):
             return self._tensor(value)
         if isinstance(value, NumberProxy):
-            return self._values.get(value.name, value.value)
+            return self._values[value.name]
         if isinstance(value, (ThunderDtype, type)):
             return data_type(value)
         return value
+
+
+def _replacing(name: str, handle: Any, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def converted(value: Any) -> Any:
+        return handle if getattr(value, "name", None) == name else convert(value)
+
+    return converted
 
 
 def _map(convert: Callable[[Any], Any], value: Any) -> Any:
@@ -158,7 +177,9 @@ def _result_type(row: OpDef, bsym: BoundSymbol) -> DataType | None:
     for value in bsym.flat_args:
         if isinstance(value, TensorProxy):
             operands.append(Operand(_known(value.dtype), False))
-        elif row.family is Family.POINTWISE and isinstance(value, (NumberProxy, int, float, complex)):
+        elif row.family is Family.POINTWISE and isinstance(
+            value, (NumberProxy, int, float, complex)
+        ):
             python_type = value.python_type if isinstance(value, NumberProxy) else type(value)
             operands.append(Operand(_known(python_type), True))
     return row.dtype(operands)

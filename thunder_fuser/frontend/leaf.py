@@ -45,6 +45,10 @@ class Program(Protocol):
     ) -> Plan:
         """The plan that `run` would use."""
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans made so far."""
+
 
 @dataclass(frozen=True, eq=False)
 class Definition:

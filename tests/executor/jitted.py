@@ -1,0 +1,84 @@
+"""What the executor's tests share: run a program through Thunder and beside it in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import thunder
+import torch
+from torch.utils._pytree import tree_leaves
+
+from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
+from thunder_fuser.executor.region import FusedRegion
+
+# Values are those of torch's evaluator of the op rows: the kernels have tests of their own.
+EVALUATOR = {"fuser_evaluator": True}
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The fusions of the last traces, each as the names of its prims."""
+
+    forward: tuple[tuple[str, ...], ...]
+    backward: tuple[tuple[str, ...], ...]
+
+
+def jit(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`thunder.jit` with our executor alone, on the evaluator."""
+    return thunder.jit(fn, executors=[fuser], **{**EVALUATOR, **options})
+
+
+def regions(jfn: Callable[..., Any]) -> Regions:
+    """The fusions of the last call."""
+    forward = _fusions(thunder.last_traces(jfn))
+    return Regions(forward, _fusions(thunder.last_backward_traces(jfn)))
+
+
+def region(jfn: Callable[..., Any]) -> FusedRegion:
+    """The only region of the last call."""
+    (found,) = regions_of(jfn)
+    return found
+
+
+def check(fn: Callable[..., Any], *args: torch.Tensor, **options: Any) -> Callable[..., Any]:
+    """Results, gradients and written arguments equal eager's; returns the jitted function."""
+    jfn = jit(fn, **options)
+    ours, eager = _copies(args), _copies(args)
+    found, expected = _run(jfn, ours), _run(fn, eager)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close([a.detach() for a in ours], [a.detach() for a in eager])
+    differentiable = [i for i, t in enumerate(expected) if t.requires_grad]
+    if differentiable:
+        cotangents = [torch.randn_like(expected[i]) for i in differentiable]
+        torch.testing.assert_close(
+            _gradients([found[i] for i in differentiable], ours, cotangents),
+            _gradients([expected[i] for i in differentiable], eager, cotangents),
+        )
+    return jfn
+
+
+def _fusions(traces: Sequence[Any] | None) -> tuple[tuple[str, ...], ...]:
+    if not traces:
+        return ()
+    fusions = (b for b in traces[-1].bound_symbols if b.sym.is_fusion)
+    return tuple(tuple(part.sym.name for part in b.subsymbols) for b in fusions)
+
+
+def _run(fn: Callable[..., Any], args: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    return [t for t in tree_leaves(fn(*args)) if isinstance(t, torch.Tensor)]
+
+
+def _copies(args: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    return [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
+
+
+def _gradients(
+    outputs: Sequence[torch.Tensor],
+    args: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
+) -> list[torch.Tensor]:
+    wanted = [a for a in args if a.requires_grad]
+    return list(torch.autograd.grad(outputs, wanted, cotangents))

@@ -1,0 +1,60 @@
+"""Conversions that change nothing go; the rest read the original value."""
+
+from __future__ import annotations
+
+import torch
+from jitted import check, jit, region, regions
+
+
+def test_a_chain_of_conversions_reads_its_source() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        wide = x.float()
+        back = wide.to(torch.bfloat16)
+        return back * 2, wide.double() + 1
+
+    jfn = check(program, torch.randn(3, 5, dtype=torch.bfloat16))
+    (names,) = regions(jfn).forward
+    assert names.count("convert_element_type") <= 4
+    converted = [b.args[0].name for b in region(jfn).bsyms if b.sym.name == "convert_element_type"]
+    assert "x" in converted
+
+
+def test_a_narrowing_conversion_undone_is_the_identity() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x.to(torch.float16).float()) * 2
+
+    x = torch.randn(3, 5)
+    jfn = jit(program)
+    torch.testing.assert_close(jfn(x), torch.sin(x) * 2, rtol=1e-6, atol=1e-6)
+    assert regions(jfn).forward == (("sin", "mul"),)
+
+
+def test_strict_keeps_the_rounding() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x.to(torch.float16).float()) * 2
+
+    x = torch.randn(3, 5)
+    jfn = jit(program, fuser_strict=True)
+    torch.testing.assert_close(
+        jfn(x), torch.sin(x.to(torch.float16).float()) * 2, rtol=1e-6, atol=1e-6
+    )
+    assert regions(jfn).forward[0].count("convert_element_type") == 2
+
+
+def test_integers_are_left_alone() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x.to(torch.int32).to(torch.float32)) * 2
+
+    jfn = check(program, 3 * torch.randn(3, 5))
+    assert regions(jfn).forward[0].count("convert_element_type") == 2
+
+
+def test_a_converted_argument_is_returned_as_a_tensor_of_its_own() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        wide = x.float()
+        return wide.to(torch.bfloat16), torch.sin(wide)
+
+    x = torch.randn(3, 5, dtype=torch.bfloat16)
+    back, _ = jit(program)(x)
+    assert torch.equal(back, x)
+    assert back.data_ptr() != x.data_ptr()

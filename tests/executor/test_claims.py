@@ -1,0 +1,85 @@
+"""What is claimed, and the reason given for what is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import thunder
+import torch
+from jitted import jit, regions
+
+from thunder_fuser import fuser
+from thunder_fuser.executor.claims import ROW_OF_PRIM, why_not
+from thunder_fuser.ops import OPS
+
+
+def reasons(fn: Callable[..., Any], *args: torch.Tensor) -> dict[str, str | None]:
+    """Why each op of the trace is not claimed, by its name."""
+    jfn = thunder.jit(fn, executors=[])
+    jfn(*args)
+    return {b.sym.name: why_not(b) for b in thunder.last_traces(jfn)[0].bound_symbols}
+
+
+@pytest.mark.parametrize(
+    ("op", "make", "reason"),
+    [
+        ("matmul", lambda x: x @ x.t(), "no rule for matmul"),
+        ("cumsum", lambda x: torch.cumsum(x, 0), "no rule for cumsum"),
+        ("sum", lambda x: x.sum(1), r"sum: a sum of 70 elements; at most 32"),
+        ("amax", lambda x: x.amax(0), "amax: only sums are reduced so far"),
+    ],
+)
+def test_an_unclaimed_op_has_a_reason(
+    op: str, make: Callable[[torch.Tensor], torch.Tensor], reason: str
+) -> None:
+    found = reasons(lambda x: make(x) + 1, torch.randn(3, 70))
+    assert re.search(reason, found[op] or ""), found
+    assert found["add"] is None
+
+
+def test_a_short_sum_is_claimed() -> None:
+    assert reasons(lambda x: x.sum((0, 2)), torch.randn(4, 70, 8))["sum"] is None
+
+
+def test_dtypes_come_from_the_row() -> None:
+    found = reasons(lambda x: torch.bitwise_not(x), torch.arange(5))
+    assert found["bitwise_not"] is None
+
+
+def test_every_prim_of_the_table_exists_in_thunder() -> None:
+    missing = [name for name in ROW_OF_PRIM if not hasattr(thunder.core.prims.PrimIDs, name)]
+    assert not missing
+
+
+def test_every_row_with_a_prim_is_registered() -> None:
+    registered = {getattr(symbol_id, "name", symbol_id) for symbol_id in fuser.implmap}
+    assert {prim for row in OPS.values() for prim in row.prims} <= registered
+
+
+def test_a_users_op_is_claimed_with_its_translator() -> None:
+    from thunder.core.proxies import TensorProxy
+    from thunder.extend import OperatorExecutor
+
+    library = OperatorExecutor("scaled_library")
+    scaled = library.register_operator(
+        "scaled_sine", meta=lambda x, factor: TensorProxy(like=x), fn=lambda x, f: f * torch.sin(x)
+    )
+    fuser.register_translator(
+        scaled,
+        lambda fd, x, factor: fd.ops.mul(fd.ops.sin(x), factor),
+        lambda x, factor: None if factor > 0 else "the factor is not positive",
+    )
+
+    def program(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return scaled(x, factor) + 1
+
+    x = torch.randn(3, 5)
+    claimed = jit(program)
+    torch.testing.assert_close(claimed(x, 2.5), 2.5 * torch.sin(x) + 1)
+    assert regions(claimed).forward == (("scaled_sine", "add"),)
+    refused = jit(program)
+    torch.testing.assert_close(refused(x, -2.5), -2.5 * torch.sin(x) + 1)
+    assert regions(refused).forward == ()

@@ -1,0 +1,42 @@
+"""Equal expressions once; random draws and written values never."""
+
+from __future__ import annotations
+
+import torch
+from jitted import check, jit, regions
+
+
+def test_equal_expressions_are_computed_once() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        a, b, c, d = x + y, y - x, x + y, y - x
+        return a * b, torch.exp(c * d)
+
+    jfn = check(program, torch.randn(3, 5), torch.randn(3, 5))
+    assert regions(jfn).forward == (("add", "sub", "mul", "exp"),)
+
+
+def test_equal_outputs_become_one_output() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.sin(x) * 2, torch.sin(x) * 2
+
+    jfn = check(program, torch.randn(3, 5))
+    assert regions(jfn).forward == (("sin", "mul"),)
+
+
+def test_equal_expressions_across_regions_keep_their_values() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        a = torch.sin(x) * 2
+        b = torch.cumsum(a, 0)
+        return torch.sin(x) * 2 + b
+
+    check(program, torch.randn(3, 5))
+
+
+def test_two_draws_stay_two() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        draws = torch.rand(16), torch.rand(16), torch.randn(16), torch.randn(16)
+        return tuple(torch.sin(d + x) for d in draws)
+
+    a, b, c, d = jit(program)(torch.zeros(16))
+    assert not torch.equal(a, b)
+    assert not torch.equal(c, d)

@@ -1,0 +1,208 @@
+"""In-place programs: what Thunder's shared passes get wrong, and what one region can hold.
+
+The programs and their failures are those of Thunder 0.2.6 with an executor that trusts its passes.
+"""
+
+from __future__ import annotations
+
+import pytest
+import thunder
+import torch
+from jitted import check, jit, region, regions
+
+FUSION_TYPES = pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"])
+
+
+@FUSION_TYPES
+def test_a_read_stays_before_the_write_that_follows_it(fusion_type: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = x * 2
+        x.copy_(y)
+        return z + torch.sin(x)
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
+
+
+@FUSION_TYPES
+def test_a_read_is_not_recomputed_after_the_write(fusion_type: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = x * 2
+        z = z + 1
+        x.copy_(y)
+        return z + torch.sin(x) + torch.cumsum(y, 0)
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
+
+
+@FUSION_TYPES
+def test_a_write_is_done_once_when_an_unclaimed_op_cuts_the_region(fusion_type: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        z = torch.sin(x)
+        x.mul_(3)
+        return z + torch.cumsum(y, 0)
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
+
+
+@FUSION_TYPES
+def test_a_returned_view_shows_the_later_write(fusion_type: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        v = x[:, 1:]
+        w = y * 2
+        x.add_(1)
+        return v, w
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    v, _ = jit(program, fusion_type=fusion_type)(x, y)
+    assert torch.equal(v, x[:, 1:])
+    assert v.data_ptr() == x[:, 1:].data_ptr()
+
+
+def test_a_write_nothing_reads_is_not_lost() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> None:
+        x.copy_(torch.sin(y) * 2)
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    jfn = jit(program)
+    jfn(x, y)
+    torch.testing.assert_close(x, torch.sin(y) * 2)
+    assert regions(jfn).forward == (("sin", "mul", "copy_"),) or "copy_" in str(regions(jfn))
+
+
+def test_an_overlapping_write_into_a_view() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x[1:].copy_(x[:-1] * 2)
+        return x + 1
+
+    check(program, torch.randn(7))
+
+
+def test_two_reads_around_a_write_share_one_region() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = x + y
+        x.mul_(2)
+        return z, x + y
+
+    jfn = check(program, torch.randn(3, 5), torch.randn(3, 5))
+    assert len(regions(jfn).forward) == 1
+
+
+def test_a_running_statistic_shares_the_region_of_its_reader() -> None:
+    def program(running: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        mean = x.sum(0) / 3
+        running.mul_(0.9).add_(0.1 * mean)
+        return x - mean
+
+    jfn = check(program, torch.randn(5), torch.randn(3, 5))
+    assert len(regions(jfn).forward) == 1
+
+
+def test_crossed_writes_read_the_newest_values() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x.add_(y)
+        y.add_(x)
+        x.mul_(y)
+        return x, y + 1
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5))
+
+
+def test_a_view_taken_before_a_write_is_read_after_it() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        v = x.t()
+        x.add_(1)
+        return v * 2
+
+    check(program, torch.randn(3, 5))
+
+
+def test_a_write_through_a_view_of_an_intermediate() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[:2].add_(1)
+        return y * 3
+
+    check(program, torch.randn(5))
+
+
+def test_equal_values_that_receive_different_writes_stay_two() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, z, a, b = x * 2, x * 2, x.clone(), x.clone()
+        y.add_(1)
+        a.add_(1)
+        return y, z, a, b
+
+    check(program, torch.randn(3, 5))
+
+
+def test_the_written_value_is_returned_as_a_tensor_of_its_own() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = torch.sin(y) + 1
+        x.copy_(z)
+        return z, x
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    z, written = jit(program)(x, y)
+    assert torch.equal(z, written)
+    assert written.data_ptr() == x.data_ptr() != z.data_ptr()
+
+
+def test_a_bare_copy_gives_later_reads_of_its_target_the_new_value() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = torch.exp(x) * y
+        thunder.core.prims.copy_(z, x, grad_enabled=True)
+        return x + y
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    expected = torch.exp(x) * y
+    found = jit(program)(x, y)
+    torch.testing.assert_close(x, expected)
+    torch.testing.assert_close(found, expected + y)
+
+
+def test_a_forward_write_is_not_moved_to_the_backward() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = x * y
+        z = z * x
+        thunder.core.prims.copy_(z, x, grad_enabled=True)
+        return y * y
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5, requires_grad=True)
+    expected = x * y.detach() * x
+    found = jit(program)(x, y)
+    torch.testing.assert_close(x, expected)
+    cotangent = torch.randn_like(found)
+    (gradient,) = torch.autograd.grad(found, y, cotangent)
+    torch.testing.assert_close(gradient, 2 * y.detach() * cotangent)
+    torch.testing.assert_close(x, expected)
+
+
+def test_batch_norm_updates_its_running_statistics() -> None:
+    ours, eager = torch.nn.BatchNorm1d(5), torch.nn.BatchNorm1d(5)
+    jfn = jit(ours)
+    for _ in range(2):
+        x = torch.randn(7, 5)
+        torch.testing.assert_close(jfn(x), eager(x))
+    torch.testing.assert_close(ours.running_mean, eager.running_mean)
+    torch.testing.assert_close(ours.running_var, eager.running_var)
+    assert ours.num_batches_tracked == 2
+
+
+def test_writing_a_leaf_that_requires_grad_is_refused() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x.copy_(torch.sin(x) + 1)
+        return x * 2
+
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        jit(program)(torch.randn(3, requires_grad=True))
+
+
+def test_a_region_returns_the_target_itself() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.add_(torch.sin(y))
+
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    jfn = jit(program)
+    assert jfn(x, y).data_ptr() == x.data_ptr()
+    assert region(jfn).outputs

@@ -1,0 +1,64 @@
+"""Regions: maximal runs or merged along data edges, and those that torch keeps."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from jitted import check, jit, regions
+
+
+def two_arms(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a = torch.sin(x) * 2
+    b = torch.cumsum(y, 0)
+    return a + torch.cos(x) + b * 3
+
+
+def test_consecutive_cuts_at_an_unclaimed_op() -> None:
+    jfn = check(two_arms, torch.randn(3, 5), torch.randn(3, 5), fuser_rematerialize=False)
+    assert regions(jfn).forward == (("sin", "mul"), ("cos", "add", "mul", "add"))
+
+
+def test_dataflow_merges_around_it() -> None:
+    jfn = check(two_arms, torch.randn(3, 5), torch.randn(3, 5), fusion_type="dataflow")
+    assert len(regions(jfn).forward) == 1
+
+
+def test_an_unknown_fusion_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="'consecutive' or 'dataflow'"):
+        jit(two_arms, fusion_type="greedy")(torch.randn(3), torch.randn(3))
+
+
+def test_shape_ops_alone_stay_with_torch() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.t()[1:].unsqueeze(0)
+
+    jfn = check(program, torch.randn(3, 5))
+    assert regions(jfn).forward == ()
+    jfn = check(program, torch.randn(3, 5), fuser_shape_only=True)
+    assert len(regions(jfn).forward) == 1
+
+
+def test_one_op_alone_stays_with_torch() -> None:
+    jfn = check(lambda x: torch.sin(x), torch.randn(3, 5))
+    assert regions(jfn).forward == ()
+    jfn = check(lambda x: torch.sin(x), torch.randn(3, 5), fuser_single_op=True)
+    assert regions(jfn).forward == (("sin",),)
+
+
+def test_rematerialisation_hands_over_the_smaller_value() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        wide = x.double() * 2
+        return torch.cumsum(y, 0), (wide + 1).float()
+
+    def consume(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        a, b = program(x, y)
+        return torch.sin(b) + a
+
+    check(consume, torch.randn(3, 5), torch.randn(3, 5))
+
+
+def test_a_saved_value_is_recomputed_from_the_inputs_in_the_backward() -> None:
+    def program(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return torch.exp(x) * torch.sin(scale) * 2
+
+    check(program, torch.randn(3, 5, requires_grad=True), torch.randn(3, 5))

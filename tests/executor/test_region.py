@@ -1,0 +1,71 @@
+"""The callable of a region: one definition per layout, strides compared at every call."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from jitted import jit, region
+
+
+def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) * y + 1
+
+
+def test_each_layout_has_a_definition_of_its_own() -> None:
+    jfn = jit(program)
+    x, y = torch.randn(5, 5), torch.randn(5, 5)
+    layouts = [x, x.t(), x[:1].expand(5, 5), torch.randn(5, 10)[:, ::2], torch.randn(10, 5)[::2]]
+    for layout in layouts:
+        torch.testing.assert_close(jfn(layout, y), program(layout, y))
+    found = region(jfn)
+    assert len(found.definitions) == 5
+    assert found.cache_info().misses == 5
+
+
+def test_strides_of_one_layout_share_a_definition() -> None:
+    jfn = jit(program)
+    y = torch.randn(5, 5)
+    for width in (6, 7, 9):
+        x = torch.randn(5, width)[:, :5]
+        torch.testing.assert_close(jfn(x, y), program(x, y))
+    assert len(region(jfn).definitions) == 1
+
+
+def test_a_region_records_nothing_before_its_first_call() -> None:
+    jfn = jit(program)
+    jfn(torch.randn(3, 5), torch.randn(3, 5))
+    found = region(jfn)
+    assert found.last_used is found.definitions[0]
+    assert found.cache_info().currsize == 1
+    found.cache_clear()
+    assert found.definitions == ()
+    assert found.last_used is None
+    assert found.cache_info() == (0, 0, found.cache_info().maxsize, 0)
+
+
+def test_identical_regions_of_two_functions_share_a_leaf() -> None:
+    first, second = jit(program), jit(lambda a, b: torch.sin(a) * b + 1)
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    first(x, y)
+    second(x, y)
+    assert region(first).last_used.leaf is region(second).last_used.leaf
+
+
+def test_choosing_the_program_costs_a_few_microseconds() -> None:
+    jfn = jit(program)
+    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    jfn(x, y)
+    found = region(jfn)
+    strides, _ = found._last
+    result = [x]
+    found._last = (strides, lambda args: result)  # the program's own time is not the region's
+    best = min(_microseconds(found, x, y) for _ in range(20))
+    assert best < 5
+
+
+def _microseconds(call, *args: torch.Tensor) -> float:
+    start = time.perf_counter()
+    for _ in range(100):
+        call(*args)
+    return (time.perf_counter() - start) * 1e4
