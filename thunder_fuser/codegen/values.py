@@ -36,9 +36,9 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
     """The C++ expression of `value` for a variable of `dtype`'s compute type."""
     kind = COMPUTE_TYPES[dtype]
     match value:
-        case Compute(op, args, _, is_strict):
+        case Compute(op, args, stored, is_strict):
             template = op.strict if is_strict and op.strict else op.cuda
-            names = {"t": kind, "s": CUDA_TYPES[dtype]}
+            names = {"t": kind, "s": CUDA_TYPES[stored]}
             return template.format(*map(operand, args), **names)
         case Convert(arg):
             return f"tf::convert<{kind}>({operand(arg)})"

@@ -133,7 +133,7 @@ class _BodyWriter:
             return self._cast(tv, args[0], tv.dtype)
         wanted = expr.op.operand_dtypes(kinds)
         ready = [self._convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
-        compute = Compute(expr.op, tuple(ready), tv.dtype.compute_type, self.strict)
+        compute = Compute(expr.op, tuple(ready), tv.dtype, self.strict)
         return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:

@@ -120,7 +120,7 @@ LOGIC = (
     _binary("bitwise_right_shift", "tf::shift_right({0}, {1})", "{0} >> {1}",
             "BITWISE_RIGHT_SHIFT", INTEGERS),
     _binary("logical_right_shift", "tf::shift_right_zero({0}, {1})",
-            "({0} & 0xFFFFFFFFFFFFFFFF) >> {1}", "", INTEGERS,
+            "logical_right_shift({0}, {1})", "", INTEGERS,
             torch="tf_logical_right_shift({0}, {1})"),
 )  # fmt: skip
 

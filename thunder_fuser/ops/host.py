@@ -84,6 +84,12 @@ def bitwise_not(x: int) -> int:
     return not x if isinstance(x, bool) else ~x
 
 
+def logical_right_shift(a: int, b: int) -> int:
+    """Of the 64 bits of `a`, zeros coming in from the left; 0 for a distance outside [0, 64)."""
+    shifted = (a % (1 << 64)) >> b if 0 <= b < 64 else 0
+    return shifted - (1 << 64) if shifted >> 63 else shifted
+
+
 def clamp(x: Real, low: Real, high: Real) -> Real:
     return minimum(maximum(x, low), high)
 
@@ -130,7 +136,8 @@ def erfinv(x: Real) -> float:
 
 def digamma(x: Real) -> float:
     """Recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18)."""
-    if x <= 0 and x == math.floor(x):
+    x = float(x)
+    if x == -math.inf or (x <= 0 and x == math.floor(x)):
         return math.nan if x else math.copysign(math.inf, -x)
     if x < 0:
         return digamma(1 - x) - math.pi / math.tan(math.pi * (x % 1))
@@ -142,6 +149,23 @@ def digamma(x: Real) -> float:
     far = 1 / 132 - z * (691 / 32760 - z / 12)
     tail = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * far))))
     return math.log(x) - 0.5 / x - tail - shift
+
+
+def atanh(x: Number) -> Number:
+    if isinstance(x, complex):
+        return cmath.atanh(x)
+    if abs(x) < 1:
+        return math.atanh(x)
+    return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+
+
+def lgamma(x: Real) -> float:
+    """Infinite at 0 and the negative integers."""
+    is_pole = x == -math.inf or (x <= 0 and x == math.floor(x))
+    return math.inf if is_pole or x > _MAX_LGAMMA else math.lgamma(x)
+
+
+_MAX_LGAMMA = 2.5e305  # above it the result is not a finite double
 
 
 def _analytic(
@@ -172,8 +196,8 @@ def _logarithm(real: Callable[[float], float], complex_: Callable[[complex], com
 
 _exp = _analytic(math.exp, cmath.exp)
 _sqrt = _analytic(math.sqrt, cmath.sqrt)
-_PLAIN = "acos acosh asin asinh atan atanh cos cosh exp sin sinh sqrt tan tanh"
-_REAL_ONLY = "erf erfc lgamma"
+_PLAIN = "acos acosh asin asinh atan cos cosh exp sin sinh sqrt tan tanh"
+_REAL_ONLY = "erf erfc"
 
 HOST: dict[str, object] = {
     "math": math,
@@ -193,8 +217,20 @@ HOST: dict[str, object] = {
     **{
         f.__name__: f
         for f in (
-            *(div, truediv, pow, remainder, fmod, maximum, minimum, clamp, lerp, bitwise_not),
-            *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, digamma),
+            *(
+                div,
+                truediv,
+                pow,
+                remainder,
+                fmod,
+                maximum,
+                minimum,
+                clamp,
+                lerp,
+                bitwise_not,
+                logical_right_shift,
+            ),
+            *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, digamma, atanh, lgamma),
         )
     },
 }

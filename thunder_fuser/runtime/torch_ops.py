@@ -100,10 +100,13 @@ def tf_iota(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    """start + k * step for k in [0, length), computed in int64 or f64."""
-    start, step = 0 if start is None else start, 1 if step is None else step
-    exact = torch.int64 if isinstance(start, int) and isinstance(step, int) else torch.float64
-    return torch.arange(length[0], dtype=exact, device=device).mul(step).add(start).to(dtype)
+    """start + k * step for k in [0, length), computed as the kernels do: in `dtype`, or f32."""
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    first, distance = (
+        torch.tensor(default if number is None else number, device=device).to(wide)
+        for number, default in ((start, 0), (step, 1))
+    )
+    return (torch.arange(length[0], device=device).to(wide) * distance + first).to(dtype)
 
 
 def tf_sum(x: Tensor, dims: Ints) -> Tensor:

@@ -190,8 +190,30 @@ struct NextAfter<tf::f16, float> {
   TF_FN static float apply(float a, float b) { return tf::nextafter_16<tf::f16>(a, b); }
 };
 
-// chunk: pow
-TF_LIBM2(pow)
+// chunk: libm_pow
+#ifdef TF_HOST
+TF_FN float libm_pow(float a, float b) { return __builtin_powf(a, b); }
+TF_FN double libm_pow(double a, double b) { return __builtin_pow(a, b); }
+#else
+TF_FN float libm_pow(float a, float b) { return ::powf(a, b); }
+TF_FN double libm_pow(double a, double b) { return ::pow(a, b); }
+#endif
+
+// chunk: pow floating_pow
+// With a literal exponent of the first lines nothing but that line is left of it. C's pow says that
+// -0 and -inf count as positive under an exponent of 1/2; adding 0 makes the zero positive.
+template <class T>
+TF_FN T floating_pow(T a, T b) {
+  if (b == T(1)) return a;
+  if (b == T(2)) return a * a;
+  if (b == T(3)) return a * a * a;
+  if (b == T(-1)) return T(1) / a;
+  if (b == T(0.5)) return a == -tf::infinity<T>() ? tf::infinity<T>() : tf::sqrt(a + T(0));
+  if (b == T(-0.5)) return a == -tf::infinity<T>() ? T(0) : tf::rsqrt(a + T(0));
+  return tf::libm_pow(a, b);
+}
+TF_FN float pow(float a, float b) { return tf::floating_pow(a, b); }
+TF_FN double pow(double a, double b) { return tf::floating_pow(a, b); }
 // Integers wrap; a negative exponent truncates the reciprocal to 0, 1 or -1.
 template <class T>
 TF_FN T pow(T a, T b) {
