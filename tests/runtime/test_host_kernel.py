@@ -242,6 +242,11 @@ def test_two_objects_do_not_share_variables() -> None:
         assert y.item() == 1.0
 
 
+def test_object_that_does_not_load_says_what_to_try() -> None:
+    with pytest.raises(LaunchError, match=r"kernel k could not be loaded .*set TMPDIR"):
+        HostKernel(b"not an object", "k")
+
+
 @pytest.mark.parametrize("threads", [0, 1025])
 def test_impossible_blocks_are_refused(threads: int) -> None:
     source = kernel("", pointer("y"), threads=threads)

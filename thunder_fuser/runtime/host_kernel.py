@@ -38,7 +38,13 @@ class HostKernel:
         with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
             path = Path(directory, f"{name}.so")
             path.write_bytes(payload)
-            self._library = ctypes.CDLL(str(path))
+            try:
+                self._library = ctypes.CDLL(str(path))
+            except OSError as error:
+                raise LaunchError(
+                    f"kernel {name} could not be loaded ({error}); "
+                    "set TMPDIR to a directory on a file system that may hold programs"
+                ) from error
         self._entry = self._library.tf_launch
         self._entry.restype = ctypes.c_int
         self._entry.argtypes = (

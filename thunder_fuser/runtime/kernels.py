@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -17,6 +18,7 @@ from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, packag
 from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit
 from thunder_fuser.runtime.disk_cache import disk_cache
 from thunder_fuser.runtime.family import Family, family_key
+from thunder_fuser.runtime.progress import Progress
 from thunder_fuser.runtime.recent import Recent
 from thunder_fuser.runtime.single_flight import SingleFlight
 from thunder_fuser.runtime.toolchain import TOOLCHAINS, Toolchain
@@ -96,7 +98,7 @@ class KernelCache:
     def clear(self) -> None:
         """Forget all kernels, families and counts. Launchers in use stay valid."""
         self._lock = Lock()
-        self._flights: SingleFlight[Loaded] = SingleFlight()
+        self._flights: SingleFlight[tuple[Loaded, bool]] = SingleFlight()
         self._kernels: Recent[str, Loaded] = Recent(self.max_kernels)
         self._families: Recent[object, Family] = Recent(self.max_kernels)
         self._statistics = KernelStatistics()
@@ -124,21 +126,26 @@ class KernelCache:
         for request in missing:
             chain.require_may_load(request.source.name)
 
-        def load(request: _Request) -> Loaded:
-            return self._flights.run(request.key, lambda: self._load(request, options, chain))[0]
+        with closing(Progress(len(missing), options.progress)) as progress:
 
-        workers = min(MAX_WORKERS, options.compile_jobs, len(missing))
-        if workers > 1:
+            def load(request: _Request) -> Loaded:
+                (kernel, was_stored), _ = self._flights.run(
+                    request.key, lambda: self._load(request, options, chain)
+                )
+                progress.step(was_stored)
+                return kernel
+
+            workers = min(MAX_WORKERS, options.compile_jobs, max(1, len(missing)))
             with ThreadPoolExecutor(workers, "thunder_fuser-compile") as pool:
-                loaded = list(pool.map(load, missing))
-        else:
-            loaded = [load(request) for request in missing]
+                # One kernel is compiled right here: a pool of one would only cost its start.
+                run = pool.map if workers > 1 else map
+                loaded = list(run(load, missing))
         return found | {
             request.key: kernel for request, kernel in zip(missing, loaded, strict=True)
         }
 
-    def _load(self, request: _Request, options: Options, chain: Toolchain) -> Loaded:
-        """The kernel from disk, else from the compiler."""
+    def _load(self, request: _Request, options: Options, chain: Toolchain) -> tuple[Loaded, bool]:
+        """The kernel from disk, else from the compiler; and whether it was on disk."""
 
         def build() -> Entry:
             compiled = chain.compile(request.unit, request.flags, options.dump)
@@ -156,7 +163,8 @@ class KernelCache:
 
         entry, was_stored = disk_cache(options).fetch(request.key, build)
         self._count(**{"disk_hits" if was_stored else "compiled": 1})
-        return self._kernels.keep(request.key, chain.load(entry.payload, request.unit.name))
+        loaded = chain.load(entry.payload, request.unit.name)
+        return self._kernels.keep(request.key, loaded), was_stored
 
     def _count(self, **added: int) -> None:
         with self._lock:
