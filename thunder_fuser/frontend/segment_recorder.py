@@ -193,7 +193,8 @@ class SegmentRecorder:
             made: Handle = self._recorder.constant(value.value, value.dtype)
         else:
             assert not isinstance(value, TensorView)
-            made = self._size(value) or self._arithmetic(value)
+            size = self._size(value)
+            made = size if size is not None else self._arithmetic(value)
         self._handles[value] = made
         return made
 

@@ -47,10 +47,11 @@ def segment_definitions(
     for position, group in enumerate(ordered):
         later = ordered[position + 1 :]
         outputs = [tv for tv in group if tv not in produced and _is_read(tv, parent, later)]
-        produced.update(outputs)
-        recorder = SegmentRecorder(parent, group, cache)
-        segments.append(Segment(*recorder.record(outputs)))
-    return tuple(segments)
+        if outputs:
+            produced.update(outputs)
+            recorder = SegmentRecorder(parent, group, cache)
+            segments.append(Segment(*recorder.record(outputs)))
+    return tuple(segments) if len(segments) > 1 else ()
 
 
 def _complete(parent: Leaf, groups: Sequence[Group]) -> list[tuple[TensorView, ...]]:

@@ -1,0 +1,129 @@
+"""What the frontend's tests share: programs that are torch, and the four ways to run a fusion."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
+from thunder_fuser.frontend.segmented_run import Segmented
+from thunder_fuser.frontend.segments import segment_definitions
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.runtime.evaluate import evaluate
+
+Define = Callable[[FusionDefinition], Any]
+
+
+@dataclass
+class TorchPlan:
+    """Stands for a launch plan."""
+
+    sources: tuple[str, ...] = ("__global__ void k() {}",)
+    launches: int = 1
+
+    def __str__(self) -> str:
+        return "the plan"
+
+
+class TorchProgram:
+    """Runs a fusion by its rows' torch expressions, and counts how many were made."""
+
+    made = 0
+
+    def __init__(self, fusion: Fusion) -> None:
+        TorchProgram.made += 1
+        self.fusion = fusion
+
+    def run(self, arguments: Sequence[Any], options: Any, device: Any) -> list[torch.Tensor]:
+        return evaluate(self.fusion, arguments)
+
+    def plan(self, arguments: Sequence[Any], options: Any, device: Any) -> TorchPlan:
+        return TorchPlan()
+
+
+def new_cache(max_fusions: int = 64) -> FusionCache:
+    return FusionCache(TorchProgram, max_fusions)
+
+
+def defined(define: Define, cache: FusionCache | None = None) -> FusionDefinition:
+    """A complete definition made by `define(fd)`."""
+    with FusionDefinition(cache=cache if cache is not None else new_cache()) as fd:
+        define(fd)
+    return fd
+
+
+def redefined(text: str, cache: FusionCache) -> FusionDefinition:
+    """What the printed text of a definition defines."""
+    namespace: dict[str, Any] = {"FusionDefinition": FusionDefinition, "DataType": DataType}
+    exec(text, namespace)
+    (function,) = (f for name, f in namespace.items() if name.startswith("fuser_fusion"))
+    return defined(function, cache)
+
+
+def example(fd: FusionDefinition, *tensors: torch.Tensor) -> list[Any]:
+    """Tensor inputs with the layouts of these."""
+    return [fd.define_tensor(sizes=t.shape, strides=t.stride(), dtype=t.dtype) for t in tensors]
+
+
+def copies(inputs: Sequence[Any]) -> list[Any]:
+    """The same inputs in other storage, with the same strides."""
+    return [_copy(value) for value in inputs]
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_copy(v) for v in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    size = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+    storage = value.as_strided((max(size, 0) if value.numel() else 0,), (1,)).clone()
+    return storage.as_strided(value.shape, value.stride())
+
+
+def finest(fd: FusionDefinition) -> Segmented:
+    """Every computed tensor in a segment of its own."""
+    tensors = [tv for tv in fd.leaf.fusion.tensors if tv.definition is not None]
+    groups = [[tv] for tv in tensors]
+    return Segmented(fd.leaf, segment_definitions(fd.leaf, groups, fd._cache))
+
+
+def check(
+    define: Define, inputs: Sequence[Any], eager: Callable[..., Any], exact: bool = True
+) -> None:
+    """Execute; print, exec and execute; save, load and execute; cut everywhere and execute."""
+    cache = new_cache()
+    fd = defined(define, cache)
+    assert cache.num_fusions() == 1
+    runs: list[Callable[[Sequence[Any]], list[torch.Tensor]]] = [fd.execute]
+    runs.append(redefined(str(fd), cache).execute)
+    assert cache.num_fusions() == 1, "the printed text defines another fusion"
+    segmented = finest(fd)
+    if len(segmented):
+        runs.append(segmented.execute)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fusions"
+        fd._cache.touch(fd.leaf)
+        cache.serialize(path)
+        loaded = new_cache()
+        loaded.deserialize(path)
+        count = loaded.num_fusions()
+        runs.append(defined(define, loaded).execute)
+        assert loaded.num_fusions() == count, "the loaded definition is not hit"
+    for run in runs:
+        given, expected_inputs = copies(inputs), copies(inputs)
+        results, expected = run(given), eager(*expected_inputs)
+        assert len(results) == len(expected)
+        for got, want in zip(results, expected, strict=True):
+            assert got.dtype == want.dtype
+            if exact:
+                assert torch.equal(got.nan_to_num(), want.nan_to_num())
+            else:
+                torch.testing.assert_close(got, want)
+        for got, want in zip(given, expected_inputs, strict=True):
+            if isinstance(got, torch.Tensor):
+                torch.testing.assert_close(got, want)
