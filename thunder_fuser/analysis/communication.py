@@ -35,8 +35,9 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Communication:
-    """One collective along one mesh dim. `bytes` is the most that any device receives; `distance`
-    is for a ring: rank r sends to r - distance. `reduction` names the op of a reducing one."""
+    """One collective along one mesh dim. `bytes` is the most that any device receives, reductions
+    run in a ring; `distance` is for a rotation: rank r sends to r - distance. `reduction` names the
+    op of a reducing one."""
 
     kind: Kind
     mesh_dim: int
@@ -134,7 +135,7 @@ def _check_partial(
     edge: AxisEdge, have: Form | None, source: Sharding, target: Sharding, dim: int
 ) -> None:
     """A partial result needs a reduced axis that is cut there, or a pending one passed on."""
-    passes = source.placements[dim] == target.placements[dim] and edge.moves_data_only
+    passes = source.placements[dim] == target.placements[dim] and edge.keeps_partial
     cuts = have is not None and bool(have.bases) and have.bases <= edge.reduced
     if not passes and not cuts:
         raise ValueError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale, shift
 from thunder_fuser.analysis.index_map import Window, edges_from
@@ -66,10 +67,15 @@ class AxisEdge:
         return self.consumer.shape
 
     @property
-    def moves_data_only(self) -> bool:
-        """True for views: they commute with a pending reduction over devices."""
+    def is_view(self) -> bool:
         expr = self.consumer.definition
         return expr is not None and expr.op.family is Family.VIEW
+
+    @property
+    def keeps_partial(self) -> bool:
+        """True for views that repeat nothing: they commute with a pending reduction over devices,
+        and reducing after them sends no more than before."""
+        return self.is_view and prod(self.consumer_shape) <= prod(self.producer_shape)
 
     def from_producer(self, sharding: Sharding) -> Location:
         """Where the producer's elements are, as functions of the consumer's axes."""
@@ -143,7 +149,7 @@ def _carry(
 def _uncut(placement: Placement, reducing: AxisEdge | None) -> Placement | None:
     """A mesh dim that cuts nothing: a pending reduction passes through views and nothing else."""
     if isinstance(placement, Partial):
-        return placement if reducing is not None and reducing.moves_data_only else None
+        return placement if reducing is not None and reducing.keeps_partial else None
     return Replicate()
 
 

@@ -62,7 +62,7 @@ class EdgePlan:
     @cached_property
     def starts(self) -> tuple[int, ...] | None:
         """For an aligned window: where the local view begins, per axis of the local operand."""
-        aligned = self.is_aligned and self.edge.moves_data_only
+        aligned = self.is_aligned and self.edge.is_view
         return local_starts(self.edge, self.source, self.target) if aligned else None
 
 

@@ -87,7 +87,7 @@ def simulate(plan: ShardingPlan, inputs: Mapping[TensorView, Sequence[Number]]) 
         plans = by_consumer.get(tensor, [])
         operands = []
         for edge_plan in plans:
-            held = shards[edge_plan.edge.producer]
+            held = _narrow(edge_plan, shards[edge_plan.edge.producer])
             for step in edge_plan.before:
                 held, received = _communicate(edge_plan, step, held, edge_plan.computed)
                 traffic.append(Traffic(step, tensor, received))
@@ -138,6 +138,18 @@ def _is_at(
 # ------------------------------------------------------------------ communication
 
 
+def _narrow(plan: EdgePlan, shards: Mapping[Coordinates, Held]) -> dict[Coordinates, Held]:
+    """Before anything is sent every device drops what its part of the consumer does not read: along
+    the mesh dims without a step that is a local slice."""
+    moving = {step.mesh_dim for step in plan.before}
+    still = [dim for dim in range(plan.target.mesh.ndim) if dim not in moving]
+    needed = {dim: _needed(plan.edge, plan.computed, dim) for dim in still} if moving else {}
+    return {
+        where: {p: v for p, v in held.items() if all(p in n[where[d]] for d, n in needed.items())}
+        for where, held in shards.items()
+    }
+
+
 def _communicate(
     plan: EdgePlan, step: Communication, held: dict[Coordinates, Held], target: Sharding
 ) -> tuple[dict[Coordinates, Held], int]:
@@ -151,7 +163,7 @@ def _communicate(
         wanted = needed[where[step.mesh_dim]]
         if step.kind in (Kind.ALL_REDUCE, Kind.REDUCE_SCATTER):
             after[where] = _reduced(step.reduction, [held[g] for g in group], wanted)
-            most = max(most, len(after[where]) * (count - 1))
+            most = max(most, _ring_receives(step.kind, len(after[where]), count))
             continue
         if step.kind is Kind.RING:
             source = (where[step.mesh_dim] + step.distance) % count
@@ -161,6 +173,12 @@ def _communicate(
         after[where] = {p: v for g in group for p, v in held[g].items() if p in wanted}
         most = max(most, sum(p not in held[where] for p in after[where]))
     return after, most
+
+
+def _ring_receives(kind: Kind, kept: int, count: int) -> int:
+    """Elements that a device receives when a reduction goes round a ring: count - 1 times its part;
+    an all-reduce gathers the parts afterwards."""
+    return (2 if kind is Kind.ALL_REDUCE else count) * kept * (count - 1) // count
 
 
 def _reduced(name: str, terms: list[Held], wanted: set[Point]) -> Held:
@@ -312,5 +330,5 @@ def _finish(
         group = [(*where[:dim], k, *where[dim + 1 :]) for k in range(count)]
         wanted = set(owned_points(tensor, sharding, where))
         after[where] = _reduced(step.reduction, [held[g] for g in group], wanted)
-        most = max(most, len(after[where]) * (count - 1))
+        most = max(most, _ring_receives(step.kind, len(after[where]), count))
     return after, most
