@@ -104,7 +104,7 @@ def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:
     """The edges to every term of a reduction, the last reduced axis varying fastest."""
     reduced = [a for a in tv.domain.logical if a.is_reduction]
     kept = dict(zip(tv.logical, index, strict=True))
-    terms = []
+    terms: list[Edge] = []
     for point in product(*(range(a.size) for a in reduced)):
         values: dict[IterDomain, Form] = {
             **kept,

@@ -117,7 +117,8 @@ def _load(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 def _store(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     offset = form_text(access.offset, names)
-    return f"tf::store<{access.access_bytes}>({access.pointer} + {offset}, {access.name});"
+    store = "store_streaming" if access.is_streaming else "store"
+    return f"tf::{store}<{access.access_bytes}>({access.pointer} + {offset}, {access.name});"
 
 
 def _vector_type(access: VectorAccess) -> str:

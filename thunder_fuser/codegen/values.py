@@ -14,6 +14,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType, real_of
 from thunder_fuser.ir.scalar import Number
 from thunder_fuser.kernel.ir import (
+    Accuracy,
     Combine,
     Compute,
     Convert,
@@ -36,8 +37,8 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
     """The C++ expression of `value` for a variable of `dtype`'s compute type."""
     kind = COMPUTE_TYPES[dtype]
     match value:
-        case Compute(op, args, stored, is_strict):
-            template = op.strict if is_strict and op.strict else op.cuda
+        case Compute(op, args, stored, accuracy):
+            template = {Accuracy.STRICT: op.strict, Accuracy.FAST: op.fast}.get(accuracy) or op.cuda
             names = {"t": kind, "s": CUDA_TYPES[stored]}
             return template.format(*map(operand, args), **names)
         case Convert(arg):

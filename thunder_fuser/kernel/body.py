@@ -13,6 +13,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.kernel.ir import (
+    Accuracy,
     Assign,
     Body,
     Combine,
@@ -28,6 +29,7 @@ from thunder_fuser.kernel.ir import (
     Select,
     Variable,
 )
+from thunder_fuser.kernel.precision import ends_narrow
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.ops import Cost, Family, op
 from thunder_fuser.ops.definition import Operand as RuleOperand
@@ -61,11 +63,12 @@ class _BodyWriter:
         self.planned = planned
         self.segment = planned.group.segment
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
+        self.narrow = ends_narrow(self.segment)
         self.values: dict[Key, Operand] = {}
         self.statements: list[LaneStatement] = []
         self.copies: dict[str, int] = {}
         self.computed: dict[tuple[Expression, DataType], Variable] = {}
-        self.accesses = Accesses(self.segment, planned.lane, tensors)
+        self.accesses = Accesses(planned, tensors)
 
     def write(self) -> Body:
         stores = [pair for nest in self.planned.group.nests for pair in _instances(nest)]
@@ -133,8 +136,13 @@ class _BodyWriter:
             return self._cast(tv, args[0], tv.dtype)
         wanted = expr.op.operand_dtypes(kinds)
         ready = [self._convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
-        compute = Compute(expr.op, tuple(ready), tv.dtype, self.strict)
+        compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
         return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
+
+    def _accuracy(self, tv: TensorView) -> Accuracy:
+        if self.strict:
+            return Accuracy.STRICT
+        return Accuracy.FAST if tv in self.narrow else Accuracy.NORMAL
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
         assert tv.definition is not None
@@ -174,10 +182,10 @@ class _BodyWriter:
 
     def _affine(self, tv: TensorView, position: Operand, start: Operand, step: Operand) -> Operand:
         """`start + step * position`, in the type that start and step ask for."""
-        dtype = tv.dtype.compute_type
+        dtype, exact = tv.dtype.compute_type, Accuracy.NORMAL
         ready = [self._convert(tv, v, dtype) for v in (start, step, position)]
-        scaled = self._assign(tv, dtype, Compute(op("mul"), (ready[1], ready[2]), dtype, False))
-        return self._assign(tv, dtype, Compute(op("add"), (ready[0], scaled), dtype, False))
+        scaled = self._assign(tv, dtype, Compute(op("mul"), (ready[1], ready[2]), dtype, exact))
+        return self._assign(tv, dtype, Compute(op("add"), (ready[0], scaled), dtype, exact))
 
     def _random(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition

@@ -13,6 +13,7 @@ into loop indices, loads all vectors, computes lane by lane, stores.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, format_form
@@ -21,6 +22,14 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
 from thunder_fuser.ops import OpDef
+
+
+class Accuracy(Enum):
+    """Which of a row's expressions computes a value."""
+
+    STRICT = "strict"  # as the trace rounds it
+    NORMAL = "normal"
+    FAST = "fast"  # the value ends in a 16-bit float
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Compute:
     op: OpDef
     args: tuple[Operand, ...]
     dtype: DataType
-    is_strict: bool
+    accuracy: Accuracy
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,8 @@ LaneStatement: TypeAlias = Assign | WriteVector | WriteElement
 
 @dataclass(frozen=True)
 class VectorAccess:
-    """`length` elements at `pointer + offset`, moved `access_bytes` at a time."""
+    """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
+    is marked as the last one to its lines."""
 
     name: str
     pointer: str
@@ -164,6 +174,7 @@ class VectorAccess:
     length: int
     access_bytes: int
     dtype: DataType
+    is_streaming: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,7 +273,7 @@ def print_kernel(kernel: Kernel) -> str:
 def _access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     offset = format_form(access.offset, names)
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
-    return f"{access.pointer}[{offset}], {size}"
+    return f"{access.pointer}[{offset}], {size}" + (", streaming" if access.is_streaming else "")
 
 
 def _statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:

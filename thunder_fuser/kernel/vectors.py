@@ -14,7 +14,6 @@ from math import gcd
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
-from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.ir import (
     Expression,
@@ -26,7 +25,7 @@ from thunder_fuser.kernel.ir import (
     WriteElement,
     WriteVector,
 )
-from thunder_fuser.segment.segment import Segment
+from thunder_fuser.schedule.map import VectorClass
 
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 
@@ -52,11 +51,10 @@ class _Split:
 class Accesses:
     """The memory accesses of one body, gathered first and then grouped into runs."""
 
-    def __init__(
-        self, segment: Segment, lane: IterDomain | None, names: Mapping[TensorView, str]
-    ) -> None:
-        self.segment, self.lane, self.names = segment, lane, names
-        self.lanes = 1 if lane is None else lane.size
+    def __init__(self, planned: VectorClass, names: Mapping[TensorView, str]) -> None:
+        self.layouts, self.names = planned.group.segment.layouts, names
+        self.lane, self.lanes = planned.lane, planned.lanes
+        self.streams = planned.streams
         self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
         self.places: dict[tuple[TensorView, Form], Place] = {}
 
@@ -89,6 +87,7 @@ class Accesses:
                 writes.append(WriteElement(self.names[tv], offset, value, tv.dtype))
             else:
                 writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
+        vectors = tuple(replace(v, is_streaming=self.streams) for v in vectors)
         return _share_equal(writes, vectors)
 
     def _group(
@@ -114,7 +113,7 @@ class Accesses:
         for constant, offset in run:
             self.places[tv, offset] = Place(name, weight, constant - start)
         offset = Form(base.constant + start, base.terms)
-        width = _access_bytes(self.segment.layouts[tv], offset, length, tv.dtype.itemsize)
+        width = _access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
         return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype)
 
     def _split(self, offset: Form) -> _Split | None:

@@ -121,6 +121,7 @@ class OpDef:
     sample: tuple[float, float] = (-4.0, 4.0)
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
+    fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the result's type {t}
     identity: str = ""  # reductions: CUDA expression of the result's type {t}
     ulps: float = 0.0

@@ -41,6 +41,7 @@ def _math(
     dtypes: Dtypes = ALL,
     sample: Range = (-4.0, 4.0),
     ulps: float = 4.0,
+    fast: str = "",
 ) -> OpDef:
     """A function of real or complex analysis: integers become f32."""
     return OpDef(
@@ -56,6 +57,7 @@ def _math(
         dtypes=dtypes,
         sample=sample,
         operands_as=each(floating),
+        fast=fast,
         ulps=ulps,
     )
 
@@ -74,6 +76,7 @@ def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:
 
 
 _LOGISTIC = "{t}(1) / ({t}(1) + tf::exp(-{0}))"
+_FAST_LOGISTIC = "tf::fast_reciprocal({t}(1) + tf::fast_exp(-{0}))"
 
 COPIES = (_copy("set", "CLONE", "SHALLOW_COPY"), _copy("segment_set"))
 
@@ -116,7 +119,7 @@ FUNCTIONS = (
     _math("atanh", prim="ATANH", sample=_UNIT),
     _math("cos", prim="COS"),
     _math("cosh", prim="COSH", sample=_WIDE),
-    _math("exp", prim="EXP", sample=_WIDE),
+    _math("exp", prim="EXP", sample=_WIDE, fast="tf::fast_exp({0})"),
     _math("exp2", prim="EXP2", sample=_WIDE),
     _math("expm1", prim="EXPM1"),
     _math("erf", prim="ERF", dtypes=REAL),
@@ -132,14 +135,15 @@ FUNCTIONS = (
     _math("log2", prim="LOG2", sample=_POSITIVE),
     _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}"),
     _math("rsqrt", prim="RSQRT", sample=(0.1, 9.0)),
-    _math("sigmoid", cuda=_LOGISTIC, ulps=8.0),
+    _math("sigmoid", cuda=_LOGISTIC, ulps=8.0, fast=_FAST_LOGISTIC),
     _math("silu", "{0} * sigmoid({0})", cuda="{0} / ({t}(1) + tf::exp(-{0}))",
-          torch="torch.nn.functional.silu({0})", dtypes=INEXACT, ulps=8.0),
+          torch="torch.nn.functional.silu({0})", dtypes=INEXACT, ulps=8.0,
+          fast=f"{{0}} * {_FAST_LOGISTIC}"),
     _math("sin", prim="SIN"),
     _math("sinh", prim="SINH", sample=_WIDE),
     _math("sqrt", prim="SQRT", sample=_POSITIVE),
     _math("tan", prim="TAN", ulps=8.0),
-    _math("tanh", prim="TANH"),
+    _math("tanh", prim="TANH", fast="tf::fast_tanh({0})"),
 )  # fmt: skip
 
 UNARY = (*COPIES, *ARITHMETIC, *TESTS, *FUNCTIONS)

@@ -23,6 +23,7 @@ from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
 from thunder_fuser.segment.segment import Segment
 
+CACHE_LINE = 128  # bytes
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 
 
@@ -147,13 +148,18 @@ def _longer(
             if axis in pairs.values() or shorter in pairs or axis.size <= owned:
                 continue
             pieces, rest = divmod(axis.size, shorter.size)
-            same = all(
-                _strides_along(read[tv], axis) == _strides_along(read_other[tv], shorter)
-                for tv in common
-            )
-            if common and same and not rest and 1 < pieces <= owned:
-                return group, axis, shorter.size
+            if common and not rest and 1 < pieces <= owned:
+                along = [(_strides_along(read[tv], axis), tv) for tv in common]
+                other_along = [_strides_along(read_other[tv], shorter) for tv in common]
+                keeps_lines = all(s != [1] or _fills_line(shorter, tv) for s, tv in along)
+                if [s for s, _ in along] == other_along and keeps_lines:
+                    return group, axis, shorter.size
     return None
+
+
+def _fills_line(axis: IterDomain, tv: TensorView) -> bool:
+    """True where threads side by side along `axis` touch whole cache lines between them."""
+    return axis.size * tv.dtype.itemsize >= CACHE_LINE
 
 
 def _unroll(nest: Nest, axes: Sequence[IterDomain]) -> Nest:

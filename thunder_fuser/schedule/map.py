@@ -31,6 +31,7 @@ class MapParameters:
     threads: int = 256  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
+    streams: bool = False  # stores are marked as the last access to their lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class VectorClass:
 
     group: IterationClass
     lane: IterDomain | None
+    streams: bool
 
     @property
     def lanes(self) -> int:
@@ -77,20 +79,20 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     groups = classify(segment, nests, parameters.owned)
-    classes = tuple(_vectorize(g, parameters.lanes) for g in groups)
+    classes = tuple(_vectorize(g, parameters) for g in groups)
     return MapSchedule(segment, classes, parameters)
 
 
-def _vectorize(group: IterationClass, max_lanes: int) -> VectorClass:
-    lanes = _lanes(group, max_lanes)
+def _vectorize(group: IterationClass, parameters: MapParameters) -> VectorClass:
+    lanes = _lanes(group, parameters.lanes)
     if lanes == 1:
-        return VectorClass(group, None)
+        return VectorClass(group, None, parameters.streams)
     innermost = group.axes[-1]
     outer, inner = split(innermost, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)
     nests = tuple(_replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
-    return VectorClass(IterationClass(group.segment, nests), lane)
+    return VectorClass(IterationClass(group.segment, nests), lane, parameters.streams)
 
 
 def _replace_axis(nest: Nest, old: IterDomain, new: tuple[IterDomain, ...], value: Form) -> Nest:

@@ -55,7 +55,7 @@ def refine(segment: Segment, store: Store) -> tuple[Nest, ...]:
     start = Nest(store, tuple(a for a in axes if a.size != 1), (), tuple(map(atom, axes)))
     if any(a.size == 0 for a in axes):
         return ()
-    open_nests, done = [start], []
+    open_nests, done = [start], list[Nest]()
     while open_nests:
         nest = open_nests.pop()
         pieces = _refine_once(segment, nest, len(open_nests) + len(done))
@@ -78,11 +78,14 @@ def _refine_once(segment: Segment, nest: Nest, others: int) -> tuple[Nest, ...]:
         target, points = found
         granule = gcd(target.size, *points)
         pieces = target.size // granule
-        if pieces <= MAX_PIECES and nest.instances * pieces <= MAX_INSTANCES:
+        is_even = pieces == len(points) + 1
+        fits = pieces <= MAX_PIECES and nest.instances * pieces <= MAX_INSTANCES
+        has_room = others + len(points) < MAX_BOXES
+        if fits and (is_even or not has_room):
             refined, outer = split_axis(nest, target, granule)
             return (replace(refined, unrolled=(*refined.unrolled, outer)),)
-        if others + len(points) < MAX_BOXES:
-            return cut_axis(nest, target, points[0])
+        if has_room:
+            return cut_axis(nest, target, points[-1])
     return (nest,)
 
 

@@ -223,3 +223,36 @@ TF_FN T pow(T a, T b) {
     if (b % 2 != 0) result *= base;
   return T(result);
 }
+
+// chunk: fast_exp
+// exp within 2^-20, for values that end in a 16-bit float.
+TF_FN float fast_exp(float x) {
+#ifdef TF_HOST
+  return __builtin_expf(x);
+#else
+  return __expf(x);
+#endif
+}
+TF_FN double fast_exp(double x) { return tf::exp(x); }
+
+// chunk: fast_reciprocal
+// 1 / x within 2 units of the last place; 0 where |x| is above 2^126.
+TF_FN float fast_reciprocal(float x) {
+#ifdef TF_HOST
+  return 1.0f / x;
+#else
+  return __fdividef(1.0f, x);
+#endif
+}
+TF_FN double fast_reciprocal(double x) { return 1.0 / x; }
+
+// chunk: fast_tanh
+// tanh within 2^-18: (1 - e) / (1 + e) with e = exp(-2|x|), and x - x^3 / 3 where that cancels.
+TF_FN float fast_tanh(float x) {
+  const float size = x < 0.0f ? -x : x;
+  const float e = tf::fast_exp(-2.0f * size);
+  const float far = (1.0f - e) * tf::fast_reciprocal(1.0f + e);
+  const float near = x - x * x * x * (1.0f / 3.0f);
+  return size < 0.05f ? near : x < 0.0f ? -far : far;
+}
+TF_FN double fast_tanh(double x) { return tf::tanh(x); }
