@@ -142,7 +142,32 @@ def _inexpressible(bsyms: Sequence[BoundSymbol], storages: Storages) -> str | No
         known = {p.name for p in tensors(leaf.flat_proxy_args)}
         advance(leaf, refs)
         made.update(p.name for p in leaf.flat_proxy_outs if p.name not in known)
+    return _view_beside_target(refs, target_of, storages)
+
+
+def _view_beside_target(
+    refs: dict[str, Ref], target_of: dict[str, str], storages: Storages
+) -> str | None:
+    """A storage that is written through one input while a view of another input is taken.
+
+    The two overlap at run time. The other is then copied before the write, so that a view of it
+    that leaves the region would miss the new value.
+    """
+    for name, ref in refs.items():
+        storage = storages.of(name)
+        if ref.chain and target_of.get(storage, ref.root) != ref.root:
+            return storage
     return None
+
+
+def passed_through(bsyms: Iterable[BoundSymbol], inputs: Sequence[Any]) -> dict[str, int]:
+    """Names that are an input itself, under a new name or written, with the input's position."""
+    refs: dict[str, Ref] = {}
+    for leaf in leaves(bsyms):
+        advance(leaf, refs)
+    position = {p.name: i for i, p in enumerate(inputs)}
+    found = {n: position[r.root] for n, r in refs.items() if not r.chain and r.root in position}
+    return found | position
 
 
 def in_split_order(bsyms: Sequence[BoundSymbol], trace_return: Any) -> list[BoundSymbol]:

@@ -17,7 +17,7 @@ from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
-from thunder_fuser.executor.inplace import Ref, advance
+from thunder_fuser.executor.inplace import Ref, advance, passed_through
 from thunder_fuser.executor.translate import Layout, translate
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
@@ -62,6 +62,10 @@ class FusedRegion:
         self.options = options
         self.last_used: FusionDefinition | None = None
         self._strides = _strides_of(self.inputs)
+        entering = passed_through(self.bsyms, self.inputs)
+        self._passed = tuple(entering.get(p.name) for p in self.outputs)
+        writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
+        self._works = writes or None in self._passed
         self._guarded = _targets_that_may_be_leaves(bsyms, inputs)
         self.cache_clear()
 
@@ -103,8 +107,7 @@ class FusedRegion:
         """Make the entry for these strides the last one, recording its definition if it is new."""
         entry = self._by_strides.get(strides)
         if entry is None:
-            fd = self._define(args)
-            entry = (strides, self._runner(fd))
+            entry = (strides, self._runner(self._define(args)) if self._works else self._rename)
             self._by_strides[strides] = entry
             if len(self._by_strides) > MAX_LAYOUTS:
                 self._by_strides.popitem(last=False)
@@ -113,12 +116,21 @@ class FusedRegion:
 
     def _runner(self, fd: FusionDefinition) -> Run:
         program, options, device = fd.leaf.program, self.options, self.device
+        passed = self._passed
 
         def run(args: Sequence[Any]) -> Sequence[Any]:
             self.last_used = fd
             return program.run(args, options, device)
 
-        return run
+        def run_and_pass(args: Sequence[Any]) -> Sequence[Any]:
+            made = iter(run(args))
+            return [next(made) if position is None else args[position] for position in passed]
+
+        return run if all(position is None for position in passed) else run_and_pass
+
+    def _rename(self, args: Sequence[Any]) -> Sequence[Any]:
+        """What is left of a region whose computed results turned out equal to others."""
+        return [args[position] for position in self._passed if position is not None]
 
     def _define(self, args: Sequence[Any]) -> FusionDefinition:
         shapes, layouts = self._arrival(args)
@@ -127,7 +139,8 @@ class FusedRegion:
         if fd is None:
             fd = FusionDefinition()
             with fd:
-                translate(fd, self.bsyms, self.inputs, self.outputs, shapes, layouts)
+                computed = [p for p, k in zip(self.outputs, self._passed, strict=True) if k is None]
+                translate(fd, self.bsyms, self.inputs, computed, shapes, layouts)
             self._definitions[key] = fd
         return fd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from thunder.core.prims import OpTags
 
 from thunder_fuser.executor.claims import ALIAS_PRIMS, prim_name
+from thunder_fuser.executor.inplace import passed_through, write_results
 from thunder_fuser.executor.liveness import Boundary
 from thunder_fuser.executor.partition import Group
 from thunder_fuser.executor.settings import Settings
@@ -18,7 +19,9 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
     if not boundary.outputs:
         return "nothing uses its results"
     work = [leaf for leaf in leaves(group.bsyms) if prim_name(leaf) not in ALIAS_PRIMS]
-    if not work:
+    entering = passed_through(group.bsyms, boundary.inputs)
+    computes = any(p.name not in entering for p in boundary.outputs)
+    if not work or not (computes or write_results(group.bsyms)):
         return "it only renames tensors"
     moves = all(leaf.sym.tags is not None and OpTags.SHAPE_OP in leaf.sym.tags for leaf in work)
     if moves and not settings.options.shape_only:

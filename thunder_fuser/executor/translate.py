@@ -42,7 +42,7 @@ def translate(
     shapes: Sequence[Sequence[int] | None],
     layouts: Sequence[Layout | None],
 ) -> None:
-    """Record `bsyms` into the open definition `fd`.
+    """Record `bsyms` into the open definition `fd`. `outputs` are other tensors than `inputs`.
 
     `shapes` and `layouts` (contiguity, stride order) describe the tensors among `inputs` as they
     arrive at run time; they are None for numbers. A shape entry is -1 where it may change.
@@ -102,7 +102,7 @@ class _Translation:
             self._fd.add_output(self._output(proxy))
 
     def _output(self, proxy: Any) -> Any:
-        """What the region returns: of a written tensor the tensor itself, or a view of it."""
+        """What the region computes and returns; of a written tensor a view of that tensor."""
         ref = self._refs.get(proxy.name, Ref(proxy.name))
         if ref.root in self._written and ref.chain:
             return self._replay(self._values[ref.root], ref.chain)
