@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from pathlib import Path
@@ -62,7 +63,9 @@ def test_one_bad_entry_is_skipped_and_the_rest_load(tmp_path: Path, damage: str)
     elif damage == "garbage":
         lines[2] = b"\x00\xff"
     else:
-        lines[2] = msgspec.json.encode({"sha256": "", "records": '[["no_such_op", [], []]]'})
+        records = '[["no_such_op", [], []]]'
+        digest = hashlib.sha256(records.encode()).hexdigest()
+        lines[2] = msgspec.json.encode({"sha256": digest, "records": records})
     path.write_bytes(b"\n".join(lines))
     cache = new_cache()
     with pytest.warns(UserWarning, match="f:3: skipped a bad entry"):
