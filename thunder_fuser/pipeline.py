@@ -107,5 +107,5 @@ def generate(segment: Segment, target: Target, options: Options) -> Source | Non
     """The kernel of a segment; None where torch runs it."""
     if segment.is_opaque or options.evaluator:
         return None
-    planned = schedule(segment, parameters_for(segment, target))
+    planned = schedule(segment, parameters_for(target))
     return emit(lower(planned, options.strict))

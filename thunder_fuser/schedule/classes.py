@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from thunder_fuser.analysis.access import Demand, demand
 from thunder_fuser.analysis.digits import Form, atom, divmod_form, substitute
@@ -64,16 +65,17 @@ _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
 
 def classify(
-    segment: Segment, nests: Sequence[Nest], owned: int = MAX_OWNED
+    segment: Segment, nests: Sequence[Nest], owned: int = MAX_OWNED, busy: int = 1
 ) -> tuple[IterationClass, ...]:
     """Group nests greedily, in order, into as few classes as pair up. `owned` bounds the extent of
-    an axis that is unrolled to make them pair."""
+    an axis that is unrolled to make them pair, `busy` is how many elements must be left to run in
+    parallel by it."""
     classes: list[IterationClass] = []
     for nest in nests:
-        nest = _unroll_replicated(segment, nest, owned)
+        nest = _unroll_replicated(segment, nest, owned, busy)
         for position, existing in enumerate(classes):
             joined = _join(segment, existing, nest, owned)
-            if joined is not None:
+            if joined is not None and _is_busy(joined, (existing.nests[0], nest), busy):
                 classes[position] = joined
                 break
         else:
@@ -81,7 +83,7 @@ def classify(
     return tuple(_merge_axes(_order_axes(c)) for c in classes)
 
 
-def _unroll_replicated(segment: Segment, nest: Nest, owned: int) -> Nest:
+def _unroll_replicated(segment: Segment, nest: Nest, owned: int, busy: int) -> Nest:
     """An axis that nothing read depends on becomes a loop of stores of one value."""
     alone = IterationClass(segment, (nest,))
     if not alone.needs[0].leaves:
@@ -90,9 +92,20 @@ def _unroll_replicated(segment: Segment, nest: Nest, owned: int) -> Nest:
     read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms if f != store))
     for axis in nest.parallel:
         few = axis.size <= owned and axis.size * nest.instances <= MAX_INSTANCES
-        if axis not in read and few:
+        if axis not in read and few and _elements(nest) // axis.size >= busy:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
     return nest
+
+
+def _is_busy(joined: IterationClass, apart: Sequence[Nest], busy: int) -> bool:
+    """False where sharing loads would leave too few threads to fill the machine."""
+    together = _elements(joined.nests[0])
+    return together >= busy or together == max(map(_elements, apart))
+
+
+def _elements(nest: Nest) -> int:
+    """Points of the parallel axes."""
+    return prod(a.size for a in nest.parallel)
 
 
 def _join(

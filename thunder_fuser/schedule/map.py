@@ -31,6 +31,7 @@ class MapParameters:
     threads: int = 256  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
+    busy: int = 1  # elements that run in parallel, below which threads own nothing extra
     streams: bool = False  # stores are marked as the last access to their lines
 
 
@@ -62,23 +63,19 @@ class MapSchedule:
     parameters: MapParameters
 
 
-def parameters_for(segment: Segment, target: Target) -> MapParameters:
+def parameters_for(target: Target) -> MapParameters:
     """The configuration that the model ranks first.
 
     Sharing loads inside a thread pays while there are threads enough to fill the machine; a smaller
     problem is bound by latency and gets as many threads as it can.
     """
-    wide = MapParameters()
-    threads = max((c.threads for c in schedule(segment, wide).classes), default=0)
-    if threads < target.multiprocessors * BUSY_THREADS:
-        return replace(wide, owned=1)
-    return wide
+    return MapParameters(busy=target.multiprocessors * BUSY_THREADS * MAX_LANES)
 
 
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    groups = classify(segment, nests, parameters.owned)
+    groups = classify(segment, nests, parameters.owned, parameters.busy)
     classes = tuple(_vectorize(g, parameters) for g in groups)
     return MapSchedule(segment, classes, parameters)
 
