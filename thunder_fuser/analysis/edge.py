@@ -126,6 +126,7 @@ def _carry(
     """Place `devices` on the tensor with `index`, left to right, each on what is left of it."""
     local, sizes = list(index), list(extents)
     found: list[Placement | None] = []
+    uneven: set[int] = set()
     for device, placement, count in zip(
         devices, sharding.placements, sharding.mesh.shape, strict=True
     ):
@@ -139,10 +140,14 @@ def _carry(
             found.append(Replicate())
             continue
         made = place(device, local, sizes, count)
-        if made is not None:
-            k = made.placement.axis
-            local[k], sizes[k] = made.index, made.extent
-        found.append(None if made is None else made.placement)
+        if made is None or made.placement.axis in uneven:
+            found.append(None)
+            continue
+        k = made.placement.axis
+        if sizes[k] != made.extent * count:
+            uneven.add(k)  # shards of different sizes cannot be cut alike once more
+        local[k], sizes[k] = made.index, made.extent
+        found.append(made.placement)
     return tuple(found)
 
 

@@ -205,7 +205,7 @@ class _Propagation:
         for k, own in enumerate(edge.own):
             touched = device is not None and bool(own.bases & device.bases)
             taken = any(_is_cut(p) and p.axis == k for p in found)
-            if touched and not taken and edge.consumer_shape[k] % count == 0:
+            if touched and not taken and edge.consumer_shape[k] >= count:
                 yield Shard(k)
         yield Replicate()
 
