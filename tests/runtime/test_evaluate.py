@@ -42,6 +42,12 @@ def test_a_number_beside_bf16_is_not_rounded_to_bf16() -> None:
     assert torch.equal(found, (a.float() * 0.1).bfloat16())
 
 
+def test_a_number_beside_f64_keeps_its_53_bits() -> None:
+    x = tensor(DataType.Double, 11)
+    a = torch.rand(11, dtype=torch.float64)
+    assert torch.equal(run(call("sub", x, sc.constant(0.1)), (x,), a), a - 0.1)
+
+
 def test_mixed_types_promote_as_torchs() -> None:
     x, y = tensor(I32, 9), tensor(BF16, 9)
     a, b = torch.randint(-9, 9, (9,), dtype=torch.int32), torch.randn(9).bfloat16()

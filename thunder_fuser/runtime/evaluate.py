@@ -157,7 +157,7 @@ def _operands(
             out.append(values[value].to(types(dtype)))
         elif is_elementwise:
             number = _number(value, symbols)
-            out.append(torch.tensor(number, device=device).to(types(dtype)))
+            out.append(torch.tensor(number, dtype=types(dtype), device=device))
         else:
             out.append(_number(value, symbols))
     return out

@@ -103,7 +103,7 @@ def tf_iota(
     """start + k * step for k in [0, length), computed as the kernels do: in `dtype`, or f32."""
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     first, distance = (
-        torch.tensor(default if number is None else number, device=device).to(wide)
+        torch.tensor(default if number is None else number, dtype=wide, device=device)
         for number, default in ((start, 0), (step, 1))
     )
     return (torch.arange(length[0], device=device).to(wide) * distance + first).to(dtype)

@@ -1,0 +1,87 @@
+"""All elementwise rows of one dtype as outputs of one fusion, through the whole pipeline.
+
+On the host target in every run; the same on a GPU, against torch on that GPU.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from row_kernels import INTEGER_QUOTIENTS, random_values, rows_of
+from torch import Tensor
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.pipeline import Program
+from thunder_fuser.runtime.evaluate import evaluate
+
+SHAPE = (5, 37)
+RANGE = (-4.0, 4.0)
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+        ],
+    ),
+]
+# Beyond this many units of f32's last place a 16-bit result would round elsewhere than torch's.
+ULPS = 256
+
+
+@pytest.mark.parametrize("dtype", DataType, ids=str)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_kernel_of_all_rows_computes_what_torch_computes(dtype: DataType, device: str) -> None:
+    rows = [row for row in rows_of(dtype) if row.name != "segment_set"]  # forces a cut of its own
+    generator = torch.Generator()
+    generator.seed()
+    values = [random_values(RANGE, dtype, generator, 185).reshape(SHAPE) for _ in range(4)]
+    if dtype.is_integral:  # torch raises for a zero divisor
+        values[1] = torch.where(values[1] == 0, 3, values[1]).to(values[1].dtype)
+    arguments = [v.to(device) for v in values]
+    inputs = tuple(tensor(dtype, *SHAPE) for _ in arguments)
+    outputs = tuple(call(row.name, *inputs[: len(row.operands)]) for row in rows)
+    fusion = Fusion(inputs, outputs)
+    found = Program(fusion).run(arguments, Options(strict=True))
+    wanted = evaluate(fusion, arguments)
+    wrong = [r.name for r, f, w in zip(rows, found, wanted, strict=True) if not _agree(f, w)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("dtype", DataType, ids=str)
+@pytest.mark.parametrize("device", DEVICES)
+def test_numbers_are_operands_on_either_side(dtype: DataType, device: str) -> None:
+    number = 3 if dtype.is_integral or dtype is DataType.Bool else -1.25
+    x = random_values((1.0, 4.0), dtype, torch.Generator(), 185).to(device)
+    t = tensor(dtype, 185)
+    outputs: list[TensorView] = []
+    for row in rows_of(dtype):
+        if len(row.operands) < 2 or sc.python_dtype(number) not in row.dtypes:
+            continue
+        numbers = [sc.constant(number)] * (len(row.operands) - 1)
+        is_legal = not (dtype is DataType.Bool and row.name in INTEGER_QUOTIENTS)
+        if is_legal:
+            outputs.append(call(row.name, t, *numbers))
+        if len(row.operands) == 2 and is_legal:
+            outputs.append(call(row.name, *numbers, t))
+    fusion = Fusion((t,), tuple(outputs))
+    found = Program(fusion).run([x], Options(strict=True))
+    wanted = evaluate(fusion, [x])
+    pairs = zip(outputs, found, wanted, strict=True)
+    assert [str(o.definition) for o, f, w in pairs if not _agree(f, w)] == []
+
+
+def _agree(found: Tensor, wanted: Tensor) -> bool:
+    if found.dtype is not wanted.dtype:
+        return False
+    if not (found.dtype.is_floating_point or found.dtype.is_complex):
+        return torch.equal(found, wanted)
+    limits = torch.finfo(found.dtype)
+    relative = 2 * limits.eps if limits.bits == 16 else ULPS * limits.eps
+    return torch.allclose(found, wanted, rtol=relative, atol=ULPS * limits.eps, equal_nan=True)
