@@ -84,12 +84,21 @@ def call(name: str, *inputs: Value, **attrs: Attr) -> TensorView:
     return made
 
 
+def _write(value: TensorView, target: TensorView) -> Write:
+    """Raises ValueError for extents that are known to differ."""
+    sizes = [[sc.static_int(e) for e in tv.extents] for tv in (value, target)]
+    if any(None not in pair and pair[0] != pair[1] for pair in zip(*sizes, strict=True)):
+        raise ValueError(f"a value of shape {sizes[0]} cannot be written into shape {sizes[1]}")
+    return Write(value, target)
+
+
 def replay(
     fusion: Fusion, leaf: Callable[[TensorView], TensorView], scalar: Callable[[Scalar], Scalar]
 ) -> tuple[Fusion, dict[TensorView, TensorView]]:
     """The same fusion over other inputs and scalars, and the map from old tensors to new ones.
 
-    `leaf` gives the new tensor of an undefined one, `scalar` the new scalar of an old one.
+    `leaf` gives the new tensor of an undefined one, `scalar` the new scalar of an old one. Raises
+    ValueError where the new extents contradict each other.
     """
     new: dict[TensorView, TensorView] = {}
 
@@ -110,5 +119,5 @@ def replay(
         assert isinstance(made, TensorView)
         new[tv] = made
     inputs = tuple(value(v) for v in fusion.inputs)
-    writes = tuple(Write(new[w.value], new[w.target]) for w in fusion.writes)
+    writes = tuple(_write(new[w.value], new[w.target]) for w in fusion.writes)
     return Fusion(inputs, tuple(new[tv] for tv in fusion.outputs), writes), new

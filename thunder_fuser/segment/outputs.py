@@ -79,7 +79,8 @@ def _distinct(view: View) -> int:
 
 def keeps_order(tv: TensorView, view: View) -> bool:
     """False where a memory order was asked for that the view does not have."""
-    if tv.domain.allocation == tv.domain.logical:
+    is_asked_for = tv.definition is not None and tv.definition.op.domain == "stride_order"
+    if tv.domain.allocation == tv.domain.logical and not is_asked_for:
         return True
     wanted = output_layout(tv)
     return view.strides == wanted.strides or wanted.numel <= 1

@@ -1,0 +1,96 @@
+"""Definitions through the real pipeline, on whatever target the machine has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fusions import example
+
+from thunder_fuser.frontend import FusionCache, FusionDefinition
+from thunder_fuser.pipeline import Program
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def new() -> FusionDefinition:
+    return FusionDefinition(cache=FusionCache(Program))
+
+
+def test_a_pointwise_fusion_agrees_with_fp64() -> None:
+    x, y = torch.randn(7, 33, device=DEVICE), torch.randn(33, device=DEVICE)
+    with new() as fd:
+        a, b = example(fd, x, y)
+        fd.add_output(fd.ops.exp(a * 0.25) + b)
+    fd.validate([x, y])
+    assert "__global__" in fd.last_cuda_code()
+    assert "segment 0" in fd.explain()
+
+
+def test_a_forced_cut_is_two_segments_that_run_as_one_fusion_does() -> None:
+    x = torch.randn(5, 24, device=DEVICE)
+    with new() as fd:
+        (a,) = example(fd, x)
+        b = fd.ops.segment_set(fd.ops.exp(a))
+        fd.add_output(fd.ops.mul(b, a))
+    segmented = fd.segment([x])
+    assert [segment.to_parent for segment in segmented.segments] == [
+        {0: 0, 2: 2},
+        {0: 0, 1: 2, 2: 3},
+    ]
+    torch.testing.assert_close(segmented.execute([x]), fd.execute([x]))
+
+
+def test_one_kernel_is_no_split() -> None:
+    x = torch.randn(5, 24, device=DEVICE)
+    with new() as fd:
+        fd.add_output(fd.ops.exp(*example(fd, x)))
+    assert len(fd.segment([x])) == 0
+
+
+def test_an_alias_is_returned_as_the_input_and_old_values_are_read_first() -> None:
+    x = torch.randn(6, 10, device=DEVICE)
+    before = x.clone()
+    with new() as fd:
+        (a,) = example(fd, x)
+        b = fd.ops.add(a, 1.0)
+        fd.add_output(b, alias_input=a)
+        fd.add_output(fd.ops.neg(a))
+        fd.add_output(b)
+    old, returned = fd.execute([x])
+    assert returned.data_ptr() == x.data_ptr()
+    assert torch.equal(old, -before)
+    assert torch.equal(x, before + 1)
+
+
+@pytest.mark.parametrize("order", [[1, 0], [0, 1]])
+def test_an_output_of_a_stride_order_has_these_strides(order: list[int]) -> None:
+    x = torch.randn(4, 6, device=DEVICE)
+    with new() as fd:
+        (a,) = example(fd, x)
+        fd.add_output(fd.ops.neg(a), stride_order=order)
+        fd.add_output(fd.ops.permute(a, [1, 0]), stride_order=order)
+    first, second = fd.execute([x])
+    assert torch.equal(first, -x)
+    assert torch.equal(second, x.t())
+    assert first.stride() == ((6, 1) if order == [1, 0] else (1, 4))
+    assert second.stride() == ((4, 1) if order == [1, 0] else (1, 6))
+
+
+def test_extents_that_disagree_are_refused_before_anything_runs() -> None:
+    with new() as fd:
+        a, b = (fd.define_tensor([-1], contiguity=True) for _ in range(2))
+        fd.add_output(fd.ops.add(a, b), alias_input=a)
+    x = torch.randn(3, device=DEVICE)
+    before = x.clone()
+    with pytest.raises(ValueError, match="do not broadcast"):
+        fd.execute([x, torch.randn(4, device=DEVICE)])
+    assert torch.equal(x, before)
+
+
+def test_a_write_of_another_shape_is_refused_at_run_time() -> None:
+    with new() as fd:
+        a, b = (fd.define_tensor([-1], contiguity=True) for _ in range(2))
+        fd.add_output(fd.ops.neg(a), alias_input=b)
+    x, y = torch.randn(3, device=DEVICE), torch.randn(5, device=DEVICE)
+    with pytest.raises(ValueError, match="cannot be written into shape"):
+        fd.execute([x, y])
