@@ -177,6 +177,16 @@ def test_every_legal_access_width_moves_the_same_bytes(
         assert torch.equal(x, y), width
 
 
+def test_dynamic_shared_memory_compiles_for_both_targets(tmp_path: Path) -> None:
+    text = (
+        'extern "C" __global__ void k(float* y) {\n  TF_DYNAMIC_SHARED(float, tile);\n'
+        "  tile[threadIdx.x] = y[threadIdx.x];\n  __syncthreads();\n"
+        "  y[threadIdx.x] = tile[31 - threadIdx.x];\n}"
+    )
+    assert "st.shared.f32" in nvrtc_ptx(text)
+    host(text, tmp_path)
+
+
 def test_round_to_is_the_rounding_point_of_the_trace(tmp_path: Path) -> None:
     library = host(
         'extern "C" float bf(float x) { return tf::round_to<tf::bf16>(x); }\n'

@@ -128,6 +128,13 @@ def erfcinv(x: Real) -> float:
     return math.inf if x == 0 else -math.inf if x == 2 else math.nan
 
 
+def ndtri(p: Real) -> float:
+    """The quantile of the normal distribution."""
+    if 0 < p < 1:
+        return NormalDist().inv_cdf(p)
+    return -math.inf if p == 0 else math.inf if p == 1 else math.nan
+
+
 def erfinv(x: Real) -> float:
     if abs(x) < 1:
         return NormalDist().inv_cdf((1 + x) / 2) / math.sqrt(2)
@@ -230,7 +237,7 @@ HOST: dict[str, object] = {
                 bitwise_not,
                 logical_right_shift,
             ),
-            *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, digamma, atanh, lgamma),
+            *(sigmoid, reciprocal, rsqrt, erfcinv, erfinv, ndtri, digamma, atanh, lgamma),
         )
     },
 }

@@ -129,6 +129,8 @@ FUNCTIONS = (
           ulps=16.0),
     _math("lgamma", prim="LGAMMA", dtypes=REAL, sample=(2.5, 30.0), ulps=16.0),
     _math("digamma", prim="DIGAMMA", dtypes=REAL, sample=(2.0, 30.0), ulps=32.0),
+    _math("ndtri", prim="NDTRI", torch="torch.special.ndtri({0})",
+          dtypes=REAL - {DataType.Half, DataType.BFloat16}, sample=(0.01, 0.99), ulps=32.0),
     _math("log", prim="LOG", sample=_POSITIVE),
     _math("log10", prim="LOG10", sample=_POSITIVE),
     _math("log1p", prim="LOG1P", sample=(-0.9, 90.0)),

@@ -10,6 +10,17 @@ struct alignas(vec_alignment(sizeof(T) * N) > int(alignof(T)) ? vec_alignment(si
   T v[N];
 };
 
+// chunk: TF_DYNAMIC_SHARED dynamic_shared
+// TF_DYNAMIC_SHARED(float, tile): the shared memory sized at launch, which host.h allocates.
+#ifdef TF_HOST
+#define TF_DYNAMIC_SHARED(type, name)                                            \
+  type* const name = reinterpret_cast<type*>(tf::dynamic_shared)
+#else
+#define TF_DYNAMIC_SHARED(type, name)                                            \
+  extern __shared__ uint4 dynamic_shared[];                                      \
+  type* const name = reinterpret_cast<type*>(dynamic_shared)
+#endif
+
 // chunk: Access TF_ACCESS
 // One register of BYTES bytes, and its moves to and from memory.
 template <int BYTES>
