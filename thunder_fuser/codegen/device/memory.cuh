@@ -10,11 +10,11 @@ struct alignas(vec_alignment(sizeof(T) * N) > int(alignof(T)) ? vec_alignment(si
   T v[N];
 };
 
-// chunk: TF_DYNAMIC_SHARED dynamic_shared
+// chunk: TF_DYNAMIC_SHARED
 // TF_DYNAMIC_SHARED(float, tile): the shared memory sized at launch, which host.h allocates.
 #ifdef TF_HOST
 #define TF_DYNAMIC_SHARED(type, name)                                            \
-  type* const name = reinterpret_cast<type*>(tf::dynamic_shared)
+  type* const name = reinterpret_cast<type*>(tf_host::dynamic_shared)
 #else
 #define TF_DYNAMIC_SHARED(type, name)                                            \
   extern __shared__ uint4 dynamic_shared[];                                      \
