@@ -34,12 +34,14 @@ class TorchProgram:
     """Runs a fusion by its rows' torch expressions, and counts how many were made."""
 
     made = 0
+    plans: tuple[TorchPlan, ...] = ()
 
     def __init__(self, fusion: Fusion) -> None:
         TorchProgram.made += 1
         self.fusion = fusion
 
     def run(self, arguments: Sequence[Any], options: Any, device: Any) -> list[torch.Tensor]:
+        self.plans = (TorchPlan(),)
         return evaluate(self.fusion, arguments)
 
     def plan(self, arguments: Sequence[Any], options: Any, device: Any) -> TorchPlan:
@@ -102,12 +104,13 @@ def check(
     runs: list[Callable[[Sequence[Any]], list[torch.Tensor]]] = [fd.execute]
     runs.append(redefined(str(fd), cache).execute)
     assert cache.num_fusions() == 1, "the printed text defines another fusion"
+    assert defined(define, cache).leaf is fd.leaf
     segmented = finest(fd)
     if len(segmented):
         runs.append(segmented.execute)
+    fd.execute(copies(inputs))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fusions"
-        fd._cache.touch(fd.leaf)
         cache.serialize(path)
         loaded = new_cache()
         loaded.deserialize(path)

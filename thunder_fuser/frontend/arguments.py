@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.constants import INT64_MAX, INT64_MIN
-from thunder_fuser.frontend.element_types import element_type
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir.scalar import Number, python_dtype
+from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class TensorSpec:
     def __str__(self) -> str:
         return f"T{self.fid} ({self.dtype}, shape {list(self.shape)})"
 
-    @property
+    @cached_property
     def allocation(self) -> tuple[int, ...]:
         """The logical dims, outermost in memory first."""
         return tuple(sorted(range(len(self.shape)), key=lambda d: -self.stride_order[d]))
@@ -59,7 +60,10 @@ def flatten(inputs: Sequence[object]) -> list[object]:
     """Lists and tuples among the arguments, which stand for Vectors, replaced by their elements."""
     flat: list[object] = []
     for value in inputs:
-        flat.extend(value) if isinstance(value, list | tuple) else flat.append(value)
+        if isinstance(value, list | tuple):
+            flat.extend(value)
+        else:
+            flat.append(value)
     return flat
 
 
@@ -72,58 +76,59 @@ def check_arguments(specs: Sequence[InputSpec], inputs: Sequence[object]) -> lis
     if len(flat) != len(specs):
         wanted = ", ".join(map(str, specs))
         raise ValueError(f"{len(flat)} arguments given, {len(specs)} expected: {wanted}")
-    checked = [
-        _tensor(k, spec, value) if isinstance(spec, TensorSpec) else _number(k, spec, value)
-        for k, (spec, value) in enumerate(zip(specs, flat, strict=True))
-    ]
-    _check_devices(specs, checked)
-    return checked
+    for position, (spec, value) in enumerate(zip(specs, flat, strict=True)):
+        try:
+            if isinstance(spec, TensorSpec):
+                _check_tensor(spec, value)
+            else:
+                _check_number(spec, value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"argument {position} for {spec}: {error}") from None
+    _check_devices(specs, flat)
+    return flat
 
 
-def _tensor(position: int, spec: TensorSpec, value: object) -> torch.Tensor:
-    where = f"argument {position} for {spec}"
+def _check_tensor(spec: TensorSpec, value: object) -> None:
     if not isinstance(value, torch.Tensor):
-        raise TypeError(f"{where}: expected a tensor, got {type(value).__name__} {value!r}")
-    if element_type(value.dtype) is not spec.dtype:
-        raise TypeError(f"{where}: expected dtype {spec.dtype}, got {value.dtype}")
+        raise TypeError(f"expected a tensor, got {type(value).__name__} {value!r}")
+    if value.dtype is not TORCH_DTYPES[spec.dtype]:
+        raise TypeError(f"expected dtype {spec.dtype}, got {value.dtype}")
     if value.ndim != len(spec.shape):
-        raise ValueError(f"{where}: expected rank {len(spec.shape)}, got shape {list(value.shape)}")
+        raise ValueError(f"expected rank {len(spec.shape)}, got shape {list(value.shape)}")
     for dim, (want, have) in enumerate(zip(spec.shape, value.shape, strict=True)):
         if want not in (-1, have):
             kind = "a broadcast dim" if want == 1 else f"size {want}"
-            raise ValueError(f"{where}: dim {dim} is {kind} in the definition, got size {have}")
+            raise ValueError(f"dim {dim} is {kind} in the definition, got size {have}")
     if spec.is_cpu and value.device.type != "cpu":
-        raise ValueError(f"{where}: expected a CPU scalar, got a tensor on {value.device}")
-    _check_layout(where, spec, value)
-    return value
+        raise ValueError(f"expected a CPU scalar, got a tensor on {value.device}")
+    _check_layout(spec, value)
 
 
-def _check_layout(where: str, spec: TensorSpec, value: torch.Tensor) -> None:
+def _check_layout(spec: TensorSpec, value: torch.Tensor) -> None:
     """Strides must fall in the order of the definition and be dense where it says so."""
     sizes, strides = value.shape, value.stride()
-    if value.numel() == 0:
+    if 0 in sizes:
         return
     dense, wider = 1, 0
-    for dim, entry in reversed(list(zip(spec.allocation, spec.contiguity, strict=True))):
+    for dim, entry in zip(reversed(spec.allocation), reversed(spec.contiguity), strict=True):
         size, stride = sizes[dim], strides[dim]
-        if entry is None:
-            if size != 1 and stride != 0:
-                raise ValueError(
-                    f"{where}: dim {dim} is expanded (stride 0) in the definition, "
-                    f"got stride {stride}"
-                )
-            continue
         if size == 1:
+            continue
+        if entry is None:
+            if stride != 0:
+                raise ValueError(
+                    f"dim {dim} is expanded (stride 0) in the definition, got stride {stride}"
+                )
             continue
         if entry and stride != dense:
             raise ValueError(
-                f"{where}: dim {dim} is contiguous in the definition (stride {dense}), got strides "
+                f"dim {dim} is contiguous in the definition (stride {dense}), got strides "
                 f"{list(strides)} for sizes {list(sizes)}; contiguity "
                 f"{list(compute_tensor_descriptor(sizes, strides).contiguity)} describes them"
             )
         if stride and stride < wider:
             raise ValueError(
-                f"{where}: strides {list(strides)} do not fall in the definition's stride order "
+                f"strides {list(strides)} do not fall in the definition's stride order "
                 f"{list(spec.stride_order)}"
             )
         dense, wider = stride * size, max(stride, wider)
@@ -132,31 +137,28 @@ def _check_layout(where: str, spec: TensorSpec, value: torch.Tensor) -> None:
 def fitted(spec: TensorSpec, value: torch.Tensor) -> torch.Tensor:
     """`value`, or where its layout does not fit, a dense copy in the spec's stride order."""
     try:
-        _check_layout("", spec, value)
+        _check_layout(spec, value)
     except ValueError:
         inverse = sorted(range(value.ndim), key=spec.allocation.__getitem__)
         return value.permute(spec.allocation).contiguous().permute(inverse)
     return value
 
 
-def _number(position: int, spec: ScalarSpec, value: object) -> Number:
-    where = f"argument {position} for {spec}"
+def _check_number(spec: ScalarSpec, value: object) -> None:
     if not isinstance(value, bool | int | float | complex):
-        raise TypeError(f"{where}: expected a number, got {type(value).__name__}")
-    given = python_dtype(value)
-    if given.category > spec.dtype.category:
-        raise TypeError(f"{where}: expected {spec.dtype}, got {type(value).__name__} {value!r}")
+        raise TypeError(f"expected a number, got {type(value).__name__}")
+    if python_dtype(value).category > spec.dtype.category:
+        raise TypeError(f"expected {spec.dtype}, got {type(value).__name__} {value!r}")
     if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
-        raise ValueError(f"{where}: {value} does not fit int64")
-    return value
+        raise ValueError(f"{value} does not fit int64")
 
 
-def _check_devices(specs: Sequence[InputSpec], values: Sequence[Runtime]) -> None:
-    devices = {
-        f"T{spec.fid}": str(value.device)  # type: ignore[union-attr]
+def _check_devices(specs: Sequence[InputSpec], values: Sequence[object]) -> None:
+    devices = [
+        (spec.fid, value.device)
         for spec, value in zip(specs, values, strict=True)
-        if isinstance(spec, TensorSpec) and not spec.is_cpu
-    }
-    if len(set(devices.values())) > 1:
-        text = ", ".join(f"{name} on {device}" for name, device in devices.items())
+        if isinstance(value, torch.Tensor) and not (isinstance(spec, TensorSpec) and spec.is_cpu)
+    ]
+    if any(device != devices[0][1] for _, device in devices):
+        text = ", ".join(f"T{fid} on {device}" for fid, device in devices)
         raise ValueError(f"the inputs lie on different devices: {text}")

@@ -138,11 +138,10 @@ class FusionCache:
         return found
 
     def touch(self, leaf: Leaf) -> None:
-        """Note that `leaf` was executed: it is the last to be evicted, and worth serializing."""
+        """Note that `leaf` was executed: of all, it is evicted last."""
         with self._lock:
             if leaf.id in self._leaves:
                 self._leaves.move_to_end(leaf.id)
-                self._executed.add(leaf.id)
 
     def num_fusions(self) -> int:
         """How many complete definitions the cache holds."""
@@ -177,8 +176,11 @@ class FusionCache:
             self._evict()
 
     def serialize(self, path: str | Path) -> int:
-        """Write the executed definitions, atomically; how many there are. Raises OSError."""
-        leaves = [leaf for leaf in self.leaves() if leaf.id in self._executed]
+        """Write the definitions that have run, here or before they were loaded; how many.
+
+        Raises OSError, and then changes no file.
+        """
+        leaves = [x for x in self.leaves() if x.id in self._loaded or x.program.plans]
         storage.write(Path(path), [leaf.records for leaf in leaves])
         return len(leaves)
 
@@ -193,7 +195,9 @@ class FusionCache:
                 f"the cache holds {len(self._leaves)} fusions; reset() it before deserializing"
             )
         for records, definition in storage.read(Path(path)):
-            self.touch(self.define(records, None, partial(_as_is, definition)))
+            leaf = self.define(records, None, partial(_as_is, definition))
+            with self._lock:
+                self._loaded.add(leaf.id)
         with self._lock:
             self._lookups = 0
         return len(self._leaves)
@@ -213,7 +217,7 @@ class FusionCache:
         self._root = Node()
         self._leaves: OrderedDict[int, Leaf] = OrderedDict()
         self._visits: dict[int, int] = {}
-        self._executed: set[int] = set()
+        self._loaded: set[int] = set()
         self._errors: OrderedDict[Key, tuple[type[Exception], str]] = OrderedDict()
         self._building: dict[Key, Lock] = {}
         self._lookups = self._hits = self._evictions = 0
@@ -266,7 +270,7 @@ class FusionCache:
             id, leaf = self._leaves.popitem(last=False)
             self._unlink((*leaf.records, END))
             del self._visits[id]
-            self._executed.discard(id)
+            self._loaded.discard(id)
             self._evictions += 1
 
     def _unlink(self, key: Key) -> None:

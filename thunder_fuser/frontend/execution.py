@@ -14,7 +14,7 @@ from thunder_fuser.frontend.arguments import Runtime, TensorSpec, check_argument
 from thunder_fuser.frontend.leaf import Leaf, Plan
 from thunder_fuser.frontend.repro import describe_inputs, repro_script
 from thunder_fuser.ir.scalar import Symbol
-from thunder_fuser.options import Options
+from thunder_fuser.options import Options, current
 
 _LOG = logging.getLogger("thunder_fuser")
 _PHILOX_STEP = 4  # torch counts single numbers, a Philox call makes four
@@ -80,11 +80,11 @@ def run(
 
 
 def resolve_options(request: Request) -> Options:
-    """The request's options, by default the environment's, with switches turned on and off.
+    """The request's options, by default the current ones, with switches turned on and off.
 
     Raises ValueError for a name that is no switch.
     """
-    options = request.options if request.options is not None else Options.from_environment()
+    options = request.options if request.options is not None else current()
     switches = sorted(f.name for f in fields(Options) if isinstance(f.default, bool))
     for names, value in ((request.enable, True), (request.disable, False)):
         for name in names:

@@ -35,6 +35,10 @@ class Plan(Protocol):
 class Program(Protocol):
     """A compiled fusion, as the pipeline makes it. It keeps a plan per class of arguments."""
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans made so far: none before the first run."""
+
     def run(
         self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
     ) -> list[torch.Tensor]:
@@ -44,10 +48,6 @@ class Program(Protocol):
         self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
     ) -> Plan:
         """The plan that `run` would use."""
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plans made so far."""
 
 
 @dataclass(frozen=True, eq=False)

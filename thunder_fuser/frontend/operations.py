@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from thunder_fuser.dtypes import DataType
@@ -42,12 +43,12 @@ class Operation:
     build: Build
     returns_list: bool = False
 
-    @property
+    @cached_property
     def operands(self) -> tuple[Param, ...]:
         """The parameters that become record arguments; the rest are static attributes."""
         return tuple(p for p in self.params if p.kind in OPERAND_KINDS)
 
-    @property
+    @cached_property
     def statics(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.kind not in OPERAND_KINDS)
 

@@ -36,7 +36,7 @@ def validate(
     keywords: Mapping[str, Any],
 ) -> list[torch.Tensor]:
     """Execute `fd` and compare every output; the outputs. See FusionDefinition.validate."""
-    leaf = fd.leaf
+    leaf, are_given = fd.leaf, references is not None
     if references is None:
         arguments = check_arguments(leaf.definition.specs, inputs)
         device = resolve_device(leaf, arguments, keywords.get("device"))
@@ -52,6 +52,8 @@ def validate(
     for index, (tv, got, want) in enumerate(
         zip(leaf.fusion.outputs, outputs, references, strict=True)
     ):
+        if are_given and got.dtype != want.dtype:
+            raise AssertionError(f"output {index}: dtype {got.dtype}, expected {want.dtype}")
         compare(index, got, want, reduced_elements(tv, leaf, inputs))
     return outputs
 
