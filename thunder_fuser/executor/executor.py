@@ -6,8 +6,9 @@ Thunder splits that afterwards.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from thunder.core.devices import DeviceType
@@ -30,7 +31,7 @@ from thunder_fuser.executor.inplace import (
 )
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.numbers import split_numbers
-from thunder_fuser.executor.partition import Group, partition
+from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.report import Report, keep_report
@@ -161,11 +162,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
     ) -> TraceCtx:
         bsyms: list[BoundSymbol] = []
         counter = 0
+        fuel = math.inf if settings.options.fuel is None else settings.options.fuel
         edges = boundaries([group.bsyms for group in groups])
         for group, boundary in zip(groups, edges, strict=True):
             boundary, numbers = split_numbers(group.bsyms, boundary)
             reason = leave_to_torch(group, boundary, settings)
-            if reason is None and not self.get_fuel():
+            if reason is None and not (counter < fuel and self.get_fuel()):
                 reason = "the fuel is spent"
             if reason is None:
                 bsyms.append(self.fuse(_Region(group, boundary), counter))
@@ -188,11 +190,19 @@ class _Region:
         self.bound_symbols = group.bsyms
 
 
-def _kind_of(report: Report) -> Any:
+def _kind_of(report: Report) -> Kind:
     """Regions hold symbols of one device, and of the forward or of the backward."""
+    known: dict[int, tuple[BoundSymbol, Hashable]] = {}
 
-    def kind(bsym: BoundSymbol) -> tuple[str, bool] | None:
-        if report.reason(bsym, claims.why_not) is not None:
+    def kind(bsym: BoundSymbol) -> Hashable:
+        if id(bsym) not in known:
+            known[id(bsym)] = (bsym, examine(bsym))
+        return known[id(bsym)][1]
+
+    def examine(bsym: BoundSymbol) -> Hashable:
+        reason = claims.why_not(bsym)
+        if reason is not None:
+            report.refused(bsym, reason)
             return None
         device = claims.device_of(bsym)
         assert device is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -20,21 +20,17 @@ class Report:
     """Reasons why bound symbols stayed outside, in the order of the trace."""
 
     _reasons: defaultdict[Key, list[str]] = field(default_factory=lambda: defaultdict(list))
-    _examined: dict[int, tuple[BoundSymbol, str | None]] = field(default_factory=dict)
+    _refused: dict[int, tuple[BoundSymbol, str]] = field(default_factory=dict)
 
-    def reason(self, bsym: BoundSymbol, why_not: Callable[[BoundSymbol], str | None]) -> str | None:
-        """`why_not(bsym)`, asked once per symbol and remembered."""
-        known = self._examined.get(id(bsym))
-        if known is None:
-            known = self._examined[id(bsym)] = (bsym, why_not(bsym))
-        return known[1]
+    def refused(self, bsym: BoundSymbol, reason: str) -> None:
+        """Remember why a symbol cannot be part of any region."""
+        self._refused[id(bsym)] = (bsym, reason)
 
     def unclaimed(self, bsyms: Iterable[BoundSymbol], group_reason: str) -> None:
         """Enter symbols that stay outside: each for its own reason, else for that of its group."""
         for bsym in bsyms:
-            known = self._examined.get(id(bsym))
-            reason = known[1] if known is not None else None
-            self._reasons[key_of(bsym)].append(reason or group_reason)
+            _, reason = self._refused.get(id(bsym), (bsym, group_reason))
+            self._reasons[key_of(bsym)].append(reason)
 
     def reasons(self) -> dict[Key, deque[str]]:
         """The reasons by key, to be taken from the left as the final trace is walked."""
@@ -42,7 +38,7 @@ class Report:
 
     def close(self) -> None:
         """Let go of the bound symbols."""
-        self._examined.clear()
+        self._refused.clear()
 
 
 def key_of(bsym: BoundSymbol) -> Key:
