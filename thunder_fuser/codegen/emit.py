@@ -18,9 +18,9 @@ from thunder_fuser.codegen.values import expression, lane_index, operand
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Assign,
-    Body,
     Kernel,
     LaneStatement,
+    Turn,
     VectorAccess,
     WriteElement,
     WriteVector,
@@ -38,8 +38,8 @@ def emit(kernel: Kernel) -> Source:
     parameters = [Parameter(p.name, p.dtype, True) for p in kernel.pointers]
     parameters += [Parameter(s.name, s.dtype, False) for s in kernel.scalars]
     literals = tuple(map(int, pieces[1::2]))
-    blocks = sum(kernel.block_counts)
-    return Source(ENTRY, tuple(pieces[::2]), literals, tuple(parameters), blocks, kernel.threads)
+    fragments = tuple(pieces[::2])
+    return Source(ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads)
 
 
 def _kernel_text(kernel: Kernel) -> str:
@@ -53,26 +53,29 @@ def _kernel_text(kernel: Kernel) -> str:
         f'extern "C" __global__ void __launch_bounds__({kernel.threads})',
         f"{ENTRY}({', '.join(parameters)}) {{",
     ]
-    start = 0
-    for body, blocks in zip(kernel.bodies, kernel.block_counts, strict=True):
-        is_last = body is kernel.bodies[-1]
-        lines += _indent(_dispatch(body, start, blocks, kernel.threads, is_last))
-        start += blocks
+    if len(kernel.bodies) > 1:
+        blocks = number(sum(turn.count for turn in kernel.turns))
+        lines += [f"  const int round = blockIdx.x / {blocks};"]
+        lines += [f"  const int turn = blockIdx.x % {blocks};"]
+    for turn in kernel.turns:
+        lines += _indent(_dispatch(turn, kernel))
     return "\n".join([*lines, "}", ""])
 
 
-def _dispatch(body: Body, start: int, blocks: int, threads: int, is_last: bool) -> list[str]:
-    """A body behind the test of its block range."""
-    lines = _body(body, start, threads)
-    if start == 0 and is_last:
+def _dispatch(turn: Turn, kernel: Kernel) -> list[str]:
+    """A body behind the test of its turn."""
+    lines = _body(turn, kernel)
+    if len(kernel.bodies) == 1:
         return lines
-    test = "{" if is_last else f"if (blockIdx.x < {number(start + blocks)}) {{"
-    return [test, *_indent(lines), *([] if is_last else ["  return;"]), "}"]
+    if turn is kernel.turns[-1] or turn.body is kernel.bodies[-1]:
+        return ["{", *_indent(lines), "}"]
+    test = f"if (turn < {number(turn.start + turn.count)}) {{"
+    return [test, *_indent(lines), "  return;", "}"]
 
 
-def _body(body: Body, start: int, threads: int) -> list[str]:
-    names = body.names
-    lines = _thread_index(body, start, threads, _index_type(body, threads))
+def _body(turn: Turn, kernel: Kernel) -> list[str]:
+    body, names = turn.body, turn.body.names
+    lines = _thread_index(turn, kernel)
     lines += [_load(a, names) for a in body.loads]
     vectors = {a.name: _vector_type(a) for a in body.stores}
     lines += [f"{kind} {name};" for name, kind in vectors.items()]
@@ -84,18 +87,18 @@ def _body(body: Body, start: int, threads: int) -> list[str]:
     return lines + [_store(a, names) for a in body.stores]
 
 
-def _index_type(body: Body, threads: int) -> str:
-    """32-bit indices where every form and the thread's number fit."""
+def _thread_index(turn: Turn, kernel: Kernel) -> list[str]:
+    """The parallel axes' indices from the thread's number within the body, innermost fastest."""
+    body, started = turn.body, kernel.rounds * turn.count * kernel.threads
     reach = [max(abs(bound) for bound in form.bounds) for form in body.forms]
-    return "long long" if max([body.threads + threads, *reach]) >= _INT_LIMIT else "int"
-
-
-def _thread_index(body: Body, start: int, threads: int, kind: str) -> list[str]:
-    """The parallel axes' indices from the thread's number, innermost fastest."""
-    block = f"(blockIdx.x - {number(start)})" if start else "blockIdx.x"
+    kind = "long long" if max([started, *reach]) >= _INT_LIMIT else "int"
+    block = "blockIdx.x"
+    if len(kernel.bodies) > 1:
+        place = f"turn - {number(turn.start)}" if turn.start else "turn"
+        block = f"(round * {number(turn.count)} + {place})"
     wide = f"({kind}){block}" if kind != "int" else block
-    lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
-    if body.threads % threads:
+    lines = [f"const {kind} thread = {wide} * {kernel.threads} + threadIdx.x;"]
+    if started != body.threads:
         lines.append(f"if (thread >= {number(body.threads)}) return;")
     rest = "thread"
     for position in range(len(body.axes) - 1, -1, -1):

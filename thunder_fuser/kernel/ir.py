@@ -237,18 +237,47 @@ class ScalarParameter:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """The blocks of one body: `count` in every round of `rounds`, from `start` within the round."""
+
+    body: Body
+    start: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """One launch: bodies over consecutive block ranges of `threads` threads each."""
+    """One launch of `rounds` rounds of blocks, in which the bodies take turns, so that blocks that
+    run together work on the same part of the inputs."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
     bodies: tuple[Body, ...]
     threads: int
+    interleaves: bool = True
 
     @property
     def block_counts(self) -> tuple[int, ...]:
-        """Blocks of each body."""
+        """Blocks that each body needs."""
         return tuple(-(-body.threads // self.threads) for body in self.bodies)
+
+    @property
+    def rounds(self) -> int:
+        return min(self.block_counts, default=0) if self.interleaves else min(1, len(self.bodies))
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        made, start = [], 0
+        for body, blocks in zip(self.bodies, self.block_counts, strict=True):
+            count = -(-blocks // self.rounds)
+            made.append(Turn(body, start, count))
+            start += count
+        return tuple(made)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the launch."""
+        return self.rounds * sum(turn.count for turn in self.turns)
 
     def __str__(self) -> str:
         return print_kernel(self)
@@ -257,16 +286,15 @@ class Kernel:
 def print_kernel(kernel: Kernel) -> str:
     pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
     scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
-    lines = [f"kernel({pointers}{scalars}) threads {kernel.threads}"]
-    start = 0
-    for body, blocks in zip(kernel.bodies, kernel.block_counts, strict=True):
-        names = body.names
+    lines = [f"kernel({pointers}{scalars}) {kernel.rounds} rounds of blocks of {kernel.threads}"]
+    for turn in kernel.turns:
+        body, names = turn.body, turn.body.names
         axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
-        lines.append(f"  body blocks [{start}, {start + blocks}) axes {axes} lanes {body.lanes}")
+        blocks = f"[{turn.start}, {turn.start + turn.count})"
+        lines.append(f"  body blocks {blocks} of a round, axes {axes} lanes {body.lanes}")
         lines += [f"    {a.name} = load {_access(a, names)}" for a in body.loads]
         lines += [f"    {_statement(s, names)}" for s in body.statements]
         lines += [f"    store {a.name} -> {_access(a, names)}" for a in body.stores]
-        start += blocks
     return "\n".join(lines)
 
 

@@ -27,7 +27,9 @@ def lower(planned: MapSchedule, strict: bool) -> Kernel:
     names = name_values(segment)
     bodies = tuple(lower_class(c, names.tensors, names.scalars, strict) for c in planned.classes)
     scalars = tuple(ScalarParameter(name, s.dtype) for s, name in names.scalars.items())
-    return Kernel(_pointers(segment, names), scalars, bodies, planned.parameters.threads)
+    parameters = planned.parameters
+    pointers = _pointers(segment, names)
+    return Kernel(pointers, scalars, bodies, parameters.threads, parameters.interleaves)
 
 
 def name_values(segment: Segment) -> Names:

@@ -16,9 +16,9 @@ from functools import cached_property
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, demand
-from thunder_fuser.analysis.digits import Form, atom, divmod_form, substitute
+from thunder_fuser.analysis.digits import Form, atom, substitute
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.ir.domain import IterDomain, merge
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
@@ -80,7 +80,7 @@ def classify(
                 break
         else:
             classes.append(IterationClass(segment, (nest,)))
-    return tuple(_merge_axes(_order_axes(c)) for c in classes)
+    return tuple(classes)
 
 
 def _unroll_replicated(segment: Segment, nest: Nest, owned: int, busy: int) -> Nest:
@@ -225,47 +225,3 @@ def _pair(
 
 def _strides_along(strides: frozenset[tuple[IterDomain, int]], axis: IterDomain) -> list[int]:
     return sorted(w for a, w in strides if a is axis)
-
-
-def _order_axes(group: IterationClass) -> IterationClass:
-    """Outermost first by stride in the first nest's store: neighbours store together."""
-    nest = group.nests[0]
-    form = offset_of(group.segment.layouts[nest.store.target], nest.index)
-    stride = {d.base: abs(w) for w, d in form.terms if d.is_whole}
-    order = sorted(nest.parallel, key=lambda a: -stride.get(a, 0))
-    nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
-    return IterationClass(group.segment, nests)
-
-
-def _merge_axes(group: IterationClass) -> IterationClass:
-    """Join neighbouring parallel axes that every form walks as one."""
-    for outer, inner in zip(group.axes, group.axes[1:], strict=False):
-        if all(_walks_as_one(form, outer, inner) for form in group.forms):
-            return _merge_axes(_merge_pair(group, outer, inner))
-    return group
-
-
-def _walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
-    if not form.bases & {outer, inner}:
-        return True
-    weight = {outer: 0, inner: 0}
-    for w, digit in form.terms:
-        if isinstance(digit.base, IterDomain):
-            if digit.base in weight:
-                if not digit.is_whole:
-                    return False
-                weight[digit.base] = w
-        elif digit.base.form.bases & {outer, inner}:
-            return False
-    return weight[outer] == weight[inner] * inner.size
-
-
-def _merge_pair(group: IterationClass, outer: IterDomain, inner: IterDomain) -> IterationClass:
-    joined = merge(outer, inner)
-    high, low = divmod_form(atom(joined), inner.size)
-    nests = []
-    for nest in group.nests:
-        axes = tuple(joined if a is outer else a for a in nest.axes if a is not inner)
-        index = tuple(substitute(f, {outer: high, inner: low}) for f in nest.index)
-        nests.append(replace(nest, axes=axes, index=index))
-    return IterationClass(group.segment, tuple(nests))

@@ -6,16 +6,17 @@ along the parallel axes, the innermost fastest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import demand
-from thunder_fuser.analysis.digits import Form, atom, combine, substitute
+from thunder_fuser.analysis.digits import Form, atom, combine
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import MAX_OWNED, IterationClass, classify
-from thunder_fuser.schedule.nest import Nest, refine
+from thunder_fuser.schedule.nest import refine, replace_axis
+from thunder_fuser.schedule.order import arrange
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -31,7 +32,9 @@ class MapParameters:
     threads: int = 256  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
+    tile: int = 0  # elements that blocks walk in the order of the store; 0 for all
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
+    interleaves: bool = True  # blocks of several classes take turns
     streams: bool = False  # stores are marked as the last access to their lines
 
 
@@ -76,7 +79,8 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     groups = classify(segment, nests, parameters.owned, parameters.busy)
-    classes = tuple(_vectorize(g, parameters) for g in groups)
+    ordered = [arrange(g, parameters.tile) for g in groups]
+    classes = tuple(_vectorize(g, parameters) for g in ordered)
     return MapSchedule(segment, classes, parameters)
 
 
@@ -88,13 +92,8 @@ def _vectorize(group: IterationClass, parameters: MapParameters) -> VectorClass:
     outer, inner = split(innermost, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)
-    nests = tuple(_replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
+    nests = tuple(replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
     return VectorClass(IterationClass(group.segment, nests), lane, parameters.streams)
-
-
-def _replace_axis(nest: Nest, old: IterDomain, new: tuple[IterDomain, ...], value: Form) -> Nest:
-    axes = tuple(b for a in nest.axes for b in (new if a is old else (a,)) if b.size != 1)
-    return replace(nest, axes=axes, index=tuple(substitute(f, {old: value}) for f in nest.index))
 
 
 def _lanes(group: IterationClass, max_lanes: int) -> int:

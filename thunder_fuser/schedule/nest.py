@@ -99,22 +99,26 @@ def split_axis(nest: Nest, target: IterDomain, factor: int) -> tuple[Nest, IterD
     """`target` replaced by the axes of an inner split, and the outer one of them."""
     outer, inner = split(target, factor)
     value = combine(atom(outer), atom(inner), factor)
-    made = tuple(a for a in (outer, inner) if a.size != 1)
-    axes = tuple(b for a in nest.axes for b in (made if a is target else (a,)))
-    index = tuple(substitute(f, {target: value}) for f in nest.index)
-    unrolled = tuple(b for a in nest.unrolled for b in (made if a is target else (a,)))
-    return Nest(nest.store, axes, unrolled, index), outer
+    return replace_axis(nest, target, (outer, inner), value), outer
+
+
+def replace_axis(nest: Nest, old: IterDomain, new: tuple[IterDomain, ...], value: Form) -> Nest:
+    """`old`, whose index is `value`, replaced by the axes `new`; axes of extent 1 vanish."""
+
+    def put(axes: tuple[IterDomain, ...]) -> tuple[IterDomain, ...]:
+        return tuple(b for a in axes for b in (new if a is old else (a,)) if b.size != 1)
+
+    index = tuple(substitute(f, {old: value}) for f in nest.index)
+    return Nest(nest.store, put(nest.axes), put(nest.unrolled), index)
 
 
 def cut_axis(nest: Nest, target: IterDomain, point: int) -> tuple[Nest, Nest]:
     """The nests below and from `point` on."""
     low, high = axis(point), axis(target.size - point)
-    halves = []
-    for part, value in ((low, atom(low)), (high, shift(atom(high), point))):
-        axes = tuple(part if a is target else a for a in nest.axes)
-        index = tuple(substitute(f, {target: value}) for f in nest.index)
-        halves.append(Nest(nest.store, tuple(a for a in axes if a.size != 1), nest.unrolled, index))
-    return halves[0], halves[1]
+    return (
+        replace_axis(nest, target, (low,), atom(low)),
+        replace_axis(nest, target, (high,), shift(atom(high), point)),
+    )
 
 
 def _digit_split(

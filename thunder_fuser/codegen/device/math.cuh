@@ -224,30 +224,45 @@ TF_FN T pow(T a, T b) {
   return T(result);
 }
 
-// chunk: fast_exp
-// exp within 2^-20, for values that end in a 16-bit float.
-TF_FN float fast_exp(float x) {
+// chunk: TF_FAST
+// Approximations by the hardware, for f32 values that end in a 16-bit float; exact on the host.
 #ifdef TF_HOST
-  return __builtin_expf(x);
+#define TF_FAST(name, exact, instruction)                                   \
+  TF_FN float name(float x) { return exact; }
 #else
-  return __expf(x);
+#define TF_FAST(name, exact, instruction)                                   \
+  TF_FN float name(float x) {                                               \
+    float y;                                                                \
+    asm(instruction " %0, %1;" : "=f"(y) : "f"(x));                         \
+    return y;                                                               \
+  }
 #endif
-}
-TF_FN double fast_exp(double x) { return tf::exp(x); }
 
+// chunk: fast_exp2
+TF_FAST(fast_exp2, __builtin_exp2f(x), "ex2.approx.f32")
 // chunk: fast_reciprocal
-// 1 / x within 2 units of the last place; 0 where |x| is above 2^126.
-TF_FN float fast_reciprocal(float x) {
+TF_FAST(fast_reciprocal, 1.0f / x, "rcp.approx.f32")
+// chunk: fast_sqrt
+TF_FAST(fast_sqrt, __builtin_sqrtf(x), "sqrt.approx.f32")
+
+// chunk: fast_exp
+// Within 2^-17: the product is rounded, and it is at most 128.
+TF_FN float fast_exp(float x) { return tf::fast_exp2(x * 1.44269504f); }
+
+// chunk: fast_divide
+// Within 2 units of the last place, over the full range of the divisor.
+TF_FN float fast_divide(float a, float b) {
 #ifdef TF_HOST
-  return 1.0f / x;
+  return a / b;
 #else
-  return __fdividef(1.0f, x);
+  float y;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 #endif
 }
-TF_FN double fast_reciprocal(double x) { return 1.0 / x; }
 
 // chunk: fast_tanh
-// tanh within 2^-18: (1 - e) / (1 + e) with e = exp(-2|x|), and x - x^3 / 3 where that cancels.
+// Within 2^-18: (1 - e) / (1 + e) with e = exp(-2|x|), and x - x^3 / 3 where that cancels.
 TF_FN float fast_tanh(float x) {
   const float size = x < 0.0f ? -x : x;
   const float e = tf::fast_exp(-2.0f * size);
@@ -255,4 +270,3 @@ TF_FN float fast_tanh(float x) {
   const float near = x - x * x * x * (1.0f / 3.0f);
   return size < 0.05f ? near : x < 0.0f ? -far : far;
 }
-TF_FN double fast_tanh(double x) { return tf::tanh(x); }
