@@ -41,6 +41,8 @@ def test_shape_ops_alone_stay_with_torch() -> None:
 def test_one_op_alone_stays_with_torch() -> None:
     jfn = check(lambda x: torch.sin(x), torch.randn(3, 5))
     assert regions(jfn).forward == ()
+    jfn = check(lambda x, y: torch.mul(x[1:].t(), y), torch.randn(4, 5), torch.randn(3))
+    assert regions(jfn).forward == ()
     jfn = check(lambda x: torch.sin(x), torch.randn(3, 5), fuser_single_op=True)
     assert regions(jfn).forward == (("sin",),)
 

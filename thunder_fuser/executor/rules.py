@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from thunder.core.prims import OpTags
+from thunder.core.symbol import BoundSymbol, has_tags
 
-from thunder_fuser.executor.claims import ALIAS_PRIMS, prim_name
-from thunder_fuser.executor.inplace import passed_through, write_results
+from thunder_fuser.executor.claims import ALIAS_PRIMS, is_host_number, prim_name
+from thunder_fuser.executor.inplace import CERTAIN_VIEWS, passed_through, write_results
 from thunder_fuser.executor.liveness import Boundary
 from thunder_fuser.executor.partition import Group
 from thunder_fuser.executor.settings import Settings
@@ -18,14 +19,20 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
         return "an in-place write that its region cannot express"
     if not boundary.outputs:
         return "nothing uses its results"
-    work = [leaf for leaf in leaves(group.bsyms) if prim_name(leaf) not in ALIAS_PRIMS]
+    work = [leaf for leaf in leaves(group.bsyms) if _does_something(leaf)]
     entering = passed_through(group.bsyms, boundary.inputs)
     computes = any(p.name not in entering for p in boundary.outputs)
     if not work or not (computes or write_results(group.bsyms)):
         return "it only renames tensors"
-    moves = all(leaf.sym.tags is not None and OpTags.SHAPE_OP in leaf.sym.tags for leaf in work)
-    if moves and not settings.options.shape_only:
+    compute = [leaf for leaf in work if not has_tags(leaf, {OpTags.SHAPE_OP})]
+    if not compute and not settings.options.shape_only:
         return "a region of shape ops only (fuser_shape_only=True fuses it)"
-    if len(work) == 1 and not settings.options.single_op:
+    views = sum(prim_name(leaf) in CERTAIN_VIEWS for leaf in work)
+    if len(compute) + views == len(work) and len(compute) == 1 and not settings.options.single_op:
         return "a region of one op (fuser_single_op=True fuses it)"
     return None
+
+
+def _does_something(leaf: BoundSymbol) -> bool:
+    """False for new names of a tensor and for arithmetic on numbers."""
+    return prim_name(leaf) not in ALIAS_PRIMS and not is_host_number(leaf)
