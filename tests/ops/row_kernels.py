@@ -34,13 +34,13 @@ def result_dtype(row: OpDef, dtype: DataType) -> DataType:
     return row.dtype([Operand(dtype, False)] * len(row.operands))
 
 
-def row_kernel(row: OpDef, dtype: DataType, is_strict: bool = False) -> str:
-    """extern "C" void row_<name>(y, a0, a1, ..., n)."""
+def row_kernel(row: OpDef, dtype: DataType, form: str = "cuda") -> str:
+    """extern "C" void row_<name>(y, a0, a1, ..., n). `form` names the row's field to compile."""
     count = len(row.operands)
     wanted = row.operand_dtypes([Operand(dtype, False)] * count)
     result = result_dtype(row, dtype)
     pointers = [f"const {CUDA_TYPES[dtype]}* p{k}" for k in range(count)]
-    text = row.strict if is_strict and row.strict else row.cuda
+    text: str = getattr(row, form)
     value = text.format(
         *(f"a{k}" for k in range(count)), t=COMPUTE_TYPES[result], s=CUDA_TYPES[result]
     )

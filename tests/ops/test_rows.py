@@ -30,6 +30,9 @@ from thunder_fuser.runtime.evaluate import row_function
 DTYPES = tuple(DataType)
 # Complex functions are composed of real ones, and torch's of others than ours.
 COMPLEX_FACTOR = 8
+# 2^-16 of the value, what a row's `fast` form may be wrong by.
+FAST_ULPS = 128
+FAST_ROWS = {"exp", "exp2", "reciprocal", "sigmoid", "silu", "sqrt", "tanh", "div", "truediv"}
 # From here on torch's CPU fmod gives NaN where C's and CUDA's are exact.
 MAX_FMOD_QUOTIENT = 2.0**20
 
@@ -55,19 +58,33 @@ def test_dtype_rules_are_torchs(dtype: DataType) -> None:
     assert not differing
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("is_strict", [False, True], ids=["relaxed", "strict"])
-def test_cuda_expressions_compute_torchs_values(
-    dtype: DataType, is_strict: bool, tmp_path: Path, generator: torch.Generator
+FORMS = [(form, dtype) for form in ("cuda", "strict") for dtype in DTYPES]
+FORMS += [("fast", DataType.Float), ("fast", DataType.BFloat16), ("fast", DataType.Half)]
+
+
+@pytest.mark.parametrize(("form", "dtype"), FORMS, ids=str)
+def test_expressions_of_rows_compute_torchs_values(
+    form: str, dtype: DataType, tmp_path: Path, generator: torch.Generator
 ) -> None:
-    rows = [row for row in rows_of(dtype) if row.strict or not is_strict]
-    library = build(unit([row_kernel(row, dtype, is_strict) for row in rows]), tmp_path)
+    rows = [row for row in rows_of(dtype) if getattr(row, form)]
+    library = build(unit([row_kernel(row, dtype, form) for row in rows]), tmp_path)
     failures = []
     for row in rows:
         operands = inputs(row, dtype, generator)
         found = run(library, f"row_{row.name}", result_dtype(row, dtype), operands)
-        failures += _mismatches(row, operands, found, _torch(row, dtype, operands))
+        ulps = FAST_ULPS if form == "fast" else row.ulps
+        failures += _mismatches(row, operands, found, _torch(row, dtype, operands), ulps)
     assert not failures, "\n".join(failures)
+
+
+def test_fast_forms_use_the_hardwares_approximations() -> None:
+    fast = {row.name: row_kernel(row, DataType.Float, "fast") for row in ELEMENTWISE if row.fast}
+    assert set(fast) == FAST_ROWS
+    ptx = compile_ptx(unit(list(fast.values())))
+    for instruction in ("ex2.approx.f32", "rcp.approx.f32", "sqrt.approx.f32", "div.full.f32"):
+        assert instruction in ptx
+    for exact in ("div.rn", "rcp.rn", "sqrt.rn"):
+        assert exact not in ptx
 
 
 def _torch(row: OpDef, dtype: DataType, operands: list[Tensor]) -> Tensor:
@@ -77,10 +94,12 @@ def _torch(row: OpDef, dtype: DataType, operands: list[Tensor]) -> Tensor:
     )
 
 
-def _mismatches(row: OpDef, operands: list[Tensor], found: Tensor, wanted: Tensor) -> list[str]:
+def _mismatches(
+    row: OpDef, operands: list[Tensor], found: Tensor, wanted: Tensor, ulps: float
+) -> list[str]:
     is_wrong = ~((found == wanted) | (found.isnan() & wanted.isnan()))
     if found.dtype.is_floating_point or found.dtype.is_complex:
-        is_wrong &= ~(_error(found, wanted) <= _tolerance(row, operands, wanted))
+        is_wrong &= ~(_error(found, wanted) <= _tolerance(ulps, operands, wanted))
     if row.name in ("fmod", "mod", "remainder") and found.dtype.is_floating_point:
         is_wrong &= (operands[0] / operands[1]).abs() < MAX_FMOD_QUOTIENT
     return [
@@ -95,11 +114,11 @@ def _error(found: Tensor, wanted: Tensor) -> Tensor:
     return (found.to(wide) - wanted.to(wide)).abs()
 
 
-def _tolerance(row: OpDef, operands: list[Tensor], wanted: Tensor) -> Tensor:
+def _tolerance(ulps: float, operands: list[Tensor], wanted: Tensor) -> Tensor:
     """`ulps` of the result; of the largest operand where a sum of three may cancel."""
     limits = torch.finfo(wanted.dtype)
     is_narrow = limits.bits == 16
-    ulps = min(row.ulps, 1.0) if is_narrow else row.ulps
+    ulps = min(ulps, 1.0) if is_narrow else ulps
     if wanted.dtype.is_complex:
         ulps *= COMPLEX_FACTOR
     scale = wanted.abs().double()
@@ -107,21 +126,35 @@ def _tolerance(row: OpDef, operands: list[Tensor], wanted: Tensor) -> Tensor:
         for x in operands:
             scale = scale.maximum(x.abs().double().nan_to_num(0, 0, 0))
     # torch flushes some subnormal results on the CPU
-    return ulps * limits.eps * scale + (2 * limits.tiny if row.ulps else 0)
+    return ulps * limits.eps * scale + (2 * limits.tiny if ulps else 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_nvrtc_accepts_all_rows_for_sm_90a(dtype: DataType) -> None:
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     casts = [cast_kernel(dtype, target) for target in DTYPES]
-    text = unit([row_kernel(row, dtype) for row in rows_of(dtype)] + casts)
+    rows = rows_of(dtype)
+    strict = [row_kernel(row, dtype, "strict") for row in rows if row.strict]
+    renamed = [text.replace(" row_", " strict_") for text in strict]
+    kernels = [row_kernel(row, dtype) for row in rows]
+    assert len(compile_ptx(unit([*kernels, *renamed, *casts]), "sm_90a")) > 0
+
+
+def compile_ptx(text: str, architecture: str = "compute_90a") -> bytes | str:
+    """PTX for compute_XX, a cubin for sm_XX; fails the test with NVRTC's log."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"rows.cu", 0, [], [])
-    options = [b"--gpu-architecture=sm_90a", b"--std=c++17", b"-default-device"]
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-default-device"]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * size
     nvrtc.nvrtcGetProgramLog(program, log)
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    is_cubin = architecture.startswith("sm_")
+    get_size = nvrtc.nvrtcGetCUBINSize if is_cubin else nvrtc.nvrtcGetPTXSize
+    _, size = get_size(program)
+    code = b" " * size
+    (nvrtc.nvrtcGetCUBIN if is_cubin else nvrtc.nvrtcGetPTX)(program, code)
+    return code if is_cubin else code.decode()
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)

@@ -85,3 +85,17 @@ def _agree(found: Tensor, wanted: Tensor) -> bool:
     limits = torch.finfo(found.dtype)
     relative = 2 * limits.eps if limits.bits == 16 else ULPS * limits.eps
     return torch.allclose(found, wanted, rtol=relative, atol=ULPS * limits.eps, equal_nan=True)
+
+
+def test_a_value_under_a_jump_is_computed_exactly() -> None:
+    """round(a / b) may not take a quotient that is a unit of the last place off."""
+    bf16 = DataType.BFloat16
+    a, b = tensor(bf16, 64), tensor(bf16, 64)
+    quotient = call("truediv", a, b)
+    values = [torch.rand(64).bfloat16() + 1, torch.rand(64).bfloat16() + 1]
+    texts = []
+    for output in (quotient, call("round", quotient)):
+        plan = Program(Fusion((a, b), (output,))).plan(values, Options())
+        texts.append("".join(source.text for source in plan.sources if source is not None))
+    assert "tf::fast_divide(" in texts[0]
+    assert "tf::fast_divide(" not in texts[1]

@@ -21,7 +21,9 @@ def _binary(
     *,
     torch: str = "",
     strict: str = "",
+    fast: str = "",
     ulps: float = 0.0,
+    is_step: bool = False,
 ) -> OpDef:
     """Both operands and the result are of the promoted type."""
     return OpDef(
@@ -36,12 +38,14 @@ def _binary(
         dtypes=dtypes,
         operands_as=each(promoted),
         strict=strict,
+        is_step=is_step,
+        fast=fast,
         ulps=ulps,
     )
 
 
 def _floating(
-    name: str, cuda: str, host: str, prim: str, dtypes: Dtypes, torch: str = "", ulps: float = 0.0
+    name: str, cuda: str, host: str, prim: str, dtypes: Dtypes, torch: str = "", fast: str = ""
 ) -> OpDef:
     """As `_binary`, with integers becoming f32."""
     return OpDef(
@@ -55,7 +59,8 @@ def _floating(
         (prim,) if prim else (),
         dtypes=dtypes,
         operands_as=each(floating),
-        ulps=ulps,
+        fast=fast,
+        ulps=4.0,
     )
 
 
@@ -81,18 +86,24 @@ def _logical(name: str, cuda: str, host: str) -> OpDef:
     return OpDef(name, Family.POINTWISE, _AB, boolean, cuda, name, host)
 
 
+_FAST_QUOTIENT = "tf::fast_divide({0}, {1})"
+
 ARITHMETIC = (
     _binary("add", "{0} + {1}", "{0} + {1}", "ADD"),
     _binary("sub", "{0} - {1}", "{0} - {1}", "SUB", NUMBERS),
     _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})", ulps=4.0),
     _binary("div", "tf::div({0}, {1})", "div({0}, {1})", "DIV", NUMBERS,
-            torch="tf_div({0}, {1})", ulps=4.0),
-    _floating("truediv", "{0} / {1}", "truediv({0}, {1})", "", ALL, "true_divide", 4.0),
+            torch="tf_div({0}, {1})", fast=_FAST_QUOTIENT, ulps=4.0),
+    _floating("truediv", "{0} / {1}", "truediv({0}, {1})", "", ALL, "true_divide",
+              _FAST_QUOTIENT),
     _binary("pow", "tf::pow({0}, {1})", "pow({0}, {1})", "POW", NUMBERS, ulps=16.0),
-    _floating("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL, ulps=4.0),
-    _binary("fmod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "FMOD", ORDERED),
-    _binary("mod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "", ORDERED, torch="fmod"),
-    _binary("remainder", "tf::remainder({0}, {1})", "remainder({0}, {1})", "REMAINDER", ORDERED),
+    _floating("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL),
+    _binary("fmod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "FMOD", ORDERED,
+            is_step=True),
+    _binary("mod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "", ORDERED, torch="fmod",
+            is_step=True),
+    _binary("remainder", "tf::remainder({0}, {1})", "remainder({0}, {1})", "REMAINDER", ORDERED,
+            is_step=True),
     _binary("maximum", "tf::maximum({0}, {1})", "maximum({0}, {1})", "MAXIMUM", REAL),
     _binary("minimum", "tf::minimum({0}, {1})", "minimum({0}, {1})", "MINIMUM", REAL),
     _binary("nextafter", "tf::nextafter_in<{s}>({0}, {1})", "math.nextafter({0}, {1})",

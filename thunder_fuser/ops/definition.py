@@ -48,6 +48,7 @@ class Kind(Enum):
     DIM_SET = "dim set"  # each wrapped, sorted, no duplicates; None means all
     SHAPE = "shape"  # ints, Scalars or a Vector; becomes scalar operands
     EXTENT = "extent"  # one int or Scalar; a shape of one dim
+    INT = "int"
     INTS = "ints"
     BOOLS = "bools"
     FLAG = "flag"
@@ -98,11 +99,12 @@ class OpDef:
     result's compute type, `{s}` its type in memory, and names such as `tf::round` come from the
     device prelude. The value is that of a variable of type `{t}` initialised with the expression,
     so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
-    otherwise merge the op with its neighbours (a product contracted into an FMA). `torch` is an
-    expression over `{0}`, ... and the attributes by name, evaluated in a namespace that holds torch
-    and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means `torch.<name>(operands)`.
-    `host` is evaluated with the functions of `ops/host.py`.
-    `prims` are names in Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for.
+    otherwise merge the op with its neighbours (a product contracted into an FMA); `fast` replaces
+    it for f32 where the value ends in a 16-bit float, with an error of at most 2^-16 of the value.
+    `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
+    that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
+    `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
+    names in Thunder's `PrimIDs`. `dtypes` are the operand types the op is defined for.
     `sample` bounds the values that tests draw, `ulps` is the error that tests grant the CUDA
     expression beside torch, in units of the last place of an f32 result.
     """
@@ -121,6 +123,7 @@ class OpDef:
     sample: tuple[float, float] = (-4.0, 4.0)
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
+    is_step: bool = False  # jumps: the smallest error in an operand may change the whole result
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the result's type {t}
     identity: str = ""  # reductions: CUDA expression of the result's type {t}

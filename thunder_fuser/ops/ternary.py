@@ -79,6 +79,7 @@ THRESHOLD = OpDef(
     "{2} if {0} <= {1} else {0}",
     dtypes=REAL_NUMBERS,
     operands_as=each(same),
+    is_step=True,
 )
 COMPLEX = OpDef(
     "complex",

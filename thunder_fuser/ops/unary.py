@@ -18,11 +18,22 @@ _POSITIVE: Range = (0.01, 90.0)
 
 
 def _exact(
-    name: str, cuda: str, host: str = "", prim: str = "", dtypes: Dtypes = ALL, torch: str = ""
+    name: str, cuda: str, host: str, prim: str, dtypes: Dtypes, is_step: bool = False
 ) -> OpDef:
     """An op that keeps the operand's type and commits no error beyond its rounding."""
     prims = (prim,) if prim else ()
-    return OpDef(name, Family.POINTWISE, _X, same, cuda, torch or name, host, prims, dtypes=dtypes)
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _X,
+        same,
+        cuda,
+        name,
+        host,
+        prims,
+        dtypes=dtypes,
+        is_step=is_step,
+    )
 
 
 def _test(name: str, cuda: str, host: str = "", prim: str = "", dtypes: Dtypes = ALL) -> OpDef:
@@ -86,13 +97,13 @@ ARITHMETIC = (
         dtypes=NUMBERS, ulps=4.0,
     ),
     _exact("neg", "-{0}", "-{0}", "NEG", NUMBERS),
-    _exact("ceil", "tf::ceil({0})", "ceil({0})", "CEIL", ORDERED),
-    _exact("floor", "tf::floor({0})", "floor({0})", "FLOOR", ORDERED),
-    _exact("round", "tf::round({0})", "round({0})", "ROUND", ORDERED),
-    _exact("trunc", "tf::trunc({0})", "trunc({0})", "TRUNC", ORDERED),
-    _exact("frac", "{0} - tf::trunc({0})", "fmod({0}, 1.0)", "", FLOATS),
+    _exact("ceil", "tf::ceil({0})", "ceil({0})", "CEIL", ORDERED, True),
+    _exact("floor", "tf::floor({0})", "floor({0})", "FLOOR", ORDERED, True),
+    _exact("round", "tf::round({0})", "round({0})", "ROUND", ORDERED, True),
+    _exact("trunc", "tf::trunc({0})", "trunc({0})", "TRUNC", ORDERED, True),
+    _exact("frac", "{0} - tf::trunc({0})", "fmod({0}, 1.0)", "", FLOATS, True),
     _exact("relu", "{0} < {t}(0) ? {t}(0) : {0}", "maximum({0}, 0)", "", ORDERED),
-    _exact("sign", "({0} > {t}(0)) - ({0} < {t}(0))", "({0} > 0) - ({0} < 0)", "SIGN", REAL),
+    _exact("sign", "({0} > {t}(0)) - ({0} < {t}(0))", "({0} > 0) - ({0} < 0)", "SIGN", REAL, True),
     _exact("bitwise_not", "tf::bitwise_not({0})", "bitwise_not({0})", "BITWISE_NOT", BITS),
     _part("real", "({0}).real", "REAL", ALL),
     _part("imag", "({0}).imag", "IMAG", COMPLEX),
@@ -120,7 +131,7 @@ FUNCTIONS = (
     _math("cos", prim="COS"),
     _math("cosh", prim="COSH", sample=_WIDE),
     _math("exp", prim="EXP", sample=_WIDE, fast="tf::fast_exp({0})"),
-    _math("exp2", prim="EXP2", sample=_WIDE),
+    _math("exp2", prim="EXP2", sample=_WIDE, fast="tf::fast_exp2({0})"),
     _math("expm1", prim="EXPM1"),
     _math("erf", prim="ERF", dtypes=REAL),
     _math("erfc", prim="ERFC", dtypes=REAL, ulps=16.0),
@@ -135,7 +146,8 @@ FUNCTIONS = (
     _math("log10", prim="LOG10", sample=_POSITIVE),
     _math("log1p", prim="LOG1P", sample=(-0.9, 90.0)),
     _math("log2", prim="LOG2", sample=_POSITIVE),
-    _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}"),
+    _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}",
+          fast="tf::fast_reciprocal({0})"),
     _math("rsqrt", prim="RSQRT", sample=(0.1, 9.0)),
     _math("sigmoid", cuda=_LOGISTIC, ulps=8.0, fast=_FAST_LOGISTIC),
     _math("silu", "{0} * sigmoid({0})", cuda="{0} / ({t}(1) + tf::exp(-{0}))",
@@ -143,7 +155,7 @@ FUNCTIONS = (
           fast=f"{{0}} * {_FAST_LOGISTIC}"),
     _math("sin", prim="SIN"),
     _math("sinh", prim="SINH", sample=_WIDE),
-    _math("sqrt", prim="SQRT", sample=_POSITIVE),
+    _math("sqrt", prim="SQRT", sample=_POSITIVE, fast="tf::fast_sqrt({0})"),
     _math("tan", prim="TAN", ulps=8.0),
     _math("tanh", prim="TANH", fast="tf::fast_tanh({0})"),
 )  # fmt: skip
