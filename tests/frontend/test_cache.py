@@ -391,3 +391,25 @@ def test_printing_a_cache_shows_each_fusion_under_its_id() -> None:
     lines = str(cache).splitlines()
     assert [line for line in lines if line.endswith(":")] == ["0:", "1:"]
     assert lines[-2] == "    T2 = fd.ops.sub(T0, 2.0)"
+
+
+def test_threads_that_define_and_evict_at_once_get_what_they_defined() -> None:
+    cache, wrong = new_cache(max_fusions=3), []
+    x = torch.randn(2, 4)
+
+    def work(seed: int) -> None:
+        for step in range(40):
+            factor = float((seed * 7 + step) % 9)
+            (y,) = defined(scaled(factor), cache).execute([x])
+            if not torch.equal(y, x * factor):
+                wrong.append(factor)
+
+    threads = [Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert cache.num_fusions() == 3
+    assert cache.stats().lookups == 240
+    assert len(cache.walk().children[defined(scaled(), cache).leaf.records[0]].children) <= 3

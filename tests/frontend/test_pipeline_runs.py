@@ -62,6 +62,18 @@ def test_an_alias_is_returned_as_the_input_and_old_values_are_read_first() -> No
     assert torch.equal(x, before + 1)
 
 
+def test_a_returned_view_of_a_target_shows_the_new_value_as_in_eager() -> None:
+    x = torch.randn(4, 6, device=DEVICE)
+    before = x.clone()
+    with new() as fd:
+        (a,) = example(fd, x)
+        fd.add_output(fd.ops.permute(a, [1, 0]))
+        fd.add_output(fd.ops.add(a, 1.0), alias_input=a)
+    (view,) = fd.execute([x])
+    assert view.data_ptr() == x.data_ptr()
+    assert torch.equal(view, (before + 1).t())
+
+
 @pytest.mark.parametrize("order", [[1, 0], [0, 1]])
 def test_an_output_of_a_stride_order_has_these_strides(order: list[int]) -> None:
     x = torch.randn(4, 6, device=DEVICE)

@@ -169,6 +169,8 @@ def _static(param: Param, value: object, rank: int) -> Static:
             return _flag(param.name, value)
         case Kind.BOOLS:
             return tuple(_flag(f"{param.name}[{k}]", v) for k, v in enumerate(_list(param, value)))
+        case Kind.INT:
+            return _int(param.name, value)
         case Kind.INTS:
             return tuple(_int(f"{param.name}[{k}]", v) for k, v in enumerate(_list(param, value)))
         case Kind.DIM:

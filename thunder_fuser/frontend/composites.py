@@ -31,7 +31,7 @@ _SEED = (
 _VARIANCE = (
     _X,
     Param("dims", Kind.DIM_SET, None),
-    Param("correction", Kind.TENSOR_OR_SCALAR, None),
+    Param("correction", Kind.INT, 1),
     Param("keepdim", Kind.FLAG, False),
 )
 
@@ -75,7 +75,8 @@ def _moments(scope: Scope, given: Given) -> tuple[TensorView, TensorView]:
     for dim in dims:
         count = _scalar(_call(scope, "mul", count, x.extents[dim]))
     correction = given["correction"]
-    freedom = _call(scope, "sub", count, constant(1) if correction is None else _scalar(correction))
+    assert isinstance(correction, int)
+    freedom = _call(scope, "sub", count, constant(correction))
     mean = tensor(_call(scope, "truediv", _call(scope, "sum", x, dims=dims), count))
     kept = _call(scope, "broadcast", mean, is_broadcast_dim=flags)
     distance = _call(scope, "sub", x, kept)

@@ -7,6 +7,7 @@ reads, arithmetic on such if it is computed, and an input of the segment otherwi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from thunder_fuser.frontend.bind import bind
 from thunder_fuser.frontend.cache import FusionCache
@@ -21,6 +22,7 @@ from thunder_fuser.frontend.records import (
     Arg,
     Record,
     Ref,
+    refs,
 )
 from thunder_fuser.frontend.tensors import described_tensor
 from thunder_fuser.ir import scalar as sc
@@ -35,6 +37,13 @@ class SegmentRecorder:
         self._parent = parent
         self._group = tuple(tv for tv in parent.fusion.tensors if tv in set(group))
         self._recorder = Recorder(self, cache, max_length=2**31)
+        self._owner = {
+            tv: index
+            for index, built in enumerate(parent.definition.owners)
+            for tv in built
+            if parent.records[index].op in OPERATIONS
+        }
+        self._first = list(accumulate(map(len, parent.definition.results), initial=0))
         self._handles: dict[Value, Handle] = {}
         self._to_parent: dict[int, int] = {}
 
@@ -119,33 +128,40 @@ class SegmentRecorder:
             assert tv.definition is not None
             self._handles[tv] = self._row(tv.definition)
             return
-        record, first = self._parent.records[index], self._first_fid(index)
-        for position, handle in enumerate(self._replay(record)):
-            value = self._parent.fids.values[first + position]
+        handles = self._replay(self._parent.records[index])
+        for fid, handle in zip(self._made(index), handles, strict=True):
+            value = self._parent.fids.values[fid]
             if not isinstance(value, tuple):
                 self._handles[value] = handle
 
     def _whole_record(self, tv: TensorView, outputs: Sequence[TensorView]) -> int | None:
         """The parent's record that made `tv`, if the group can repeat it as it is."""
-        for index, built in enumerate(self._parent.definition.owners):
-            if tv in built and self._parent.records[index].op in OPERATIONS:
-                named = {self._parent.fids.values[f] for f in self._made(index)}
-                hidden = [b for b in built if b not in named]
-                consumers = [c for h in hidden for c in self._parent.fusion.uses.get(h, ())]
-                if (
-                    set(built) <= set(self._group)
-                    and set(consumers) <= set(built)
-                    and not any(h in outputs for h in hidden)
-                ):
-                    return index
-        return None
+        index = self._owner.get(tv)
+        return index if index is not None and self._can_repeat(index, outputs) else None
 
-    def _first_fid(self, index: int) -> int:
-        return sum(map(len, self._parent.definition.results[:index]))
+    def _can_repeat(self, index: int, outputs: Sequence[TensorView]) -> bool:
+        """The group holds all that the record built, and nobody else reads its hidden values; its
+        operands are at hand, which a record may name without reading them (`rand_like`); and it
+        draws no number, which would be another one here."""
+        built = set(self._parent.definition.owners[index])
+        hidden = built - {self._parent.fids.values[fid] for fid in self._made(index)}
+        consumers = {c for h in hidden for c in self._parent.fusion.uses.get(h, ())}
+        scalars = {v for tv in built if tv.definition is not None for v in tv.definition.inputs}
+        return (
+            built <= set(self._group)
+            and consumers <= built
+            and not hidden & set(outputs)
+            and not scalars & set(self._parent.definition.draws)
+            and all(self._is_at_hand(ref) for ref in refs(self._parent.records[index]))
+        )
+
+    def _is_at_hand(self, ref: Ref) -> bool:
+        value = self._parent.fids.values[ref.fid]
+        return not isinstance(value, TensorView) or value in self._handles
 
     def _made(self, index: int) -> range:
-        first = self._first_fid(index)
-        return range(first, first + len(self._parent.definition.results[index]))
+        """The fids of a record's results."""
+        return range(self._first[index], self._first[index + 1])
 
     def _replay(self, record: Record) -> list[Tensor | Scalar | Handle]:
         operation = OPERATIONS[record.op]

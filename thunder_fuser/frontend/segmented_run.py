@@ -31,8 +31,9 @@ class Segmented:
         What is returned or written is not in it."""
         last = {fid: k for k, s in enumerate(self.segments) for fid in s.to_parent.values()}
         fids = self.parent.fids
-        kept = {*fids.results, *(fids.canonical(target) for target in fids.aliases.values())}
-        kept |= {fids.fid_of[write.value] for write in self.parent.fusion.writes}
+        kept = set(fids.results)
+        for write in self.parent.fusion.writes:
+            kept |= {fids.fid_of[write.value], fids.fid_of[write.target]}
         return {fid: k for fid, k in last.items() if fid not in kept}
 
     def execute(self, inputs: Sequence[object], **request: Any) -> list[torch.Tensor]:
@@ -57,21 +58,13 @@ class Segmented:
         return self._finish(values)
 
     def _finish(self, values: dict[int, Any]) -> list[torch.Tensor]:
-        """Copy what is written in place into its target, and give the outputs."""
+        """Copy what is written in place into its target, and give the outputs. A returned view of
+        a target shows the new value, as in eager."""
         fids, writes = self.parent.fids, self.parent.fusion.writes
         targets = {
             fids.fid_of[w.value]: (values[fids.fid_of[w.value]], values[fids.fid_of[w.target]])
             for w in reversed(writes)
         }
-        storages = {t.untyped_storage().data_ptr() for _, t in targets.values()}
-        outputs = []
-        for fid in fids.results:
-            old = fid not in targets and values[fid].untyped_storage().data_ptr() in storages
-            is_input = fid in fids.inputs
-            outputs.append(values[fid].clone() if old and not is_input else values[fid])
         for value, target in [(v.clone(), t) for v, t in targets.values()]:
             target.copy_(value)
-        return [
-            targets[fid][1] if fid in targets else output
-            for fid, output in zip(fids.results, outputs, strict=True)
-        ]
+        return [targets[fid][1] if fid in targets else values[fid] for fid in fids.results]

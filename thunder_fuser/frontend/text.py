@@ -127,7 +127,8 @@ class _Printer:
         by_position = True
         for param in operation.params:
             is_operand = param.name in args
-            by_position = by_position and is_operand and param.kind not in _NAMED
+            is_named = param.keyword_only or param.kind in _NAMED
+            by_position = by_position and is_operand and not is_named
             if is_operand:
                 text = None if args[param.name] is None else self._argument(args[param.name])
             else:
