@@ -96,6 +96,6 @@ def test_a_value_under_a_jump_is_computed_exactly() -> None:
     texts = []
     for output in (quotient, call("round", quotient)):
         plan = Program(Fusion((a, b), (output,))).plan(values, Options())
-        texts.append("".join(source.text for source in plan.sources if source is not None))
+        texts.append("".join(text for text in plan.sources if text is not None))
     assert "tf::fast_divide(" in texts[0]
     assert "tf::fast_divide(" not in texts[1]
