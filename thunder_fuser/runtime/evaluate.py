@@ -42,9 +42,12 @@ def evaluate(
     values = _inputs(fusion, arguments, types)
     device = next((v.device for v in values.values() if v.ndim), None)
     device = device or next((v.device for v in values.values()), torch.device("cpu"))
+    ending = _last_uses(fusion)
     for tv in fusion.tensors:
         if tv.definition is not None:
             values[tv] = _apply(tv, tv.definition, values, symbols, types, device)
+        for spent in ending.get(tv, ()):
+            del values[spent]
     return _finish(fusion, values)
 
 
@@ -110,6 +113,16 @@ def _inputs(
             spare = types.override is not None and is_argument and tv in targets
             values[tv] = value.clone() if spare else value
     return values
+
+
+def _last_uses(fusion: Fusion) -> dict[TensorView, list[TensorView]]:
+    """The computed tensors that nobody needs any more once the key is computed."""
+    ending: dict[TensorView, list[TensorView]] = {}
+    roots = set(fusion.roots)
+    for tv, consumers in fusion.uses.items():
+        if tv.definition is not None and consumers and tv not in roots:
+            ending.setdefault(consumers[-1], []).append(tv)
+    return ending
 
 
 def _apply(
