@@ -18,9 +18,10 @@ from thunder_fuser.codegen.values import expression, lane_index, operand
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Assign,
+    BlockRange,
+    Body,
     Kernel,
     LaneStatement,
-    Turn,
     VectorAccess,
     WriteElement,
     WriteVector,
@@ -53,29 +54,43 @@ def _kernel_text(kernel: Kernel) -> str:
         f'extern "C" __global__ void __launch_bounds__({kernel.threads})',
         f"{ENTRY}({', '.join(parameters)}) {{",
     ]
-    if len(kernel.bodies) > 1:
-        blocks = number(sum(turn.count for turn in kernel.turns))
-        lines += [f"  const int round = blockIdx.x / {blocks};"]
-        lines += [f"  const int turn = blockIdx.x % {blocks};"]
-    for turn in kernel.turns:
-        lines += _indent(_dispatch(turn, kernel))
+    for blocks in kernel.ranges:
+        lines += _indent(_range(blocks, kernel))
     return "\n".join([*lines, "}", ""])
 
 
-def _dispatch(turn: Turn, kernel: Kernel) -> list[str]:
-    """A body behind the test of its turn."""
-    lines = _body(turn, kernel)
-    if len(kernel.bodies) == 1:
+def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
+    """A group of bodies behind the test of its block range."""
+    lines, start = [], 0
+    if len(blocks.bodies) > 1:
+        own = f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
+        lines.append(f"const int round = {own} / {number(blocks.length)};")
+        lines.append(f"const int turn = {own} % {number(blocks.length)};")
+    for body, count in zip(blocks.bodies, blocks.counts, strict=True):
+        text = _body(body, _block(blocks, start, count), blocks.rounds * count, kernel.threads)
+        start += count
+        if start < blocks.length:
+            lines += [f"if (turn < {number(start)}) {{", *_indent([*text, "return;"]), "}"]
+        else:
+            lines += ["{", *_indent(text), "}"] if len(blocks.bodies) > 1 else text
+    if len(kernel.groups) == 1:
         return lines
-    if turn is kernel.turns[-1] or turn.body is kernel.bodies[-1]:
-        return ["{", *_indent(lines), "}"]
-    test = f"if (turn < {number(turn.start + turn.count)}) {{"
-    return [test, *_indent(lines), "  return;", "}"]
+    if blocks.end < kernel.blocks:
+        return [f"if (blockIdx.x < {number(blocks.end)}) {{", *_indent([*lines, "return;"]), "}"]
+    return ["{", *_indent(lines), "}"]
 
 
-def _body(turn: Turn, kernel: Kernel) -> list[str]:
-    body, names = turn.body, turn.body.names
-    lines = _thread_index(turn, kernel)
+def _block(blocks: BlockRange, start: int, count: int) -> str:
+    """The number of a body's block among all its blocks."""
+    if len(blocks.bodies) > 1:
+        place = f"turn - {number(start)}" if start else "turn"
+        return f"(round * {number(count)} + {place})"
+    return f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
+
+
+def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
+    names = body.names
+    lines = _thread_index(body, block, blocks, threads)
     lines += [_load(a, names) for a in body.loads]
     vectors = {a.name: _vector_type(a) for a in body.stores}
     lines += [f"{kind} {name};" for name, kind in vectors.items()]
@@ -87,18 +102,13 @@ def _body(turn: Turn, kernel: Kernel) -> list[str]:
     return lines + [_store(a, names) for a in body.stores]
 
 
-def _thread_index(turn: Turn, kernel: Kernel) -> list[str]:
+def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     """The parallel axes' indices from the thread's number within the body, innermost fastest."""
-    body, started = turn.body, kernel.rounds * turn.count * kernel.threads
     reach = [max(abs(bound) for bound in form.bounds) for form in body.forms]
-    kind = "long long" if max([started, *reach]) >= _INT_LIMIT else "int"
-    block = "blockIdx.x"
-    if len(kernel.bodies) > 1:
-        place = f"turn - {number(turn.start)}" if turn.start else "turn"
-        block = f"(round * {number(turn.count)} + {place})"
+    kind = "long long" if max([blocks * threads, *reach]) >= _INT_LIMIT else "int"
     wide = f"({kind}){block}" if kind != "int" else block
-    lines = [f"const {kind} thread = {wide} * {kernel.threads} + threadIdx.x;"]
-    if started != body.threads:
+    lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
+    if blocks * threads != body.threads:
         lines.append(f"if (thread >= {number(body.threads)}) return;")
     rest = "thread"
     for position in range(len(body.axes) - 1, -1, -1):

@@ -237,47 +237,50 @@ class ScalarParameter:
 
 
 @dataclass(frozen=True)
-class Turn:
-    """The blocks of one body: `count` in every round of `rounds`, from `start` within the round."""
+class BlockRange:
+    """Bodies that take turns over a range of blocks, `counts` blocks of each per round, so that
+    blocks that run together work on the same lines."""
 
-    body: Body
-    start: int
-    count: int
+    bodies: tuple[Body, ...]
+    counts: tuple[int, ...]
+    rounds: int
+    start: int  # the first block
+
+    @property
+    def length(self) -> int:
+        """Blocks of one round."""
+        return sum(self.counts)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.rounds * self.length
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch of `rounds` rounds of blocks, in which the bodies take turns, so that blocks that
-    run together work on the same part of the inputs."""
+    """One launch. Bodies that write parts of the same tensors stand in one group and take turns;
+    the groups follow one another."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
-    bodies: tuple[Body, ...]
+    groups: tuple[tuple[Body, ...], ...]
     threads: int
-    interleaves: bool = True
 
     @property
-    def block_counts(self) -> tuple[int, ...]:
-        """Blocks that each body needs."""
-        return tuple(-(-body.threads // self.threads) for body in self.bodies)
-
-    @property
-    def rounds(self) -> int:
-        return min(self.block_counts, default=0) if self.interleaves else min(1, len(self.bodies))
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        made, start = [], 0
-        for body, blocks in zip(self.bodies, self.block_counts, strict=True):
-            count = -(-blocks // self.rounds)
-            made.append(Turn(body, start, count))
-            start += count
+    def ranges(self) -> tuple[BlockRange, ...]:
+        """The block ranges of the groups."""
+        made: list[BlockRange] = []
+        for bodies in self.groups:
+            blocks = [-(-body.threads // self.threads) for body in bodies]
+            rounds = min(blocks)
+            counts = tuple(-(-count // rounds) for count in blocks)
+            made.append(BlockRange(bodies, counts, rounds, made[-1].end if made else 0))
         return tuple(made)
 
     @property
     def blocks(self) -> int:
         """Blocks of the launch."""
-        return self.rounds * sum(turn.count for turn in self.turns)
+        return self.ranges[-1].end if self.groups else 0
 
     def __str__(self) -> str:
         return print_kernel(self)
@@ -286,16 +289,22 @@ class Kernel:
 def print_kernel(kernel: Kernel) -> str:
     pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
     scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
-    lines = [f"kernel({pointers}{scalars}) {kernel.rounds} rounds of blocks of {kernel.threads}"]
-    for turn in kernel.turns:
-        body, names = turn.body, turn.body.names
-        axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
-        blocks = f"[{turn.start}, {turn.start + turn.count})"
-        lines.append(f"  body blocks {blocks} of a round, axes {axes} lanes {body.lanes}")
-        lines += [f"    {a.name} = load {_access(a, names)}" for a in body.loads]
-        lines += [f"    {_statement(s, names)}" for s in body.statements]
-        lines += [f"    store {a.name} -> {_access(a, names)}" for a in body.stores]
+    lines = [f"kernel({pointers}{scalars}) {kernel.blocks} blocks of {kernel.threads}"]
+    for group in kernel.ranges:
+        lines.append(f"  blocks [{group.start}, {group.end}) in {group.rounds} rounds")
+        for body, count in zip(group.bodies, group.counts, strict=True):
+            lines += _print_body(body, count)
     return "\n".join(lines)
+
+
+def _print_body(body: Body, count: int) -> list[str]:
+    names = body.names
+    axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
+    lines = [f"  {count} blocks per round, axes {axes} lanes {body.lanes}"]
+    lines += [f"    {a.name} = load {_access(a, names)}" for a in body.loads]
+    lines += [f"    {_statement(s, names)}" for s in body.statements]
+    lines += [f"    store {a.name} -> {_access(a, names)}" for a in body.stores]
+    return lines
 
 
 def _access(access: VectorAccess, names: dict[IterDomain, str]) -> str:

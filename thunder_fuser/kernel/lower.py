@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.body import lower_class
 from thunder_fuser.kernel.ir import Kernel, Pointer, ScalarParameter
-from thunder_fuser.schedule.map import MapSchedule
+from thunder_fuser.schedule.map import MapSchedule, VectorClass
 from thunder_fuser.segment.segment import Segment
 
 
@@ -25,11 +25,27 @@ def lower(planned: MapSchedule, strict: bool) -> Kernel:
     """The kernel of a schedule. `strict` keeps every rounding of the trace."""
     segment = planned.segment
     names = name_values(segment)
-    bodies = tuple(lower_class(c, names.tensors, names.scalars, strict) for c in planned.classes)
+    groups = tuple(
+        tuple(lower_class(c, names.tensors, names.scalars, strict) for c in group)
+        for group in _share_targets(planned.classes)
+    )
     scalars = tuple(ScalarParameter(name, s.dtype) for s, name in names.scalars.items())
-    parameters = planned.parameters
-    pointers = _pointers(segment, names)
-    return Kernel(pointers, scalars, bodies, parameters.threads, parameters.interleaves)
+    return Kernel(_pointers(segment, names), scalars, groups, planned.parameters.threads)
+
+
+def _share_targets(classes: Sequence[VectorClass]) -> list[list[VectorClass]]:
+    """Classes that write parts of the same tensors, together."""
+    groups: list[tuple[set[TensorView], list[VectorClass]]] = []
+    for vector_class in classes:
+        targets = {nest.store.target for nest in vector_class.group.nests}
+        for known, members in groups:
+            if known & targets:
+                known |= targets
+                members.append(vector_class)
+                break
+        else:
+            groups.append((targets, [vector_class]))
+    return [members for _, members in groups]
 
 
 def name_values(segment: Segment) -> Names:

@@ -25,6 +25,7 @@ from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
 from thunder_fuser.segment.segment import Segment
 
 CACHE_LINE = 128  # bytes
+NEAR = 2048  # bytes between stores of one thread; more at a time scatter the writes of a block
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 
 
@@ -92,7 +93,8 @@ def _unroll_replicated(segment: Segment, nest: Nest, owned: int, busy: int) -> N
     read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms if f != store))
     for axis in nest.parallel:
         few = axis.size <= owned and axis.size * nest.instances <= MAX_INSTANCES
-        if axis not in read and few and _elements(nest) // axis.size >= busy:
+        is_worth_it = _elements(nest) // axis.size >= busy and _stays_near(segment, nest, axis)
+        if axis not in read and few and is_worth_it:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
     return nest
 
@@ -118,7 +120,9 @@ def _join(
     pairs = _pair(here.parallel, there.parallel, read_here, read_there)
     lonely_here = [a for a in here.parallel if a not in pairs.values()]
     lonely_there = [a for a in there.parallel if a not in pairs]
-    if not pairs or any(a.size > owned for a in (*lonely_here, *lonely_there)):
+    near_here = all(_stays_near(segment, n, a) for n in group.nests for a in lonely_here)
+    near = near_here and all(_stays_near(segment, there, a) for a in lonely_there)
+    if not pairs or not near or any(a.size > owned for a in (*lonely_here, *lonely_there)):
         return None
     members = [_unroll(n, lonely_here) for n in group.nests]
     members.append(_rename(_unroll(there, lonely_there), pairs))
@@ -173,6 +177,13 @@ def _longer(
 def _fills_line(axis: IterDomain, tv: TensorView) -> bool:
     """True where threads side by side along `axis` touch whole cache lines between them."""
     return axis.size * tv.dtype.itemsize >= CACHE_LINE
+
+
+def _stays_near(segment: Segment, nest: Nest, axis: IterDomain) -> bool:
+    """True where values of `axis` that one thread owns are stored close together."""
+    target = nest.store.target
+    offset = offset_of(segment.layouts[target], nest.index)
+    return all(abs(w) * target.dtype.itemsize <= NEAR for w, d in offset.terms if d.base is axis)
 
 
 def _unroll(nest: Nest, axes: Sequence[IterDomain]) -> Nest:

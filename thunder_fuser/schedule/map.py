@@ -29,13 +29,11 @@ BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decid
 class MapParameters:
     """What may be tuned without changing any result."""
 
-    threads: int = 256  # of one block
+    threads: int = 128  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
-    tile: int = 0  # elements that blocks walk in the order of the store; 0 for all
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
-    interleaves: bool = True  # blocks of several classes take turns
-    streams: bool = False  # stores are marked as the last access to their lines
+    streamed: int = 1 << 62  # bytes of a store from which on it bypasses the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +70,41 @@ def parameters_for(target: Target) -> MapParameters:
     Sharing loads inside a thread pays while there are threads enough to fill the machine; a smaller
     problem is bound by latency and gets as many threads as it can.
     """
-    return MapParameters(busy=target.multiprocessors * BUSY_THREADS * MAX_LANES)
+    busy = target.multiprocessors * BUSY_THREADS * MAX_LANES
+    return MapParameters(busy=busy, streamed=max(target.l2_bytes, 1))
 
 
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     groups = classify(segment, nests, parameters.owned, parameters.busy)
-    ordered = [arrange(g, parameters.tile) for g in groups]
+    ordered = [arrange(g) for g in groups]
     classes = tuple(_vectorize(g, parameters) for g in ordered)
     return MapSchedule(segment, classes, parameters)
 
 
 def _vectorize(group: IterationClass, parameters: MapParameters) -> VectorClass:
     lanes = _lanes(group, parameters.lanes)
+    streams = _streams(group, parameters.streamed)
     if lanes == 1:
-        return VectorClass(group, None, parameters.streams)
+        return VectorClass(group, None, streams)
     innermost = group.axes[-1]
     outer, inner = split(innermost, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)
     nests = tuple(replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
-    return VectorClass(IterationClass(group.segment, nests), lane, parameters.streams)
+    return VectorClass(IterationClass(group.segment, nests), lane, streams)
+
+
+def _streams(group: IterationClass, streamed: int) -> bool:
+    """True where nobody will find the stores in the cache, and each nest writes whole lines: pieces
+    of one store share lines, which the cache has to put together."""
+    layouts = group.segment.layouts
+    return all(
+        nest.is_whole
+        and layouts[nest.store.target].numel * nest.store.target.dtype.itemsize >= streamed
+        for nest in group.nests
+    )
 
 
 def _lanes(group: IterationClass, max_lanes: int) -> int:

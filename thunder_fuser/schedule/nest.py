@@ -41,6 +41,11 @@ class Nest:
     index: Index
 
     @property
+    def is_whole(self) -> bool:
+        """True where the nest runs over all of its store."""
+        return self.instances * prod(a.size for a in self.parallel) == prod(self.store.value.shape)
+
+    @property
     def parallel(self) -> tuple[IterDomain, ...]:
         return tuple(a for a in self.axes if a not in self.unrolled)
 
