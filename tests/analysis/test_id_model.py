@@ -8,7 +8,6 @@ from itertools import combinations, pairwise
 import pytest
 from axis_cases import agree, cases, table
 
-from thunder_fuser.analysis.explain_axes import why_mapped, why_not
 from thunder_fuser.analysis.id_model import IdModel, close_over_forms
 from thunder_fuser.analysis.val_graph import Reason, ValGraph
 from thunder_fuser.dtypes import DataType
@@ -191,16 +190,16 @@ def test_symbolic_extents_map_only_what_is_provable() -> None:
 def test_why_mapped_gives_the_chain() -> None:
     x = tensor(FLOAT, 24)
     back = reshape(reshape(x, 4, 6), 24)
-    text = why_mapped(model(back), x.logical[0], back.logical[0])
+    text = model(back).why_mapped(x.logical[0], back.logical[0])
     assert text == (
         "T0.logical0{24} ~ T2.logical0{24}: equal digit forms and extents (docs/axes.md, theorem F)"
     )
     neg = call("neg", x)
-    chained = why_mapped(model(call("neg", neg)), x.logical[0], neg.logical[0])
+    chained = model(call("neg", neg)).why_mapped(x.logical[0], neg.logical[0])
     assert chained == "T0.logical0{24} ~ T1.logical0{24}: producer and consumer axis of neg"
     twice = call("add", reshape(x, 4, 6), reshape(neg, 4, 6))
     y, z = (tv.logical[1] for tv in twice.definition.tensors) if twice.definition else ()
-    lines = why_mapped(model(twice), y, z).splitlines()
+    lines = model(twice).why_mapped(y, z).splitlines()
     assert lines[0].endswith("equal inner split by 6 of equal inputs")
     assert any(line.endswith("producer and consumer axis of neg") for line in lines[1:])
 
@@ -209,19 +208,19 @@ def test_why_not_shows_a_point_where_they_differ() -> None:
     x = tensor(FLOAT, 24)
     y = reshape(x, 4, 6)
     z = reshape(x, 6, 4)
-    text = why_not(model(y, z), y.logical[0], z.logical[1])
+    text = model(y, z).why_not(y.logical[0], z.logical[1])
     assert text.splitlines() == [
         "T1.logical0{4} and T2.logical1{4} are not mapped: "
         "the index of one is (T0.logical0/6), of the other (T0.logical0%4)",
         "they differ at T0.logical0 = 1: 0 against 1",
     ]
-    assert "declared extents 4 and 6" in why_not(model(y, z), y.logical[0], z.logical[0])
+    assert "declared extents 4 and 6" in model(y, z).why_not(y.logical[0], z.logical[0])
 
 
 def test_why_not_names_the_resize() -> None:
     x = tensor(FLOAT, 24)
     y, z = cut(x, (0,), (12,)), cut(x, (12,), (24,))
-    text = why_not(model(y, z), y.logical[0], z.logical[0])
+    text = model(y, z).why_not(y.logical[0], z.logical[0])
     assert "resize by (-12, 0): equality through a resize is decided per edge" in text
 
 
@@ -229,9 +228,9 @@ def test_why_not_refuses_a_mapped_pair() -> None:
     x = tensor(FLOAT, 24)
     y = call("neg", x)
     with pytest.raises(ValueError, match="are mapped: ask why_mapped"):
-        why_not(model(y), x.logical[0], y.logical[0])
+        model(y).why_not(x.logical[0], y.logical[0])
     with pytest.raises(ValueError, match="are not mapped: ask why_not"):
-        why_mapped(model(y), x.logical[0], axis(24))
+        model(y).why_mapped(x.logical[0], axis(24))
 
 
 def test_the_model_prints_its_groups() -> None:

@@ -12,6 +12,7 @@ import torch
 from axis_cases import oracle
 from fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
 
+from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.communication import Kind
 from thunder_fuser.analysis.edge import axis_edges, forward
 from thunder_fuser.analysis.placement import (
@@ -25,10 +26,10 @@ from thunder_fuser.analysis.placement import (
     sharded,
 )
 from thunder_fuser.analysis.propagate import ShardingPlan, propagate
-from thunder_fuser.analysis.sharding import sharding_of
+from thunder_fuser.analysis.sharding import annotated, annotations_of, place, sharding_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.domain import ParallelType, merge, parallelize, split, tensor_domain
+from thunder_fuser.ir.domain import ParallelType, axis, merge, parallelize, split, tensor_domain
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
@@ -358,6 +359,18 @@ def _consumer(
     return reshape(x, *extents)
 
 
+def test_an_uneven_digit_is_placed_only_where_it_is_outermost() -> None:
+    """(i/3)%2 of 10 cannot sit on i%5, although ceil(5/2) is 3."""
+    x = axis(10)
+    forms = AxisForms()
+    device, five = forms.form(split(split(x, 3)[0], 2)[1]), forms.form(split(x, 5)[1])
+    assert place(device, [five], [5], 2) is None
+    top = forms.form(split(x, 3)[0])
+    placed = place(top, [forms.form(x)], [10], 4)
+    assert placed is not None
+    assert placed.placement == Shard(0)
+
+
 def test_reshape_edges_match_theorem_a() -> None:
     for a in range(1, 13):
         for k in range(2, 7):
@@ -436,6 +449,21 @@ def test_device_axes_carry_the_parallel_type_of_their_mesh_dim() -> None:
         (ParallelType.SERIAL, 12),
         (ParallelType.SERIAL, 2),
     ]
+
+
+def test_annotations_are_read_off_the_loop_domains_and_print() -> None:
+    mesh = DeviceMesh((2, 4))
+    x = annotated(tensor(24, 8), Sharding(mesh, (StridedShard(0, 3), Shard(1))))
+    y = call("neg", x)
+    fusion = Fusion((x,), (y,))
+    assert annotations_of(fusion, mesh) == {x: Sharding(mesh, (StridedShard(0, 3), Shard(1)))}
+    assert str(fusion).splitlines()[0] == (
+        "fusion(T0: i32[i24, i8] loop [deviceIdx.y i2, deviceIdx.x i4, i12, i2]) {"
+    )
+    plan = propagate(fusion, mesh, annotations_of(fusion, mesh))
+    assert plan.shardings[y] == plan.shardings[x]
+    with pytest.raises(ValueError, match=r"T0: deviceIdx\.y names no dim"):
+        annotations_of(fusion, DeviceMesh((4,)))
 
 
 def test_a_device_axis_that_no_placement_expresses_is_refused() -> None:

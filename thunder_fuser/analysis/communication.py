@@ -63,7 +63,7 @@ def plan_edge(edge: AxisEdge, source: Sharding, target: Sharding) -> tuple[Commu
             "one mesh; move the data between meshes outside"
         )
     have, want = edge.from_producer(source).devices, edge.from_consumer(target)
-    received = _needed_elements(edge, want.extents) * edge.producer.dtype.itemsize
+    elements, itemsize = _needed_elements(edge, want.extents), edge.producer.dtype.itemsize
     steps = []
     for dim, count in enumerate(source.mesh.shape):
         pending = source.placements[dim]
@@ -73,9 +73,9 @@ def plan_edge(edge: AxisEdge, source: Sharding, target: Sharding) -> tuple[Commu
         if isinstance(target.placements[dim], Partial):
             _check_partial(edge, have[dim], source, target, dim)
         elif isinstance(pending, Partial):
-            steps.append(_reduce(dim, count, needed, received, pending.op))
+            steps.append(_reduce(dim, count, needed, elements, itemsize, pending.op))
         elif count > 1 and have[dim] is not None and have[dim] != needed:
-            steps.append(_move(edge, source, dim, have[dim], needed, received))
+            steps.append(_move(edge, source, dim, needed, elements * itemsize))
     return tuple(sorted(steps, key=lambda step: step.kind))
 
 
@@ -84,30 +84,29 @@ def finish_partial(
 ) -> tuple[Communication, ...]:
     """The reductions over devices that turn the consumer, computed as `partial`, into `target`."""
     location = edge.from_consumer(target)
-    received = prod(location.extents) * edge.consumer.dtype.itemsize
+    elements, itemsize = prod(location.extents), edge.consumer.dtype.itemsize
+    counts = partial.mesh.shape
     return tuple(
-        _reduce(dim, partial.mesh.shape[dim], location.devices[dim], received, pending.op)
+        _reduce(dim, counts[dim], location.devices[dim], elements, itemsize, pending.op)
         for dim, pending in enumerate(partial.placements)
         if isinstance(pending, Partial) and not isinstance(target.placements[dim], Partial)
     )
 
 
-def _reduce(dim: int, count: int, needed: Form | None, received: int, op: str) -> Communication:
+def _reduce(
+    dim: int, count: int, needed: Form | None, elements: int, itemsize: int, op: str
+) -> Communication:
     if needed is None:
-        moved = 2 * received * (count - 1)
+        received = ceil_div(2 * elements * (count - 1), count)
         why = f"each device holds a term of the {op} and needs the whole"
-        return Communication(Kind.ALL_REDUCE, dim, ceil_div(moved, count), why, reduction=op)
+        return Communication(Kind.ALL_REDUCE, dim, received * itemsize, why, reduction=op)
+    received = elements * (count - 1)
     why = f"each device holds a term of the {op} and needs its own part"
-    return Communication(Kind.REDUCE_SCATTER, dim, received * (count - 1), why, reduction=op)
+    return Communication(Kind.REDUCE_SCATTER, dim, received * itemsize, why, reduction=op)
 
 
 def _move(
-    edge: AxisEdge,
-    source: Sharding,
-    dim: int,
-    have: Form | None,
-    needed: Form | None,
-    received: int,
+    edge: AxisEdge, source: Sharding, dim: int, needed: Form | None, received: int
 ) -> Communication:
     if needed is None:
         why = f"{source.placements[dim]} of the producer is needed on every device"

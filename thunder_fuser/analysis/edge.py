@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale, shift
+from thunder_fuser.analysis.blocks import turn
+from thunder_fuser.analysis.digits import Form, add, atom, scale
 from thunder_fuser.analysis.index_map import Window, edges_from
 from thunder_fuser.analysis.placement import (
     Partial,
@@ -25,7 +26,7 @@ from thunder_fuser.analysis.placement import (
     StridedShard,
     split_factor,
 )
-from thunder_fuser.analysis.sharding import Location, atoms, locate, place, take
+from thunder_fuser.analysis.sharding import Location, atoms, locate, place
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -161,20 +162,6 @@ def _uncut(placement: Placement, reducing: AxisEdge | None) -> Placement | None:
 def _reduction(consumer: TensorView) -> str:
     assert consumer.definition is not None
     return consumer.definition.op.name
-
-
-def turn(index: Form, extent: int, factor: int, count: int) -> tuple[Form, int] | None:
-    """`(base, r)` where the device of `index` is (base + r) % count: a window that starts r whole
-    blocks past an aligned one, so a rotation of the ring of devices by r aligns it (docs/axes.md,
-    B3). None where it is aligned, or starts inside a block, or the blocks do not go round."""
-    block = ceil_div(extent, factor)
-    rest = ceil_div(block, count)
-    blocks, inside = divmod(index.constant, rest)
-    goes_round = factor == 1 or block == rest * count
-    if inside or not goes_round or blocks % count == 0:
-        return None
-    distance = blocks % count
-    return take(shift(index, -distance * rest), extent, factor, count)[0], distance
 
 
 def turned(edge: AxisEdge, sharding: Sharding, dim: int) -> tuple[Form, int] | None:

@@ -10,7 +10,6 @@ from itertools import islice, product
 
 from thunder_fuser.analysis.axis_forms import UNBOUNDED, AxisForms
 from thunder_fuser.analysis.digits import Form, Opaque, evaluate, format_form
-from thunder_fuser.analysis.id_model import IdModel
 from thunder_fuser.analysis.transforms import describe
 from thunder_fuser.analysis.val_graph import ValGraph
 from thunder_fuser.ir.domain import IterDomain, Resize
@@ -40,11 +39,10 @@ def axis_names(fusion: Fusion) -> dict[IterDomain, str]:
     return names
 
 
-def why_mapped(model: IdModel, a: IterDomain, b: IterDomain, graph: ValGraph | None = None) -> str:
+def why_mapped(fusion: Fusion, graph: ValGraph, a: IterDomain, b: IterDomain) -> str:
     """The chain of reasons, one union per line, premises indented below. Raises ValueError where
     the two are not mapped (ask `why_not`)."""
-    graph = graph or model.almost_exact
-    names = axis_names(model.fusion)
+    names = axis_names(fusion)
     if not graph.are_mapped(a, b):
         raise ValueError(f"{_name(a, names)} and {_name(b, names)} are not mapped: ask why_not")
     if a is b:
@@ -52,11 +50,10 @@ def why_mapped(model: IdModel, a: IterDomain, b: IterDomain, graph: ValGraph | N
     return "\n".join(_chain(graph, a, b, names, depth=0))
 
 
-def why_not(model: IdModel, a: IterDomain, b: IterDomain, graph: ValGraph | None = None) -> str:
+def why_not(fusion: Fusion, graph: ValGraph, a: IterDomain, b: IterDomain) -> str:
     """Why `a` and `b` are not mapped: what was compared, and a point where they differ if there is
     one. Raises ValueError where they are mapped (ask `why_mapped`)."""
-    graph = graph or model.almost_exact
-    names = axis_names(model.fusion)
+    names = axis_names(fusion)
     left, right = _name(a, names), _name(b, names)
     if graph.are_mapped(a, b):
         raise ValueError(f"{left} and {right} are mapped: ask why_mapped")
@@ -80,9 +77,9 @@ def why_not(model: IdModel, a: IterDomain, b: IterDomain, graph: ValGraph | None
     return "\n".join(lines)
 
 
-def print_model(model: IdModel) -> str:
-    """Every group of the almost-exact map that holds more than one axis, with its form."""
-    names, graph = axis_names(model.fusion), model.almost_exact
+def print_groups(fusion: Fusion, graph: ValGraph) -> str:
+    """Every group that holds more than one axis, with its form."""
+    names = axis_names(fusion)
     forms = AxisForms(graph=graph)
     lines = []
     for group in graph.groups():

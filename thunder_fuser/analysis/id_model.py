@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from thunder_fuser.analysis import explain_axes
 from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.extents import Monomial
@@ -91,10 +92,18 @@ class IdModel:
                         graph.map(x, y, Reason("one loop nest"))
         return graph
 
-    def __str__(self) -> str:
-        from thunder_fuser.analysis.explain_axes import print_model  # text needs this type
+    def why_mapped(self, a: IterDomain, b: IterDomain, graph: ValGraph | None = None) -> str:
+        """The chain of reasons for which `a` and `b` are mapped in `graph` (almost exact, unless
+        said otherwise). Raises ValueError where they are not."""
+        return explain_axes.why_mapped(self.fusion, graph or self.almost_exact, a, b)
 
-        return print_model(self)
+    def why_not(self, a: IterDomain, b: IterDomain, graph: ValGraph | None = None) -> str:
+        """Why `a` and `b` are not mapped, with a point where they differ. Raises ValueError where
+        they are."""
+        return explain_axes.why_not(self.fusion, graph or self.almost_exact, a, b)
+
+    def __str__(self) -> str:
+        return explain_axes.print_groups(self.fusion, self.almost_exact)
 
 
 def close_over_forms(exact: ValGraph, domains: Iterable[tuple[IterDomain, ...]] = ()) -> ValGraph:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.digits import ZERO, Form, combine, divmod_form, flip, shift
+from thunder_fuser.analysis.digits import ZERO, Form, ceil_div, combine, divmod_form, flip, shift
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import Flip, IterDomain, Merge, Resize, Split, TensorDomain
 from thunder_fuser.ir.domains import cat_starts
@@ -115,7 +115,7 @@ def _key(axis: IterDomain) -> object:
 
 def _inner_extent(split: Split) -> int:
     factor = _int(split.factor)
-    return factor if split.inner else -(-split.input.size // factor)
+    return factor if split.inner else ceil_div(split.input.size, factor)
 
 
 def _int(scalar: Scalar) -> int:

@@ -8,11 +8,12 @@ in the consumer's axes, are aligned where their device forms are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.axis_forms import AxisForms
-from thunder_fuser.analysis.digits import ZERO, Form, atom, ceil_div, combine, divmod_form
+from thunder_fuser.analysis.blocks import factors, is_even, local_extent, take
+from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.placement import (
     Partial,
     Placement,
@@ -21,12 +22,17 @@ from thunder_fuser.analysis.placement import (
     Sharding,
     StridedShard,
     check,
+    device_loop,
+    replicated,
     sharded,
     split_factor,
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain, TensorDomain
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ir.text import tensor_names
 
 
 @dataclass(frozen=True)
@@ -53,24 +59,6 @@ def locate(sharding: Sharding, index: Sequence[Form], extents: Sequence[int]) ->
     return Location(tuple(devices), tuple(local), tuple(sizes))
 
 
-def take(index: Form, extent: int, factor: int, count: int) -> tuple[Form, Form, int]:
-    """Cut `index` as [factor, count, rest]: the middle digit, the local index, its extent.
-
-    The index is known to lie in [0, extent); where its form does not say so (a piece of a cat), the
-    device is still one of `count`.
-    """
-    block = ceil_div(extent, factor)
-    outer, within = divmod_form(index, block) if factor > 1 else (ZERO, index)
-    rest = ceil_div(block, count)
-    device, inner = divmod_form(within, rest)
-    low, high = device.bounds
-    if low < 0 or high >= count:
-        device = divmod_form(device, count)[1]
-    if factor == 1:
-        return device, inner, rest
-    return device, combine(outer, inner, rest), factor * rest
-
-
 @dataclass(frozen=True)
 class Placed:
     """A placement and what it leaves of its axis: the local index and its extent."""
@@ -84,29 +72,11 @@ def place(device: Form, local: Sequence[Form], extents: Sequence[int], count: in
     """The placement whose device form is `device`, for a tensor whose index is `local` so far.
     None where there is none: what is found is checked by equality of forms, never guessed."""
     for axis, (index, extent) in enumerate(zip(local, extents, strict=True)):
-        for factor in _factors(device, index, extent, count):
+        for factor in factors(device, index, extent, count):
             found, rest, left = take(index, extent, factor, count)
             if found == device:
                 return Placed(sharded(axis, factor), rest, left)
     return None
-
-
-def _factors(device: Form, index: Form, extent: int, count: int) -> Iterator[int]:
-    """Split factors under which the device digit may be a digit of `index`."""
-    if not device.terms or extent < 2:
-        return
-    wanted = device.terms[0][1]
-    for weight, digit in index.terms:
-        if digit.base != wanted.base or wanted.stride % digit.stride:
-            continue
-        rest = weight * (wanted.stride // digit.stride)
-        span = weight * digit.extent
-        if 0 < rest < extent:
-            yield ceil_div(extent, rest * count)
-        if 0 < span < extent:
-            yield extent // span
-    if device.bases <= index.bases:
-        yield 1
 
 
 def sharding_of(domain: TensorDomain, mesh: DeviceMesh, reduction: str = "sum") -> Sharding:
@@ -158,6 +128,29 @@ def _outermost_last(loop: Sequence[IterDomain], mesh: DeviceMesh, forms: AxisFor
     return sorted(named[kind] for kind in bound)
 
 
+def annotated(tv: TensorView, sharding: Sharding) -> TensorView:
+    """`tv` with `sharding` written into its loop domain. It is a new tensor: annotate where it is
+    defined, before anything reads it."""
+    loop = device_loop(tv.logical, sharding)
+    return replace(tv, domain=replace(tv.domain, loop=loop))
+
+
+def annotations_of(fusion: Fusion, mesh: DeviceMesh) -> dict[TensorView, Sharding]:
+    """The sharding of every tensor whose loop domain has device axes. Raises ValueError, naming the
+    tensor, for one that no placement expresses (see `sharding_of`)."""
+    found = {}
+    names = tensor_names(fusion)
+    for tv in fusion.tensors:
+        if any(a.parallel_type.is_device for a in tv.domain.loop):
+            check_sizes(replicated(mesh), tv.extents, names[tv])
+            reduction = tv.definition.op.name if tv.definition is not None else "sum"
+            try:
+                found[tv] = sharding_of(tv.domain, mesh, reduction)
+            except ValueError as error:
+                raise ValueError(f"{names[tv]}: {error}") from None
+    return found
+
+
 def atoms(domain: TensorDomain) -> dict[IterDomain, Form]:
     """Every logical axis as itself."""
     return {a: atom(a) for a in domain.logical}
@@ -186,7 +179,7 @@ def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> 
                 f"{what}: axis {k} of extent {known[k]} is cut twice in {sharding}, and the first "
                 f"cut is uneven; pad the axis to a multiple of {sharding.mesh.size}"
             )
-        if left[k] % (factor * count):
+        if not is_even(left[k], factor, count):
             uneven.add(k)
-        left[k] = factor * ceil_div(ceil_div(left[k], factor), count)
+        left[k] = local_extent(left[k], factor, count)
     return tuple(known)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
+from thunder_fuser.analysis.blocks import ring_source
 from thunder_fuser.analysis.communication import Communication, Kind
-from thunder_fuser.analysis.digits import Form, atom, evaluate
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate
 from thunder_fuser.analysis.edge import AxisEdge
 from thunder_fuser.analysis.placement import Partial, Replicate, Shard, Sharding, StridedShard
 from thunder_fuser.analysis.propagate import EdgePlan, ShardingPlan
@@ -166,7 +167,7 @@ def _communicate(
             most = max(most, _ring_receives(step.kind, len(after[where]), count))
             continue
         if step.kind is Kind.RING:
-            source = (where[step.mesh_dim] + step.distance) % count
+            source = ring_source(where[step.mesh_dim], step.distance, count)
             group = [group[source]]
         elif step.kind is Kind.ALL_GATHER:
             wanted = set().union(*needed)
@@ -178,7 +179,9 @@ def _communicate(
 def _ring_receives(kind: Kind, kept: int, count: int) -> int:
     """Elements that a device receives when a reduction goes round a ring: count - 1 times its part;
     an all-reduce gathers the parts afterwards."""
-    return (2 if kind is Kind.ALL_REDUCE else count) * kept * (count - 1) // count
+    if kind is Kind.REDUCE_SCATTER:
+        return kept * (count - 1)
+    return ceil_div(2 * kept * (count - 1), count)
 
 
 def _reduced(name: str, terms: list[Held], wanted: set[Point]) -> Held:

@@ -47,7 +47,14 @@ def print_type(tv: TensorView) -> str:
     if list(tv.domain.allocation) != visible:
         order = [visible.index(a) for a in tv.domain.allocation if a in visible]
         text += f" allocation {order}"
+    if any(a.parallel_type.is_device for a in tv.domain.loop):
+        text += f" loop [{', '.join(map(_loop_axis, tv.domain.loop))}]"
     return text
+
+
+def _loop_axis(axis: IterDomain) -> str:
+    bound = f"{axis.parallel_type.value} " if axis.parallel_type.is_device else ""
+    return bound + print_axis(axis)
 
 
 def print_axis(axis: IterDomain) -> str:

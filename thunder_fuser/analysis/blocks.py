@@ -1,0 +1,79 @@
+"""The cut of an axis as [m, d, c] that a placement makes: m blocks, each in d pieces of c.
+
+    i: 24 as [3, 2, 4]       middle digit (i/4)%2       rest 4*(i/8) + i%4
+
+d is a number of devices, m the split factor; m = 1 is an outer split, c = 1 an inner one. Sizes
+that do not divide are cut as two outer splits do it. docs/axes.md, section 7, has the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from thunder_fuser.analysis.digits import ZERO, Form, ceil_div, combine, divmod_form, shift
+
+
+def take(index: Form, extent: int, factor: int, count: int) -> tuple[Form, Form, int]:
+    """Cut `index` as [factor, count, rest]: the middle digit, the local index, its extent.
+
+    The index is known to lie in [0, extent); where its form does not say so (a piece of a cat), the
+    device is still one of `count`.
+    """
+    block = ceil_div(extent, factor)
+    outer, within = divmod_form(index, block) if factor > 1 else (ZERO, index)
+    rest = ceil_div(block, count)
+    device, inner = divmod_form(within, rest)
+    low, high = device.bounds
+    if low < 0 or high >= count:
+        device = divmod_form(device, count)[1]
+    if factor == 1:
+        return device, inner, rest
+    return device, combine(outer, inner, rest), factor * rest
+
+
+def is_even(extent: int, factor: int, count: int) -> bool:
+    """Do all devices get the same number of elements?"""
+    return extent % (factor * count) == 0
+
+
+def local_extent(extent: int, factor: int, count: int) -> int:
+    """The extent of the buffer of the first device."""
+    return factor * ceil_div(ceil_div(extent, factor), count)
+
+
+def factors(device: Form, index: Form, extent: int, count: int) -> Iterator[int]:
+    """Split factors under which `device` may be the middle digit of `index`: candidates, to be
+    checked with `take`."""
+    if not device.terms or extent < 2:
+        return
+    wanted = device.terms[0][1]
+    for weight, digit in index.terms:
+        if digit.base != wanted.base or wanted.stride % digit.stride:
+            continue
+        rest = weight * (wanted.stride // digit.stride)
+        span = weight * digit.extent
+        if 0 < rest < extent:
+            yield ceil_div(extent, rest * count)
+        if 0 < span < extent:
+            yield extent // span
+    if device.bases <= index.bases:
+        yield 1
+
+
+def turn(index: Form, extent: int, factor: int, count: int) -> tuple[Form, int] | None:
+    """`(base, r)` where the device of `index` is (base + r) % count: a window that starts r whole
+    blocks past an aligned one, so a rotation of the ring of devices by r aligns it (docs/axes.md,
+    B3). None where it is aligned, or starts inside a block, or the blocks do not go round."""
+    block = ceil_div(extent, factor)
+    rest = ceil_div(block, count)
+    blocks, inside = divmod(index.constant, rest)
+    goes_round = factor == 1 or block == rest * count
+    if inside or not goes_round or blocks % count == 0:
+        return None
+    distance = blocks % count
+    return take(shift(index, -distance * rest), extent, factor, count)[0], distance
+
+
+def ring_source(coordinate: int, distance: int, count: int) -> int:
+    """Who sends to `coordinate` in a rotation by `distance`: rank r sends to r - distance."""
+    return (coordinate + distance) % count
