@@ -284,6 +284,21 @@ def test_validate_sees_a_visible_alias_with_the_old_inputs() -> None:
     assert torch.equal(out, before + 1)
 
 
+def test_validate_looks_at_what_is_written_in_place() -> None:
+    class Forgetful(TorchProgram):
+        def run(self, arguments: Any, options: Any, device: Any) -> list[torch.Tensor]:
+            return super().run([a.clone() for a in arguments], options, device)
+
+    def define(fd: FusionDefinition) -> None:
+        x = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(fd.ops.add(x, 1.0), alias_input=x)
+
+    x = torch.randn(6)
+    defined(define).validate([x])
+    with pytest.raises(AssertionError, match="T0, written in place,: 6 of 6 elements differ"):
+        defined(define, FusionCache(Forgetful)).validate([x])
+
+
 def test_two_caches_hold_two_programs_of_one_definition() -> None:
     one, two = defined(added, new_cache()), defined(added, new_cache())
     assert one.leaf is not two.leaf

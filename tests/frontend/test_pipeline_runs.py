@@ -72,6 +72,7 @@ def test_a_returned_view_of_a_target_shows_the_new_value_as_in_eager() -> None:
     (view,) = fd.execute([x])
     assert view.data_ptr() == x.data_ptr()
     assert torch.equal(view, (before + 1).t())
+    fd.validate([x])
 
 
 @pytest.mark.parametrize("order", [[1, 0], [0, 1]])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from thunder_fuser.frontend.arguments import Runtime, check_arguments
-from thunder_fuser.frontend.execution import draw, resolve_device
-from thunder_fuser.frontend.leaf import Leaf
-from thunder_fuser.ir.fusion import topological
+from thunder_fuser.analysis.views import is_metadata
+from thunder_fuser.frontend.arguments import check_arguments
+from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.runtime.evaluate import evaluate
@@ -36,39 +36,71 @@ def validate(
     keywords: Mapping[str, Any],
 ) -> list[torch.Tensor]:
     """Execute `fd` and compare every output; the outputs. See FusionDefinition.validate."""
-    leaf, are_given = fd.leaf, references is not None
     if references is None:
-        arguments = check_arguments(leaf.definition.specs, inputs)
-        device = resolve_device(leaf, arguments, keywords.get("device"))
-        if leaf.definition.draws:
-            raise ValueError(
-                "the definition draws random numbers at every run, so there is nothing to compare "
-                "with: give the op rng_seed and rng_offset, or pass reference_outputs"
-            )
-        references = reference_outputs(leaf, arguments, device)
+        return _validate_with_evaluator(fd, inputs, keywords)
     outputs = fd.execute(inputs, **keywords)
     if len(outputs) != len(references):
         raise AssertionError(f"{len(outputs)} outputs, {len(references)} reference outputs")
     for index, (tv, got, want) in enumerate(
-        zip(leaf.fusion.outputs, outputs, references, strict=True)
+        zip(fd.leaf.fusion.outputs, outputs, references, strict=True)
     ):
-        if are_given and got.dtype != want.dtype:
+        if got.dtype != want.dtype:
             raise AssertionError(f"output {index}: dtype {got.dtype}, expected {want.dtype}")
-        compare(index, got, want, reduced_elements(tv, leaf, inputs))
+        compare(f"output {index}", got, want, reduced_elements(tv, inputs))
     return outputs
 
 
-def reference_outputs(
-    leaf: Leaf, arguments: Sequence[Runtime], device: torch.device
+def _validate_with_evaluator(
+    fd: FusionDefinition, inputs: Sequence[object], keywords: Mapping[str, Any]
 ) -> list[torch.Tensor]:
-    """What the rows' torch expressions give in fp64, on clones, as an alias writes to them."""
-    cloned = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
-    return evaluate(
-        leaf.fusion, [*cloned, *draw(leaf.definition.draws, device)], dtype=torch.float64
+    """Compare outputs, and inputs that are written in place, with the rows' torch expressions."""
+    fusion, definition = fd.leaf.fusion, fd.leaf.definition
+    if definition.draws:
+        raise ValueError(
+            "the definition draws random numbers at every run, so there is nothing to compare "
+            "with: give the op rng_seed and rng_offset, or pass reference_outputs"
+        )
+    arguments = check_arguments(definition.specs, inputs)
+    before = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
+    outputs = fd.execute(inputs, **keywords)
+    targets = [arguments[fusion.inputs.index(w.target)] for w in fusion.writes]
+    written = [t for t in targets if isinstance(t, torch.Tensor)]
+    values = tuple(
+        _after_writes(tv, fusion) if _shares_storage(got, written) else tv
+        for tv, got in zip(fusion.outputs, outputs, strict=True)
     )
+    expected = (*values, *(write.value for write in fusion.writes))
+    wanted = evaluate(Fusion(fusion.inputs, expected), before, dtype=torch.float64)
+    names = [f"output {index}" for index in range(len(outputs))]
+    names += [f"T{fid}, written in place," for fid in fd.fids.aliases.values()]
+    for name, tv, got, want in zip(names, expected, [*outputs, *written], wanted, strict=True):
+        compare(name, got, want, reduced_elements(tv, inputs))
+    return outputs
 
 
-def reduced_elements(tv: TensorView, leaf: Leaf, inputs: Sequence[object]) -> int:
+def _shares_storage(tensor: torch.Tensor, others: Sequence[torch.Tensor]) -> bool:
+    storage = tensor.untyped_storage().data_ptr()
+    return any(storage == other.untyped_storage().data_ptr() for other in others)
+
+
+def _after_writes(tv: TensorView, fusion: Fusion) -> TensorView:
+    """`tv`, a view of an in-place target, as it reads once the write is done."""
+    for write in fusion.writes:
+        if tv is write.target:
+            return write.value
+    if tv.definition is None or not is_metadata(tv):
+        return tv
+    old, *rest = tv.definition.inputs
+    assert isinstance(old, TensorView)
+    new = _after_writes(old, fusion)
+    if new is old:
+        return tv
+    made = apply(tv.definition.op, [new, *rest], dict(tv.definition.attrs))
+    assert isinstance(made, TensorView)
+    return made
+
+
+def reduced_elements(tv: TensorView, inputs: Sequence[object]) -> int:
     """The most elements that one reduction before `tv` adds up; 1 without a reduction."""
     most = 1
     largest = max((getattr(v, "numel", lambda: 1)() for v in inputs), default=1)
@@ -80,9 +112,8 @@ def reduced_elements(tv: TensorView, leaf: Leaf, inputs: Sequence[object]) -> in
     return most
 
 
-def compare(index: int, got: torch.Tensor, want: torch.Tensor, reduced: int = 1) -> None:
+def compare(where: str, got: torch.Tensor, want: torch.Tensor, reduced: int = 1) -> None:
     """Raises AssertionError unless `got` agrees with `want` in shape, dtype kind and value."""
-    where = f"output {index}"
     if got.shape != want.shape:
         raise AssertionError(f"{where}: shape {list(got.shape)}, expected {list(want.shape)}")
     floating = got.is_floating_point() or got.is_complex()
