@@ -304,10 +304,11 @@ def test_eviction_removes_the_nodes_that_nobody_shares() -> None:
 def test_stats_count_lookups_hits_and_hits_per_fusion() -> None:
     cache = new_cache()
     for factor in (1.0, 2.0, 1.0, 1.0):
-        defined(scaled(factor), cache)
+        fd = defined(scaled(factor), cache)
+    fd.execute([torch.randn(2, 4)])
     assert str(cache.stats()) == (
-        "fusions: 2, evictions: 0, stored errors: 0\n"
-        "lookups: 4, hits: 2, hit rate: 50.0 %\n"
+        "fusions: 2, kernels: 1, evictions: 0, stored errors: 0\n"
+        "lookups: 4, hits: 2, misses: 2, hit rate: 50.0 %\n"
         "fusion 0: 2 hits\n"
         "fusion 1: 0 hits"
     )

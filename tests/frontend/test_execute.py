@@ -150,7 +150,25 @@ def test_extents_that_disagree_at_run_time_are_refused() -> None:
         fd.add_output(fd.ops.add(a, b))
 
     fd = defined(define, FusionCache.get())
-    refused(fd, [torch.randn(3), torch.randn(4)], "do not broadcast")
+    refused(
+        fd,
+        [torch.randn(3), torch.randn(4)],
+        "T2 = fd.ops.add(T0, T1): shapes (3), (4) do not broadcast",
+        "  T0: f32[i3]\n  T1: f32[i4]\n  at ",
+        "test_execute.py",
+        "fd.add_output(fd.ops.add(a, b))",
+    )
+
+
+def test_a_scalar_input_that_makes_no_shape_is_refused_with_its_line() -> None:
+    def define(fd: FusionDefinition) -> None:
+        a = fd.define_tensor([-1], contiguity=True)
+        n = fd.define_scalar(None, DataType.Int)
+        fd.add_output(fd.ops.neg(fd.ops.reshape(a, [n, 5])))
+
+    fd = defined(define, FusionCache.get())
+    assert fd.execute([torch.randn(15), 3])[0].shape == (3, 5)
+    refused(fd, [torch.randn(15), 4], "T4 = fd.ops.reshape(T0, new_shape=[S1, 5])", "20", "at ")
 
 
 def test_bad_devices_and_options_are_refused() -> None:

@@ -44,20 +44,28 @@ class Node:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """Counts since the cache was made or reset. `hits_of` has the hits of each live fusion id."""
+    """Counts since the cache was made or reset. `kernels` are those of the live fusions' plans,
+    `hits_of` has the hits of each live fusion id."""
 
     fusions: int
+    kernels: int
     lookups: int
     hits: int
     evictions: int
     errors: int
     hits_of: tuple[tuple[int, int], ...]
 
+    @property
+    def misses(self) -> int:
+        return self.lookups - self.hits
+
     def __str__(self) -> str:
         rate = 100.0 * self.hits / self.lookups if self.lookups else 0.0
         lines = [
-            f"fusions: {self.fusions}, evictions: {self.evictions}, stored errors: {self.errors}",
-            f"lookups: {self.lookups}, hits: {self.hits}, hit rate: {rate:.1f} %",
+            f"fusions: {self.fusions}, kernels: {self.kernels}, evictions: {self.evictions}, "
+            f"stored errors: {self.errors}",
+            f"lookups: {self.lookups}, hits: {self.hits}, misses: {self.misses}, "
+            f"hit rate: {rate:.1f} %",
             *(f"fusion {id}: {hits} hits" for id, hits in self.hits_of),
         ]
         return "\n".join(lines)
@@ -157,6 +165,7 @@ class FusionCache:
             hits = tuple((id, self._visits[id] - 1) for id in sorted(self._leaves))
             return CacheStats(
                 len(self._leaves),
+                sum(len(p.sources) for x in self._leaves.values() for p in x.program.plans),
                 self._lookups,
                 self._hits,
                 self._evictions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -15,15 +16,15 @@ from thunder_fuser.frontend.records import ADD_OUTPUT, DEFINE_SCALAR, Record
 from thunder_fuser.frontend.tensors import derived_tensor, described_tensor, torch_tensor
 
 
-class DefinitionCalls:
+class DefinitionCalls(ABC):
     """The recording half of FusionDefinition."""
 
     def __init__(self) -> None:
         self.ops = Operations(self._open)
 
+    @abstractmethod
     def _open(self, call: str) -> Recorder:
         """The recorder that takes `call`. Raises RuntimeError unless the definition is open."""
-        raise NotImplementedError
 
     def define_tensor(
         self,

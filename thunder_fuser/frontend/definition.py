@@ -27,11 +27,13 @@ from thunder_fuser.frontend.execution import (
 )
 from thunder_fuser.frontend.fids import Fids
 from thunder_fuser.frontend.leaf import Leaf
+from thunder_fuser.frontend.mismatch import refusal
 from thunder_fuser.frontend.partition import partition
 from thunder_fuser.frontend.recorder import Recorder
 from thunder_fuser.frontend.repro import repro_script
 from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions
+from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.frontend.validate import validate
 from thunder_fuser.options import Options
@@ -62,6 +64,7 @@ class FusionDefinition(DefinitionCalls):
         self._recorder: Recorder | None = None
         self._leaf = self._cache.leaf(id) if id is not None else None
         self._last: Execution | None = None
+        self._places: tuple[Place, ...] = ()
 
     # Recording.
 
@@ -86,6 +89,7 @@ class FusionDefinition(DefinitionCalls):
         if error is None and recorder is not None:
             with recorder.call("FusionDefinition"):
                 self._leaf = recorder.finish()
+            self._places = tuple(recorder.places)
 
     def definition(self) -> None:
         """What a subclass overrides to define its fusion; called at the first `execute`."""
@@ -171,7 +175,13 @@ class FusionDefinition(DefinitionCalls):
             capture_debug_output,
             save_repro_inputs,
         )
-        outputs, self._last = run(leaf, inputs, request)
+        try:
+            outputs, self._last = run(leaf, inputs, request)
+        except ValueError as error:
+            located = self._located(inputs)
+            if located is None:
+                raise
+            raise located from error
         return outputs
 
     def validate(
@@ -228,6 +238,18 @@ class FusionDefinition(DefinitionCalls):
             self.fusion_ir(),
         ]
         return "\n\n".join([*parts, *([str(self._last.plan)] if self._last is not None else [])])
+
+    def _located(self, inputs: Sequence[object]) -> ValueError | None:
+        """What names the call of the definition that these inputs contradict, None without one."""
+        definition = self.leaf.definition
+        try:
+            found = refusal(definition, check_arguments(definition.specs, inputs))
+        except ValueError:  # an argument on its own does not fit, and the error says which
+            return None
+        if found is None:
+            return None
+        place = f"\n  at {self._places[found.record]}" if self._places else ""
+        return ValueError(f"{found.text}{place}")
 
     def _executed(self, name: str, keyword: str) -> Execution:
         if self._last is None:

@@ -21,7 +21,7 @@ from thunder_fuser.frontend.handles import Handle, Scalar, Tensor, Vector, handl
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.operations import Operation
 from thunder_fuser.frontend.records import DEFINE_SCALAR, DEFINE_VECTOR, Record, Result
-from thunder_fuser.frontend.source_line import user_line
+from thunder_fuser.frontend.source_line import Place, user_line
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import print_type
 
@@ -31,6 +31,7 @@ class Recorder:
 
     def __init__(self, owner: Any, cache: FusionCache, max_length: int) -> None:
         self.records: list[Record] = []
+        self.places: list[Place] = []
         self.results: list[tuple[Result, ...]] = []
         self.kinds: list[str] = []
         self._owner = owner
@@ -53,6 +54,7 @@ class Recorder:
         results = following.results if following is not None else self._build(record)
         self._node = following
         self.records.append(record)
+        self.places.append(user_line())
         self.results.append(results)
         handles = []
         for result in results:
