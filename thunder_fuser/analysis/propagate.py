@@ -175,9 +175,10 @@ class _Propagation:
         """The producer's placements seen by the consumer; what cannot be carried takes the cheapest
         placement among a rotated one, a plain shard of the same data axis, and a replica."""
         source = self.known[edge.producer]
-        found = [Replicate() if p is None else p for p in forward(edge, source)]
-        for dim, carried in enumerate(forward(edge, source)):
-            if carried is None:
+        carried = forward(edge, source)
+        found = [Replicate() if p is None else p for p in carried]
+        for dim, placement in enumerate(carried):
+            if placement is None:
                 found[dim] = self._cheapest(edge, source, found, dim)
         return tuple(found)
 
@@ -211,12 +212,11 @@ class _Propagation:
 
     def _edge_plan(self, edge: AxisEdge) -> EdgePlan:
         source, target = self.known[edge.producer], self.known[edge.consumer]
-        natural = forward(edge, source)
+        natural = forward(edge, source) if edge.reduced else ()
         computed = list(target.placements)
         for dim, placement in enumerate(natural):
-            makes_partial = isinstance(placement, Partial) and bool(edge.reduced)
-            if makes_partial and not isinstance(source.placements[dim], Partial):
-                computed[dim] = placement or Replicate()
+            if isinstance(placement, Partial) and not isinstance(source.placements[dim], Partial):
+                computed[dim] = placement
         partial = Sharding(self.mesh, tuple(computed))
         before = plan_edge(edge, source, partial)
         return EdgePlan(

@@ -135,8 +135,12 @@ class ValGraph:
 
     def is_unmappable(self, a: IterDomain, b: IterDomain) -> bool:
         """True where the groups hold two axes that `set_unmappable` keeps apart."""
-        others = set(self.group(b))
-        return any(self._unmappable.get(m, set()) & others for m in self.group(a))
+        small, large = sorted((self.find(a), self.find(b)), key=lambda g: len(self._members[g]))
+        return any(
+            self.find(other) is large
+            for member in self._members[small]
+            for other in self._unmappable.get(member, ())
+        )
 
     def path(
         self, sources: Iterable[IterDomain], targets: Iterable[IterDomain]
