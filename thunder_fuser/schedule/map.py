@@ -22,6 +22,7 @@ from thunder_fuser.target import Target
 
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_RUN_BYTES = 64  # registers that one load may fill
+FEW_STORES = 2  # of one thread; with more, half as many lanes keep the same bytes in flight
 BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
 
 
@@ -115,6 +116,8 @@ def _lanes(group: IterationClass, max_lanes: int) -> int:
     accesses = _accesses(group)
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
+    if sum(n.instances for n in group.nests) > FEW_STORES:
+        lanes = min(lanes, max_lanes // 2)
     while lanes > 1 and innermost.size % lanes:
         lanes //= 2
     for tv, form in accesses:

@@ -1,8 +1,8 @@
 """The order in which threads walk an iteration class: that of its first store.
 
 Threads side by side then write one stretch of memory. Walking tiles in the order of the largest
-load was measured instead and lost 5-10 % on every RoPE. Neighbouring axes that every access walks as
-one are merged.
+load was measured instead and lost 5-10 % on every RoPE. Neighbouring axes that every access walks
+as one are merged.
 """
 
 from __future__ import annotations
