@@ -31,11 +31,11 @@ from thunder_fuser.ops import Kind
 
 
 class SegmentRecorder:
-    """Records one group of tensors of `parent` as a definition of its own."""
+    """Records one group of tensors of `parent`, producers first, as a definition of its own."""
 
     def __init__(self, parent: Leaf, group: Sequence[TensorView], cache: FusionCache) -> None:
         self._parent = parent
-        self._group = tuple(tv for tv in parent.fusion.tensors if tv in set(group))
+        self._group = tuple(group)
         self._recorder = Recorder(self, cache, max_length=2**31)
         self._owner = {
             tv: index

@@ -11,13 +11,12 @@ Tensors that no group holds (views, which are index maps on edges) are recompute
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.frontend.cache import FusionCache
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.segment_recorder import SegmentRecorder
-from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 
 Group = Sequence[TensorView]
@@ -42,65 +41,68 @@ def segment_definitions(
     if len(groups) < 2:
         return ()
     ordered = _run_order(parent, _complete(parent, groups))
+    wanted = _wanted_from(parent, ordered)
     produced: set[TensorView] = set()
     segments = []
-    for position, group in enumerate(ordered):
-        later = ordered[position + 1 :]
-        outputs = [tv for tv in group if tv not in produced and _is_read(tv, parent, later)]
+    for group, needed in zip(ordered, wanted, strict=True):
+        outputs = [tv for tv in group if tv in needed and tv not in produced]
         if outputs:
             produced.update(outputs)
-            recorder = SegmentRecorder(parent, group, cache)
-            segments.append(Segment(*recorder.record(outputs)))
+            segments.append(Segment(*SegmentRecorder(parent, group, cache).record(outputs)))
     return tuple(segments) if len(segments) > 1 else ()
 
 
 def _complete(parent: Leaf, groups: Sequence[Group]) -> list[tuple[TensorView, ...]]:
     """Each group in order of computation, with the ungrouped producers that it needs."""
+    position = {tv: k for k, tv in enumerate(parent.fusion.tensors)}
     grouped = {tv for group in groups for tv in group}
     loose = [tv for tv in parent.fusion.roots if tv not in grouped and tv.definition is not None]
     complete = []
     for group in (*groups, *([tv] for tv in loose)):
-        wanted = set(group)
-        for tv in reversed(parent.fusion.tensors):
-            if tv in wanted and tv.definition is not None:
-                wanted.update(
-                    p
-                    for p in tv.definition.tensors
-                    if p not in grouped and p.definition is not None
-                )
-        complete.append(tuple(tv for tv in parent.fusion.tensors if tv in wanted))
+        found, stack = set(group), list(group)
+        while stack:
+            expr = stack.pop().definition
+            for producer in expr.tensors if expr is not None else ():
+                is_own = producer.definition is not None and producer not in grouped
+                if is_own and producer not in found:
+                    found.add(producer)
+                    stack.append(producer)
+        complete.append(tuple(sorted(found, key=position.__getitem__)))
     return complete
 
 
-def external(group: Iterable[TensorView]) -> tuple[TensorView, ...]:
+def _external(group: Sequence[TensorView]) -> tuple[TensorView, ...]:
     """The tensors that a group reads and does not compute, in order of first use."""
     inside = set(group)
-    read = (p for tv in inside_order(group) if tv.definition for p in tv.definition.tensors)
+    read = (p for tv in group if tv.definition is not None for p in tv.definition.tensors)
     return tuple(dict.fromkeys(p for p in read if p not in inside))
-
-
-def inside_order(group: Iterable[TensorView]) -> tuple[TensorView, ...]:
-    """The tensors of a group, producers first."""
-    inside = set(group)
-    return tuple(tv for tv in topological(group) if tv in inside)
 
 
 def _run_order(
     parent: Leaf, groups: Sequence[tuple[TensorView, ...]]
 ) -> list[tuple[TensorView, ...]]:
     available = {v for v in parent.fusion.inputs if isinstance(v, TensorView)}
-    waiting, ordered = list(groups), []
+    waiting = [(group, _external(group)) for group in groups]
+    ordered: list[tuple[TensorView, ...]] = []
     while waiting:
-        ready = [g for g in waiting if all(p in available for p in external(g))]
+        ready = [k for k, (_, read) in enumerate(waiting) if available.issuperset(read)]
         if not ready:
-            missing = [tv for tv in external(waiting[0]) if tv not in available]
+            missing = [tv for tv in waiting[0][1] if tv not in available]
             fids = ", ".join(f"T{parent.fids.fid_of[tv]}" for tv in missing)
             raise RuntimeError(f"the segments wait for each other: no order computes {fids}")
-        ordered.append(ready[0])
-        waiting.remove(ready[0])
-        available.update(ready[0])
+        group, _ = waiting.pop(ready[0])
+        ordered.append(group)
+        available.update(group)
     return ordered
 
 
-def _is_read(tv: TensorView, parent: Leaf, later: Sequence[tuple[TensorView, ...]]) -> bool:
-    return tv in parent.fusion.roots or any(tv in external(group) for group in later)
+def _wanted_from(
+    parent: Leaf, ordered: Sequence[tuple[TensorView, ...]]
+) -> list[frozenset[TensorView]]:
+    """Per segment, what leaves the fusion or is read by a later segment."""
+    wanted: list[frozenset[TensorView]] = []
+    later = frozenset(parent.fusion.roots)
+    for group in reversed(ordered):
+        wanted.append(later)
+        later = later.union(_external(group))
+    return wanted[::-1]

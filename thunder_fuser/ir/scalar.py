@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from threading import RLock
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
@@ -57,6 +58,7 @@ class ScalarExpr:
 Scalar: TypeAlias = Constant | Symbol | ScalarExpr
 
 _INTERNED: WeakValueDictionary[tuple[object, ...], Scalar] = WeakValueDictionary()
+_INTERNING = RLock()  # two threads that make the same scalar must get the same object
 
 
 def constant(value: Number, dtype: DataType | None = None) -> Constant:
@@ -84,7 +86,10 @@ def scalar_expr(row: OpDef, args: tuple[Scalar, ...], dtype: DataType) -> Scalar
 
 def _intern(key: tuple[object, ...], make: Callable[[], Scalar]) -> Scalar:
     found = _INTERNED.get(key)
-    return found if found is not None else _INTERNED.setdefault(key, make())
+    if found is not None:
+        return found
+    with _INTERNING:
+        return _INTERNED.setdefault(key, make())
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:
