@@ -30,7 +30,7 @@ from thunder_fuser.analysis.sharding import annotated, annotations_of, place, sh
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import ParallelType, axis, merge, parallelize, split, tensor_domain
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
 
@@ -230,6 +230,19 @@ def test_row_parallel_sum_reduces_once() -> None:
     annotated = plan_of(total, TWO, {x: (Shard(1),), total: (Shard(0),)})
     assert kinds(annotated) == ["reduce-scatter"]
     checked(annotated, total)
+
+
+def test_a_written_value_lies_as_its_target() -> None:
+    x, y = tensor(4, 6), tensor(4, 6)
+    value = call("add", x, y)
+    fusion = Fusion((x, y), (), (Write(value, x),))
+    plan = propagate(fusion, TWO, {x: Sharding(TWO, (Shard(0),))})
+    assert plan.shardings[value] == plan.shardings[x]
+    backward = propagate(fusion, TWO, {y: Sharding(TWO, (Shard(1),))})
+    assert placement(backward, x) == Shard(1)
+    ends = {x: Sharding(TWO, (Shard(0),)), value: Sharding(TWO, (Shard(1),))}
+    with pytest.raises(ValueError, match="is written into an input sharded"):
+        propagate(fusion, TWO, ends)
 
 
 # ------------------------------------------------------------------ meshes of rank two

@@ -9,12 +9,34 @@ that do not divide are cut as two outer splits do it. docs/axes.md, section 7, h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from thunder_fuser.analysis.digits import ZERO, Form, ceil_div, combine, divmod_form, shift
 
 
-def take(index: Form, extent: int, factor: int, count: int) -> tuple[Form, Form, int]:
-    """Cut `index` as [factor, count, rest]: the middle digit, the local index, its extent.
+@dataclass(frozen=True)
+class Cut:
+    """`device` is the middle digit, `extent` that of the local index."""
+
+    device: Form
+    outer: Form
+    inner: Form
+    rest: int
+    factor: int
+
+    @property
+    def extent(self) -> int:
+        return self.factor * self.rest
+
+    @cached_property
+    def local(self) -> Form:
+        """The index in the device's buffer, made when asked for: most edges compare devices."""
+        return self.inner if self.factor == 1 else combine(self.outer, self.inner, self.rest)
+
+
+def take(index: Form, extent: int, factor: int, count: int) -> Cut:
+    """Cut `index` as [factor, count, rest].
 
     The index is known to lie in [0, extent); where its form does not say so (a piece of a cat), the
     device is still one of `count`.
@@ -26,9 +48,7 @@ def take(index: Form, extent: int, factor: int, count: int) -> tuple[Form, Form,
     low, high = device.bounds
     if low < 0 or high >= count:
         device = divmod_form(device, count)[1]
-    if factor == 1:
-        return device, inner, rest
-    return device, combine(outer, inner, rest), factor * rest
+    return Cut(device, outer, inner, rest, factor)
 
 
 def is_even(extent: int, factor: int, count: int) -> bool:
@@ -71,7 +91,7 @@ def turn(index: Form, extent: int, factor: int, count: int) -> tuple[Form, int] 
     if inside or not goes_round or blocks % count == 0:
         return None
     distance = blocks % count
-    return take(shift(index, -distance * rest), extent, factor, count)[0], distance
+    return take(shift(index, -distance * rest), extent, factor, count).device, distance
 
 
 def ring_source(coordinate: int, distance: int, count: int) -> int:

@@ -145,10 +145,11 @@ def _carry(
             found.append(None)
             continue
         k = made.placement.axis
-        if sizes[k] != made.extent * count:
-            uneven.add(k)  # shards of different sizes cannot be cut alike once more
-        local[k], sizes[k] = made.index, made.extent
         found.append(made.placement)
+        if len(found) < len(devices):  # another mesh dim cuts what is left
+            if sizes[k] != made.cut.extent * count:
+                uneven.add(k)  # shards of different sizes cannot be cut alike once more
+            local[k], sizes[k] = made.cut.local, made.cut.extent
     return tuple(found)
 
 

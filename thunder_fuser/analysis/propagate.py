@@ -132,13 +132,28 @@ class _Propagation:
         self.edges = {tv: axis_edges(tv) for tv in fusion.tensors if tv.definition is not None}
 
     def plan(self) -> ShardingPlan:
-        self._forward()
-        self._backward()
-        self._forward()
+        for step in (self._forward, self._backward, self._forward):
+            self._join_writes()
+            step()
+        self._join_writes()
         for tensor in self.fusion.tensors:
             self.known.setdefault(tensor, replicated(self.mesh))
         plans = [self._edge_plan(e) for edges in self.edges.values() for e in edges]
         return ShardingPlan(self.fusion, self.mesh, self.known, tuple(plans))
+
+    def _join_writes(self) -> None:
+        """What is written lies as its target does."""
+        for write in self.fusion.writes:
+            value, target = (self.known.get(tv) for tv in (write.value, write.target))
+            if value is None and target is not None:
+                self.known[write.value] = target
+            elif target is None and value is not None:
+                self.known[write.target] = value
+            elif value != target:
+                raise ValueError(
+                    f"a value sharded {value} is written into an input sharded {target}; annotate "
+                    "both alike, or copy the value first and annotate the copy"
+                )
 
     def _forward(self) -> None:
         for consumer, edges in self.edges.items():

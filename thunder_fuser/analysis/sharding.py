@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.axis_forms import AxisForms
-from thunder_fuser.analysis.blocks import factors, is_even, local_extent, take
+from thunder_fuser.analysis.blocks import Cut, factors, is_even, local_extent, take
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.placement import (
     Partial,
@@ -37,35 +37,50 @@ from thunder_fuser.ir.text import tensor_names
 
 @dataclass(frozen=True)
 class Location:
-    """`devices` has the coordinate on each mesh dim, None where every device holds the element;
-    `local` and `extents` are the index in, and the size of, the buffer of the first device."""
+    """`devices` has the coordinate on each mesh dim, None where every device holds the element.
+    `last` is the last cut and its axis; the buffer is what that leaves of `before` and `sizes`."""
 
     devices: tuple[Form | None, ...]
-    local: tuple[Form, ...]
-    extents: tuple[int, ...]
+    before: tuple[Form, ...]
+    sizes: tuple[int, ...]
+    last: tuple[int, Cut] | None
+
+    @property
+    def local(self) -> tuple[Form, ...]:
+        """The index in the buffer of one device, per axis."""
+        if self.last is None:
+            return self.before
+        k, cut = self.last
+        return (*self.before[:k], cut.local, *self.before[k + 1 :])
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The size of the buffer of the first device, per axis."""
+        if self.last is None:
+            return self.sizes
+        k, cut = self.last
+        return (*self.sizes[:k], cut.extent, *self.sizes[k + 1 :])
 
 
 def locate(sharding: Sharding, index: Sequence[Form], extents: Sequence[int]) -> Location:
     """The location of the element at `index` of a tensor of `extents`."""
-    local, sizes = list(index), list(extents)
-    devices: list[Form | None] = []
+    found = Location((), tuple(index), tuple(extents), None)
     for count, placement in zip(sharding.mesh.shape, sharding.placements, strict=True):
         if count == 1 or not isinstance(placement, Shard | StridedShard):
-            devices.append(None)
+            found = Location((*found.devices, None), found.before, found.sizes, found.last)
             continue
-        k = placement.axis
-        device, local[k], sizes[k] = take(local[k], sizes[k], split_factor(placement), count)
-        devices.append(device)
-    return Location(tuple(devices), tuple(local), tuple(sizes))
+        k, local, sizes = placement.axis, found.local, found.extents
+        cut = take(local[k], sizes[k], split_factor(placement), count)
+        found = Location((*found.devices, cut.device), local, sizes, (k, cut))
+    return found
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A placement and what it leaves of its axis: the local index and its extent."""
+    """A placement and the cut that it makes of its axis."""
 
     placement: Shard | StridedShard
-    index: Form
-    extent: int
+    cut: Cut
 
 
 def place(device: Form, local: Sequence[Form], extents: Sequence[int], count: int) -> Placed | None:
@@ -73,9 +88,9 @@ def place(device: Form, local: Sequence[Form], extents: Sequence[int], count: in
     None where there is none: what is found is checked by equality of forms, never guessed."""
     for axis, (index, extent) in enumerate(zip(local, extents, strict=True)):
         for factor in factors(device, index, extent, count):
-            found, rest, left = take(index, extent, factor, count)
-            if found == device:
-                return Placed(sharded(axis, factor), rest, left)
+            cut = take(index, extent, factor, count)
+            if cut.device == device:
+                return Placed(sharded(axis, factor), cut)
     return None
 
 
@@ -111,7 +126,11 @@ def sharding_of(domain: TensorDomain, mesh: DeviceMesh, reduction: str = "sum") 
                 f"{extents}: split one logical axis as [m, {count}, c]"
             )
         axis = found.placement.axis
-        placements[dim], local[axis], extents[axis] = found.placement, found.index, found.extent
+        placements[dim], local[axis], extents[axis] = (
+            found.placement,
+            found.cut.local,
+            found.cut.extent,
+        )
     return Sharding(mesh, tuple(placements))
 
 
