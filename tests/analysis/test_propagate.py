@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 import torch
 from axis_cases import oracle
-from fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
+from sharded_fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
 
 from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.communication import Kind

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
+from sharded_fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
 
 from thunder_fuser.analysis.placement import Partial, Placement, Replicate, Shard, sharded
 from thunder_fuser.ir.build import call
