@@ -6,15 +6,18 @@ fusion -> bind -> tidy -> cut -> schedule -> lower -> emit -> compile -> plan
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import torch
 
+from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.codegen.source import Source
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import tidy
@@ -26,6 +29,7 @@ from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.schedule.map import parameters_for, reject, schedule
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.segmented import SegmentedFusion
 from thunder_fuser.target import Target
 
 Argument: TypeAlias = "torch.Tensor | sc.Number"
@@ -94,13 +98,20 @@ def make_plan(
 ) -> Plan:
     """Every stage after the definition, for one class of arguments."""
     bound = bind(fusion, arguments, device)
-    target = target_for(bound.device, options)
-    segmented = cut(tidy(bound.fusion), bound.layouts, reject)
+    target = target_for(bound.device)
+    segmented = cut_region(tidy(bound.fusion), bound.layouts, target)
     sources = [generate(s, target, options) for s in segmented.segments]
     kernels = [source for source in sources if source is not None]
     loaded = iter(KERNELS.launchers(kernels, target, options, bound.device.index))
     launchers = [None if source is None else next(loaded) for source in sources]
     return build_plan(segmented, sources, launchers, bound.arguments, bound.device)
+
+
+def cut_region(
+    fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target
+) -> SegmentedFusion:
+    """The segments of a concrete fusion whose inputs lie as `layouts`."""
+    return cut(fusion, layouts, partial(reject, parameters=parameters_for(target)))
 
 
 def generate(segment: Segment, target: Target, options: Options) -> Source | None:

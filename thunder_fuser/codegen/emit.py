@@ -108,8 +108,7 @@ def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str
     kind = "long long" if max([blocks * threads, *reach]) >= _INT_LIMIT else "int"
     wide = f"({kind}){block}" if kind != "int" else block
     lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
-    if blocks * threads != body.threads:
-        lines.append(f"if (thread >= {number(body.threads)}) return;")
+    lines.append(f"if (thread >= {number(body.threads)}) return;")
     rest = "thread"
     for position in range(len(body.axes) - 1, -1, -1):
         axis, name = body.axes[position], f"i{position}"

@@ -9,10 +9,10 @@ import torch
 from thunder_fuser.frontend.arguments import Runtime
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.pipeline import cut_region
 from thunder_fuser.presegment import tidy
 from thunder_fuser.runtime.bind import bind
-from thunder_fuser.schedule.map import reject
-from thunder_fuser.segment.cut import cut
+from thunder_fuser.runtime.targets import target_for
 
 
 def partition(
@@ -24,9 +24,10 @@ def partition(
     fusion as it was written.
     """
     bound = bind(fusion, arguments, device)
+    target = target_for(bound.device)
     own = {concrete: tv for tv, concrete in bound.tensors.items() if tv.definition is not None}
     for candidate in (tidy(bound.fusion), bound.fusion):
-        segments = cut(candidate, bound.layouts, reject).segments
+        segments = cut_region(candidate, bound.layouts, target).segments
         stored = {store.value for segment in segments for store in segment.stores}
         if stored <= set(own):
             break

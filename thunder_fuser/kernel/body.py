@@ -33,8 +33,8 @@ from thunder_fuser.kernel.precision import ends_narrow
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.ops import Cost, Family, op
 from thunder_fuser.ops.definition import Operand as RuleOperand
-from thunder_fuser.schedule.map import VectorClass
 from thunder_fuser.schedule.nest import Nest
+from thunder_fuser.schedule.vectorize import VectorClass
 
 Key = tuple[TensorView, Index]
 

@@ -9,7 +9,8 @@ from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.body import lower_class
 from thunder_fuser.kernel.ir import Kernel, Pointer, ScalarParameter
-from thunder_fuser.schedule.map import MapSchedule, VectorClass
+from thunder_fuser.schedule.map import MapSchedule
+from thunder_fuser.schedule.vectorize import VectorClass
 from thunder_fuser.segment.segment import Segment
 
 

@@ -25,7 +25,7 @@ from thunder_fuser.kernel.ir import (
     WriteElement,
     WriteVector,
 )
-from thunder_fuser.schedule.map import VectorClass
+from thunder_fuser.schedule.vectorize import VectorClass
 
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 

@@ -6,12 +6,11 @@ from functools import cache
 
 import torch
 
-from thunder_fuser.options import Options
 from thunder_fuser.runtime.cuda_kernel import target_of
 from thunder_fuser.target import HOST, Target
 
 
-def target_for(device: torch.device, options: Options) -> Target:
+def target_for(device: torch.device) -> Target:
     """The GPU's target, or the host for CPU tensors.
 
     Raises ValueError for a device of another kind.

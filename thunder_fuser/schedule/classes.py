@@ -26,7 +26,6 @@ from thunder_fuser.segment.segment import Segment
 
 CACHE_LINE = 128  # bytes
 NEAR = 2048  # bytes between stores of one thread; more at a time scatter the writes of a block
-MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
 
 def classify(
-    segment: Segment, nests: Sequence[Nest], owned: int = MAX_OWNED, busy: int = 1
+    segment: Segment, nests: Sequence[Nest], owned: int, busy: int
 ) -> tuple[IterationClass, ...]:
     """Group nests greedily, in order, into as few classes as pair up. `owned` bounds the extent of
     an axis that is unrolled to make them pair, `busy` is how many elements must be left to run in

@@ -1,0 +1,134 @@
+"""The innermost axis of a class as vectors: a whole number of them, and what is left over.
+
+axis i{4097}      =>      i1{1024}, lane{4} and, for the last element, a class of its own
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, prod
+
+from thunder_fuser.analysis.digits import Form, atom, combine, shift
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
+from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.nest import replace_axis
+from thunder_fuser.schedule.parameters import MapParameters
+
+MAX_RUN_BYTES = 64  # registers that one load may fill
+FEW_STORES = 2  # of one thread; with more, half as many lanes keep the same bytes in flight
+MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
+MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
+
+
+@dataclass(frozen=True, eq=False)
+class VectorClass:
+    """An iteration class whose innermost axis is cut into lanes; None where a thread has one."""
+
+    group: IterationClass
+    lane: IterDomain | None
+    streams: bool
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.lane.size
+
+    @property
+    def axes(self) -> tuple[IterDomain, ...]:
+        return tuple(a for a in self.group.axes if a is not self.lane)
+
+    @property
+    def threads(self) -> int:
+        return prod(a.size for a in self.axes)
+
+
+def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorClass, ...]:
+    """`group` with its innermost axis cut into lanes, and the remainder where there is one."""
+    lanes = _lanes(group, parameters.lanes)
+    streams = _streams(group, parameters.streamed)
+    if lanes == 1:
+        return (VectorClass(group, None, streams),)
+    innermost = group.axes[-1]
+    left = innermost.size % lanes
+    if left:
+        whole, remainder = _cut(group, innermost, innermost.size - left)
+        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams))
+    outer, inner = split(innermost, lanes)
+    lane = parallelize(inner, ParallelType.VECTORIZE)
+    value = combine(atom(outer), atom(lane), lanes)
+    nests = tuple(replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
+    return (VectorClass(IterationClass(group.segment, nests), lane, streams),)
+
+
+def _cut(
+    group: IterationClass, target: IterDomain, point: int
+) -> tuple[IterationClass, IterationClass]:
+    """The classes below and from `point` on."""
+    low, high = axis(point), axis(target.size - point)
+    below = tuple(replace_axis(n, target, (low,), atom(low)) for n in group.nests)
+    beyond = shift(atom(high), point)
+    above = tuple(replace_axis(n, target, (high,), beyond) for n in group.nests)
+    return IterationClass(group.segment, below), IterationClass(group.segment, above)
+
+
+def _streams(group: IterationClass, streamed: int) -> bool:
+    """True where nobody will find the stores in the cache, and each nest writes whole lines: pieces
+    of one store share lines, which the cache has to put together."""
+    layouts = group.segment.layouts
+    return all(
+        nest.is_whole
+        and layouts[nest.store.target].numel * nest.store.target.dtype.itemsize >= streamed
+        for nest in group.nests
+    )
+
+
+def _lanes(group: IterationClass, max_lanes: int) -> int:
+    """The widest power of two that the accesses can use."""
+    if not group.axes:
+        return 1
+    innermost, accesses = group.axes[-1], _accesses(group)
+    itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
+    lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
+    if sum(n.instances for n in group.nests) > FEW_STORES:
+        lanes = min(lanes, max_lanes // 2)
+    while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
+        lanes //= 2
+    largest = max(group.segment.layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
+    for tv, form in accesses:
+        layout, weight = group.segment.layouts[tv], abs(_weight(form, innermost))
+        while lanes > 1 and not _fits(weight, lanes, tv):
+            lanes //= 2
+        if weight == 1 and 2 * layout.numel * tv.dtype.itemsize >= largest:
+            lanes = min(lanes, MAX_SPLIT * _aligned(layout, form, innermost, tv))
+    return lanes
+
+
+def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) -> int:
+    """Elements that one access may take at every index: rows of odd length align nothing."""
+    itemsize = tv.dtype.itemsize
+    width = gcd(MAX_ALIGNMENT, layout.alignment, form.constant * itemsize)
+    for weight, digit in form.terms:
+        if digit.base is not innermost:
+            width = gcd(width, weight * itemsize)
+    return max(width // itemsize, 1)
+
+
+def _fits(weight: int, lanes: int, tv: TensorView) -> bool:
+    """Lanes that are strided by a short unrolled axis share one run of registers."""
+    run = weight * lanes * tv.dtype.itemsize
+    return weight <= 1 or run <= MAX_RUN_BYTES or weight * tv.dtype.itemsize > 4 * MAX_RUN_BYTES
+
+
+def _weight(form: Form, axis: IterDomain) -> int:
+    return next((w for w, d in form.terms if d.base is axis and d.stride == 1), 0)
+
+
+def _accesses(group: IterationClass) -> list[tuple[TensorView, Form]]:
+    """Every load and store with its element offset."""
+    found = []
+    for nest, needs in zip(group.nests, group.needs, strict=True):
+        layouts = group.segment.layouts
+        found += [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
+        found.append((nest.store.target, offset_of(layouts[nest.store.target], nest.index)))
+    return found
