@@ -6,8 +6,8 @@ import random
 from itertools import combinations
 
 import pytest
-from axis_cases import agree, cases, oracle, random_case, replay, roots_of, table
 
+from tests.analysis.axis_cases import agree, cases, oracle, random_case, replay, roots_of, table
 from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.digits import evaluate, format_form
 from thunder_fuser.ir import scalar as sc

@@ -6,8 +6,8 @@ import random
 from itertools import combinations, pairwise
 
 import pytest
-from axis_cases import agree, cases, table
 
+from tests.analysis.axis_cases import agree, cases, table
 from thunder_fuser.analysis.id_model import IdModel, close_over_forms
 from thunder_fuser.analysis.val_graph import Reason, ValGraph
 from thunder_fuser.dtypes import DataType

@@ -9,9 +9,19 @@ from statistics import median
 
 import pytest
 import torch
-from axis_cases import oracle
-from sharded_fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
 
+from tests.analysis.axis_cases import oracle
+from tests.analysis.sharded_fusions import (
+    cat,
+    cut,
+    expected,
+    permute,
+    plan_of,
+    reshape,
+    run,
+    shape,
+    tensor,
+)
 from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.communication import Kind
 from thunder_fuser.analysis.edge import axis_edges, forward

@@ -6,8 +6,18 @@ import random
 
 import pytest
 import torch
-from sharded_fusions import cat, cut, expected, permute, plan_of, reshape, run, shape, tensor
 
+from tests.analysis.sharded_fusions import (
+    cat,
+    cut,
+    expected,
+    permute,
+    plan_of,
+    reshape,
+    run,
+    shape,
+    tensor,
+)
 from thunder_fuser.analysis.placement import Partial, Placement, Replicate, Shard, sharded
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.mesh import DeviceMesh

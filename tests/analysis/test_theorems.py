@@ -10,7 +10,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from axis_cases import oracle
+
+from tests.analysis.axis_cases import oracle
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "axes.md"
 SMALL = range(1, 8)

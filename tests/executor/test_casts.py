@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from jitted import check, jit, region, regions
+
+from tests.executor.jitted import check, jit, region, regions
 
 
 def test_a_chain_of_conversions_reads_its_source() -> None:

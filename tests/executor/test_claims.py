@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import thunder
 import torch
-from jitted import jit, regions
 
+from tests.executor.jitted import jit, regions
 from thunder_fuser import fuser
 from thunder_fuser.executor.claims import ROW_OF_PRIM, why_not
 from thunder_fuser.ops import OPS

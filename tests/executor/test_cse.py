@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from jitted import check, jit, regions
+
+from tests.executor.jitted import check, jit, regions
 
 
 def test_equal_expressions_are_computed_once() -> None:

@@ -8,12 +8,12 @@ import sys
 import pytest
 import thunder
 import torch
-from jitted import check, jit, region, regions
 from thunder.core.trace import from_trace
 from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, get_executor
 
 import thunder_fuser
+from tests.executor.jitted import check, jit, region, regions
 from thunder_fuser import fuser
 
 

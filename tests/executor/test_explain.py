@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from jitted import jit
 
+from tests.executor.jitted import jit
 from thunder_fuser import explain
 
 

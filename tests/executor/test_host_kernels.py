@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from jitted import check, region
-from test_rope import rope
+
+from tests.executor.jitted import check, region
+from tests.executor.test_rope import rope
 
 KERNELS = {"fuser_evaluator": False}
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 import thunder
 import torch
-from jitted import check, jit, region, regions
+
+from tests.executor.jitted import check, jit, region, regions
 
 FUSION_TYPES = pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from jitted import check, jit, regions
+
+from tests.executor.jitted import check, jit, regions
 
 
 def two_arms(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import torch
-from jitted import jit, region
+
+from tests.executor.jitted import jit, region
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import thunder
 import torch
-from jitted import check, regions
+
+from tests.executor.jitted import check, regions
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, n: int) -> torch.Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import TorchProgram, defined, new_cache
 
+from tests.frontend.fusions import TorchProgram, defined, new_cache
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 from thunder_fuser.frontend.records import END
 

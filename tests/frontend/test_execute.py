@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import TorchProgram, check, defined, example, new_cache
 
+from tests.frontend.fusions import TorchProgram, check, defined, example, new_cache
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 
 

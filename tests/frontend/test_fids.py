@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import defined, new_cache
 
+from tests.frontend.fusions import defined, new_cache
 from thunder_fuser.frontend import DataType, FusionDefinition
 from thunder_fuser.frontend.handles import Handle
 

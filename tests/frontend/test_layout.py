@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 import torch
-from fusions import check, defined, example
 
+from tests.frontend.fusions import check, defined, example
 from thunder_fuser.frontend import DataType, FusionDefinition, compute_tensor_descriptor
 
 T, F, N = True, False, None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import check, defined, example, new_cache, redefined
 
+from tests.frontend.fusions import check, defined, example, new_cache, redefined
 from thunder_fuser.frontend import DataType, FusionDefinition
 from thunder_fuser.frontend.composites import OPERATIONS
 from thunder_fuser.ops import OPS, Family, Kind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fusions import example
 
+from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.pipeline import Program
 

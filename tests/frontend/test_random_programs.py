@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import copies, defined, example, new_cache, redefined
 
+from tests.frontend.fusions import copies, defined, example, new_cache, redefined
 from thunder_fuser.frontend import DataType, FusionDefinition
 from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions

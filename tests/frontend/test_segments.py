@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fusions import check, defined, example, finest, new_cache
-from test_fids import worked_example
 
+from tests.frontend.fusions import check, defined, example, finest, new_cache
+from tests.frontend.test_fids import worked_example
 from thunder_fuser.frontend import DataType, FusionDefinition
 from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
-from fusions import defined, new_cache
-from test_cache import scaled
 
+from tests.frontend.fusions import defined, new_cache
+from tests.frontend.test_cache import scaled
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from fusions import defined, new_cache, redefined
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.frontend.fusions import defined, new_cache, redefined
 from thunder_fuser.frontend import DataType, FusionDefinition
 from thunder_fuser.frontend.constants import decode, encode
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from row_kernels import build, random_values, run, special_values, unit
 
+from tests.ops.row_kernels import build, random_values, run, special_values, unit
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OPS, Family, OpDef

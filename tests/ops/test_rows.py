@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from row_kernels import (
+from torch import Tensor
+
+from tests.ops.row_kernels import (
     ELEMENTWISE,
     build,
     cast_kernel,
@@ -19,8 +21,6 @@ from row_kernels import (
     run,
     unit,
 )
-from torch import Tensor
-
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OPS, OpDef
 from thunder_fuser.ops.definition import Operand

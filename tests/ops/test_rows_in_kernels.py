@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from row_kernels import INTEGER_QUOTIENTS, random_values, rows_of
 from torch import Tensor
 
+from tests.ops.row_kernels import INTEGER_QUOTIENTS, random_values, rows_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
