@@ -32,7 +32,7 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where an element's value comes from: one producer element, under windows that depend on axes."""
+    """Where a value comes from: one producer element, under windows that depend on axes."""
 
     producer: TensorView
     index: Index

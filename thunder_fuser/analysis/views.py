@@ -3,8 +3,8 @@
     T1[i4, i6] = permute(T0[i6, i4])      =>     T1 = as_strided(T0, (4, 6), (1, 4), 0)
 
 Every metadata op between a tensor and the storage it reads is composed into one index map; the
-element offset is then a digit form in the tensor's own axes. It is a view exactly where that form is
-`offset + sum(stride * axis)` over whole axes with strides that are not negative.
+element offset is then a digit form in the tensor's own axes. It is a view exactly where that form
+is `offset + sum(stride * axis)` over whole axes with strides that are not negative.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class TensorDomain:
     """The axes of a tensor in its four roles.
 
     `root` relates one to one to the producers' logical axes, `logical` is what the user sees,
-    `allocation` is how the bytes lie (outermost first), `loop` is the schedule. `contiguity` has one
+    `allocation` is how the bytes lie (outermost first), `loop` is the schedule. `contiguity` has an
     entry per allocation axis: stride equals that of the axes to its right, None for a broadcast.
     """
 

@@ -265,7 +265,8 @@ def slice_(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     )
     if not len(starts) == len(ends) == len(strides) == producer.ndim:
         raise ValueError(
-            f"slice of rank {producer.ndim} has {len(starts)} starts, {len(ends)} ends, {len(strides)} strides"
+            f"slice of rank {producer.ndim} has {len(starts)} starts, {len(ends)} ends, "
+            f"{len(strides)} strides"
         )
     root = [_copy(a) for a in producer.logical]
     logical = [

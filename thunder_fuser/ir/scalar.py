@@ -1,4 +1,5 @@
-"""Scalars: numbers, extents and what is computed from them on the host. Interned: equal is identical.
+"""Scalars: numbers, extents, and what is computed from them on the host. They are interned: equal
+means identical.
 
 A scalar never becomes a node of a segment graph; it is folded, or bound once per launch.
 """
@@ -62,7 +63,7 @@ _INTERNING = RLock()  # two threads that make the same scalar must get the same 
 
 
 def constant(value: Number, dtype: DataType | None = None) -> Constant:
-    """The interned constant. Without `dtype` the type of the Python number: bool, int64, f64, c128."""
+    """The interned constant, by default of the Python number's type: bool, int64, f64, c128."""
     dtype = dtype or python_dtype(value)
     made = _intern((number_bits(value), dtype), lambda: Constant(value, dtype))
     assert isinstance(made, Constant)

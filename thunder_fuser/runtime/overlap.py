@@ -23,8 +23,8 @@ def separate(tensors: Sequence[torch.Tensor], written: Sequence[int]) -> list[to
             if position in written:
                 raise RuntimeError(
                     f"arguments {target} and {position} are both written in place and share memory "
-                    f"(shapes {tuple(tensors[target].shape)} and {tuple(tensors[position].shape)}); "
-                    "give one of them storage of its own"
+                    f"(shapes {tuple(tensors[target].shape)} and "
+                    f"{tuple(tensors[position].shape)}); give one of them storage of its own"
                 )
             out[position] = tensors[position].clone()
     return out
