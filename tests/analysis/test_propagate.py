@@ -525,6 +525,13 @@ def test_the_plan_explains_every_edge() -> None:
         "    T0: ring rotation by 1 on mesh dim 0, 20 bytes: "
         "the window starts 1 blocks past an aligned one (docs/axes.md, B3)"
     ) in str(ring).splitlines()
+    y = reshape(tensor(6), 3, 2)
+    (source,) = y.definition.tensors if y.definition else ()
+    moved = plan_of(y, TWO, {source: (Shard(0),), y: (Shard(0),)})
+    assert str(moved).splitlines()[-1] == (
+        "    T0: all-to-all on mesh dim 0, 16 bytes: in the consumer's axes "
+        "the producer is on device ((2*i0 + i1)/3), the consumer on (i0/2)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -154,6 +155,24 @@ def test_reductions_over_a_cut_axis_sum_over_devices() -> None:
     value = inputs[x]
     whole = torch.tensor(done.whole(centred)).reshape(4, 6)
     assert torch.equal(whole, value + value.sum(1, keepdim=True))
+    assert [str(t.step.kind) for t in done.traffic] == ["all-reduce"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [("sum", torch.sum), ("prod", torch.prod), ("max", torch.amax), ("min", torch.amin)],
+)
+@pytest.mark.parametrize("devices", [2, 4])
+def test_every_combining_reduction_runs_over_devices(
+    name: str, reference: Callable[..., torch.Tensor], devices: int
+) -> None:
+    """Uneven on purpose: of 4 devices the last one holds no element of 5."""
+    x = tensor(3, 5)
+    y = call(name, x, dims=(1,))
+    plan = plan_of(y, DeviceMesh((devices,)), {x: (Shard(1),), y: (Replicate(),)})
+    done, inputs = run(plan, random.Random())
+    want = reference(inputs[x].to(torch.int64), 1)
+    assert torch.equal(torch.tensor(done.whole(y)).to(torch.int64), want)
     assert [str(t.step.kind) for t in done.traffic] == ["all-reduce"]
 
 

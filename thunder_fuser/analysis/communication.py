@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
 
-from thunder_fuser.analysis.digits import Form, ceil_div
+from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.edge import AxisEdge, turned
 from thunder_fuser.analysis.placement import Partial, Sharding
 
@@ -66,16 +66,15 @@ def plan_edge(edge: AxisEdge, source: Sharding, target: Sharding) -> tuple[Commu
     elements, itemsize = _needed_elements(edge, want.extents), edge.producer.dtype.itemsize
     steps = []
     for dim, count in enumerate(source.mesh.shape):
-        pending = source.placements[dim]
-        needed = want.devices[dim]
+        pending, device, needed = source.placements[dim], have[dim], want.devices[dim]
         if needed is not None and not needed.bases & edge.bases:
             needed = None  # cut along an axis that the producer does not have: all of it is needed
         if isinstance(target.placements[dim], Partial):
-            _check_partial(edge, have[dim], source, target, dim)
+            _check_partial(edge, device, source, target, dim)
         elif isinstance(pending, Partial):
             steps.append(_reduce(dim, count, needed, elements, itemsize, pending.op))
-        elif count > 1 and have[dim] is not None and have[dim] != needed:
-            steps.append(_move(edge, source, dim, needed, elements * itemsize))
+        elif device is not None and device != needed:
+            steps.append(_move(edge, source, dim, device, needed, elements * itemsize))
     return tuple(sorted(steps, key=lambda step: step.kind))
 
 
@@ -106,7 +105,7 @@ def _reduce(
 
 
 def _move(
-    edge: AxisEdge, source: Sharding, dim: int, needed: Form | None, received: int
+    edge: AxisEdge, source: Sharding, dim: int, have: Form, needed: Form | None, received: int
 ) -> Communication:
     if needed is None:
         why = f"{source.placements[dim]} of the producer is needed on every device"
@@ -115,7 +114,9 @@ def _move(
     if ring is not None and ring[0] == needed:
         why = f"the window starts {ring[1]} blocks past an aligned one (docs/axes.md, B3)"
         return Communication(Kind.RING, dim, received, why, distance=ring[1])
-    why = "the device digits of producer and consumer differ, and each element has one new owner"
+    names = {axis: f"i{k}" for k, axis in enumerate(edge.consumer.domain.logical)}
+    mine, theirs = format_form(have, names), format_form(needed, names)
+    why = f"in the consumer's axes the producer is on device {mine}, the consumer on {theirs}"
     return Communication(Kind.ALL_TO_ALL, dim, received, why)
 
 

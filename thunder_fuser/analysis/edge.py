@@ -135,7 +135,7 @@ def _carry(
             found.append(_uncut(placement, reducing))
             continue
         if reducing is not None and device.bases and device.bases <= reducing.reduced:
-            found.append(Partial(_reduction(reducing.consumer)))
+            found.append(_pending(reducing.consumer))
             continue
         if reading is not None and not device.bases & reading.bases:
             found.append(Replicate())
@@ -160,9 +160,11 @@ def _uncut(placement: Placement, reducing: AxisEdge | None) -> Placement | None:
     return Replicate()
 
 
-def _reduction(consumer: TensorView) -> str:
+def _pending(consumer: TensorView) -> Partial | None:
+    """What a cut reduced axis leaves to do; None where terms of devices cannot be combined."""
     assert consumer.definition is not None
-    return consumer.definition.op.name
+    row = consumer.definition.op
+    return Partial(row.name) if row.combine else None
 
 
 def turned(edge: AxisEdge, sharding: Sharding, dim: int) -> tuple[Form, int] | None:
