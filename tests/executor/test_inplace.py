@@ -71,6 +71,39 @@ def test_a_write_nothing_reads_is_not_lost() -> None:
     assert regions(jfn).forward == (("sin", "mul", "copy_"),) or "copy_" in str(regions(jfn))
 
 
+@FUSION_TYPES
+def test_the_return_follows_a_write_that_nothing_reads(fusion_type: str) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = torch.cumsum(x, 0)
+        z.copy_(torch.sin(x) * 2)
+        return x, y.reshape(-1)
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
+
+
+def test_a_view_of_one_input_shows_the_write_through_another() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        part = y[1:]
+        z = torch.cumsum(x, 0)
+        flat = y.reshape(-1)
+        part.add_(part)
+        return z, part, flat
+
+    options = {"fuser_shape_only": True, "fuser_single_op": True}
+    check(program, torch.randn(4, 4), torch.randn(4, 4), **options)
+
+
+def test_a_reshape_of_a_written_argument_is_written_in_turn() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.copy_(torch.sin(x))
+        flat = x.reshape(-1)
+        z = torch.cumsum(y, 0)
+        flat.copy_(torch.sin(flat))
+        return x - z, flat
+
+    check(program, torch.randn(4, 4), torch.randn(4, 4))
+
+
 def test_an_overlapping_write_into_a_view() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         x[1:].copy_(x[:-1] * 2)

@@ -16,7 +16,13 @@ from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 from thunder_fuser.executor.partition import Group
-from thunder_fuser.executor.storage import Storages, leaves, tensors, written_tensors
+from thunder_fuser.executor.storage import (
+    VIEW_PRIMS,
+    Storages,
+    leaves,
+    tensors,
+    written_tensors,
+)
 
 # Results that are views whatever the strides, so that they show later writes in torch as well.
 CERTAIN_VIEWS = frozenset({"BROADCAST_IN_DIM", "SLICE", "SQUEEZE", "TRANSPOSE"})
@@ -123,41 +129,44 @@ def write_results(bsyms: Iterable[BoundSymbol]) -> list[Any]:
 
 
 def _inexpressible(bsyms: Sequence[BoundSymbol], storages: Storages) -> str | None:
-    """The first storage whose writes the region cannot express."""
+    """The first storage whose writes the region cannot express.
+
+    A region that writes one input while another shares its memory copies the other first. So what
+    is read after a write, and every view that may leave the region, comes from the target.
+    """
     refs: dict[str, Ref] = {}
     made: set[str] = set()
+    source: dict[str, str] = {}  # view, certain or not -> root that it was taken of
     target_of: dict[str, str] = {}  # storage -> root of its writes
     for leaf in leaves(bsyms):
-        for tensor in tensors(leaf.flat_proxy_args):
-            ref = refs.get(tensor.name, Ref(tensor.name))
-            storage = storages.of(tensor.name)
-            if target_of.get(storage, ref.root) != ref.root:
-                return storage
+        args = tensors(leaf.flat_proxy_args)
+        for tensor in args:
+            root = refs.get(tensor.name, Ref(tensor.name)).root
+            if target_of.get(storages.of(tensor.name), root) != root:
+                return storages.of(tensor.name)
         for target in written_tensors(leaf):
             ref = refs.get(target.name, Ref(target.name))
             storage = storages.of(target.name)
             if prim_name(leaf) != WRITE_PRIM or ref.chain or ref.root in made:
                 return storage
             target_of[storage] = ref.root
-        known = {p.name for p in tensors(leaf.flat_proxy_args)}
         advance(leaf, refs)
+        if args and prim_name(leaf) in VIEW_PRIMS:
+            root, storage = (
+                refs.get(args[0].name, Ref(args[0].name)).root,
+                storages.of(args[0].name),
+            )
+            if storage in target_of and view_of(leaf) is None:
+                return storage  # whether it is a view of the target or a copy, strides decide
+            source.update((p.name, source.get(root, root)) for p in leaf.flat_proxy_outs)
+        known = {p.name for p in args}
         made.update(p.name for p in leaf.flat_proxy_outs if p.name not in known)
-    return _view_beside_target(refs, target_of, storages)
-
-
-def _view_beside_target(
-    refs: dict[str, Ref], target_of: dict[str, str], storages: Storages
-) -> str | None:
-    """A storage that is written through one input while a view of another input is taken.
-
-    The two overlap at run time. The other is then copied before the write, so that a view of it
-    that leaves the region would miss the new value.
-    """
-    for name, ref in refs.items():
-        storage = storages.of(name)
-        if ref.chain and target_of.get(storage, ref.root) != ref.root:
-            return storage
-    return None
+    beside = (
+        storage
+        for name, root in source.items()
+        if target_of.get(storage := storages.of(name), root) != root
+    )
+    return next(beside, None)
 
 
 def passed_through(bsyms: Iterable[BoundSymbol], inputs: Sequence[Any]) -> dict[str, int]:

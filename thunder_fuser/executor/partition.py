@@ -109,8 +109,10 @@ def _dataflow(trace: TraceCtx, kind: Kind, storages: Storages) -> list[Group]:
         nodes[later].parents.add(nodes[earlier])
     graph.roots = [node for node in graph.roots if not node.parents]
     dataflow_merge(graph, fits)
-    groups = horizontal_merge(graph, fits)
-    return [Group(tuple(group), kind(group[0]) is not None) for group in groups]
+    merged = horizontal_merge(graph, fits)
+    # No data edge leads from a write whose result nobody reads to the return.
+    merged.sort(key=lambda group: group[-1] is trace.bound_symbols[-1])
+    return [Group(tuple(group), kind(group[0]) is not None) for group in merged]
 
 
 def _nodes(graph: Graph) -> dict[int, Node]:
