@@ -14,6 +14,7 @@ from math import gcd
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.ir import (
     Expression,
@@ -25,7 +26,6 @@ from thunder_fuser.kernel.ir import (
     WriteElement,
     WriteVector,
 )
-from thunder_fuser.schedule.vectorize import VectorClass
 
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 
@@ -51,10 +51,16 @@ class _Split:
 class Accesses:
     """The memory accesses of one body, gathered first and then grouped into runs."""
 
-    def __init__(self, planned: VectorClass, names: Mapping[TensorView, str]) -> None:
-        self.layouts, self.names = planned.group.segment.layouts, names
-        self.lane, self.lanes = planned.lane, planned.lanes
-        self.streams = planned.streams
+    def __init__(
+        self,
+        layouts: Mapping[TensorView, Layout],
+        lane: IterDomain | None,
+        names: Mapping[TensorView, str],
+        streams: bool,
+    ) -> None:
+        self.layouts, self.names = layouts, names
+        self.lane, self.lanes = lane, 1 if lane is None else lane.size
+        self.streams = streams
         self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
         self.places: dict[tuple[TensorView, Form], Place] = {}
 

@@ -1,0 +1,238 @@
+"""Elements to lane statements: one value per demanded (tensor, index), equal expressions once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from thunder_fuser.analysis.access import Demand, Element, Index, Source
+from thunder_fuser.analysis.digits import Form, add, scale
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import dense_strides, offset_of
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.scalar import Constant, Scalar
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.kernel.ir import (
+    Accuracy,
+    Assign,
+    Combine,
+    Compute,
+    Convert,
+    Expression,
+    IndexValue,
+    LaneStatement,
+    Literal,
+    Operand,
+    Random,
+    Round,
+    Select,
+    Variable,
+)
+from thunder_fuser.kernel.precision import ends_narrow
+from thunder_fuser.kernel.vectors import Accesses
+from thunder_fuser.ops import Cost, Family, op
+from thunder_fuser.ops.definition import Operand as RuleOperand
+from thunder_fuser.segment.segment import Segment
+
+Key = tuple[TensorView, Index]
+
+
+class ElementWriter:
+    """Collects the statements of one scope of a kernel; values are found by (tensor, index).
+
+    `known` holds values of enclosing scopes: the results of reductions.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        tensors: Mapping[TensorView, str],
+        scalars: Mapping[Scalar, str],
+        accesses: Accesses,
+        strict: bool,
+    ) -> None:
+        self.segment, self.accesses = segment, accesses
+        self.tensors, self.scalars, self.strict = tensors, scalars, strict
+        self.narrow = ends_narrow(segment)
+        self.known: dict[Key, Operand] = {}
+        self.copies: dict[str, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Open a scope: nothing computed before is visible but what is `known`."""
+        self.values: dict[Key, Operand] = dict(self.known)
+        self.statements: list[LaneStatement] = []
+        self.computed: dict[tuple[Expression, DataType], Variable] = {}
+
+    def request(self, needs: Demand) -> None:
+        """Ask for the memory accesses that `evaluate` will use."""
+        for tv, index in needs.leaves:
+            if (tv, index) not in self.known:
+                offset = offset_of(self.segment.layouts[tv], index)
+                self.accesses.request(tv, offset, _guards(tv, index))
+
+    def evaluate(self, needs: Demand) -> None:
+        """Statements for everything in `needs`; the requests have been grouped by now."""
+        for tv, index in needs.leaves:
+            if (tv, index) not in self.values:
+                read = self.accesses.read(tv, offset_of(self.segment.layouts[tv], index))
+                self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
+        for element in needs.elements.values():
+            self.values[element.tensor, element.index] = self._element(element)
+
+    def _element(self, element: Element) -> Operand:
+        tv, expr = element.tensor, element.tensor.definition
+        assert expr is not None
+        match expr.op.family:
+            case Family.VIEW:
+                return self._source(element.sources[0])
+            case Family.PAD:
+                return self._pad(element)
+            case Family.CAT:
+                return self._cat(element)
+            case Family.REDUCTION:
+                terms = tuple(self._source(s) for s in element.sources)
+                return self._reduce(tv, terms)
+            case Family.FULL:
+                return self._cast(tv, self._scalar(expr.inputs[0]), tv.dtype)
+            case Family.IOTA:
+                return self._iota(element)
+            case Family.RANDOM:
+                return self._random(element)
+            case _:
+                return self._pointwise(element)
+
+    def _source(self, source: Source) -> Operand:
+        return self.values[source.producer, source.index]
+
+    def _pointwise(self, element: Element) -> Operand:
+        tv, expr = element.tensor, element.tensor.definition
+        assert expr is not None
+        sources = iter(element.sources)
+        args, kinds = [], []
+        for value in expr.inputs:
+            is_tensor = isinstance(value, TensorView)
+            args.append(self._source(next(sources)) if is_tensor else self._scalar(value))
+            kinds.append(RuleOperand(value.dtype, not is_tensor))
+        if expr.op.cost is Cost.FREE:  # copies and casts: nothing but a conversion
+            return self._cast(tv, args[0], tv.dtype)
+        wanted = expr.op.operand_dtypes(kinds)
+        ready = [self._convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
+        compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
+        return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
+
+    def _accuracy(self, tv: TensorView) -> Accuracy:
+        if self.strict:
+            return Accuracy.STRICT
+        return Accuracy.FAST if tv in self.narrow else Accuracy.NORMAL
+
+    def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
+        assert tv.definition is not None
+        dtype = tv.dtype.compute_type
+        ready = tuple(self._convert(tv, t, dtype) for t in terms)
+        combined = self._assign(tv, dtype, Combine(tv.definition.op, ready, dtype))
+        return self._round(tv, combined, tv.dtype)
+
+    def _pad(self, element: Element) -> Operand:
+        tv, expr = element.tensor, element.tensor.definition
+        assert expr is not None
+        fill = self._cast(tv, self._scalar(expr.inputs[1]), tv.dtype)
+        if not element.sources:
+            return fill
+        return self._select(tv, element.sources[0], fill)
+
+    def _cat(self, element: Element) -> Operand:
+        tv = element.tensor
+        *guarded, last = element.sources
+        value = self._cast(tv, self._source(last), tv.dtype)
+        for source in reversed(guarded):
+            value = self._select(tv, source, value)
+        return value
+
+    def _select(self, tv: TensorView, source: Source, outside: Operand) -> Operand:
+        inside = self._cast(tv, self._source(source), tv.dtype)
+        if not source.windows:
+            return inside
+        return self._assign(tv, tv.dtype.compute_type, Select(source.windows, inside, outside))
+
+    def _iota(self, element: Element) -> Operand:
+        tv, expr = element.tensor, element.tensor.definition
+        assert expr is not None
+        position = self._assign(tv, DataType.Int, IndexValue(element.index[0]))
+        start, step = (self._scalar(v) for v in expr.inputs)
+        return self._cast(tv, self._affine(tv, position, start, step), tv.dtype)
+
+    def _affine(self, tv: TensorView, position: Operand, start: Operand, step: Operand) -> Operand:
+        """`start + step * position`, in the type that start and step ask for."""
+        dtype, exact = tv.dtype.compute_type, Accuracy.NORMAL
+        ready = [self._convert(tv, v, dtype) for v in (start, step, position)]
+        scaled = self._assign(tv, dtype, Compute(op("mul"), (ready[1], ready[2]), dtype, exact))
+        return self._assign(tv, dtype, Compute(op("add"), (ready[0], scaled), dtype, exact))
+
+    def _random(self, element: Element) -> Operand:
+        tv, expr = element.tensor, element.tensor.definition
+        assert expr is not None
+        low, high, seed, offset = (self._scalar(v) for v in expr.inputs)
+        position = Form()
+        for stride, form in zip(dense_strides(tv.shape), element.index, strict=True):
+            position = add(position, scale(form, stride))
+        dtype = tv.dtype.compute_type
+        return self._assign(tv, dtype, Random(seed, offset, position, low, high, tv.dtype))
+
+    def _scalar(self, value: Value) -> Operand:
+        assert not isinstance(value, TensorView)
+        if isinstance(value, Constant):
+            return Literal(value.value, value.dtype)
+        return Variable(self.scalars[value], value.dtype)
+
+    def _cast(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+        """`value` as the type of `tv` in a register, rounded where every rounding is kept."""
+        return self._round(tv, self._convert(tv, value, dtype.compute_type), dtype)
+
+    def _round(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+        if not (self.strict and dtype.is_reduced_precision):
+            return value
+        return self._assign(tv, value.dtype, Round(value, dtype))
+
+    def _convert(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+        if value.dtype is dtype:
+            return value
+        if isinstance(value, Literal) and (folded := _fold(value, dtype)) is not None:
+            return folded
+        return self._assign(tv, dtype, Convert(value, dtype))
+
+    def _assign(self, tv: TensorView, dtype: DataType, value: Expression) -> Variable:
+        """The variable that holds `value`; equal expressions are computed once."""
+        known = self.computed.get((value, dtype))
+        if known is not None:
+            return known
+        base = self.tensors[tv]
+        count = self.copies.get(base, 0)
+        self.copies[base] = count + 1
+        variable = Variable(f"{base}_{count}", dtype)
+        self.statements.append(Assign(variable, value))
+        self.computed[value, dtype] = variable
+        return variable
+
+
+def _guards(tv: TensorView, index: Index) -> tuple[Window, ...]:
+    """The tests that keep a speculative read inside its tensor."""
+    found = []
+    for form, size in zip(index, tv.shape, strict=True):
+        low, high = form.bounds
+        if low < 0 or high >= size:
+            found.append(Window(form, size))
+    return tuple(found)
+
+
+def _fold(literal: Literal, dtype: DataType) -> Literal | None:
+    """A literal converted while compiling, where Python's conversion is C++'s."""
+    value = literal.value
+    if dtype.is_complex:
+        return Literal(complex(value), dtype)
+    if isinstance(value, complex):
+        return None
+    if dtype.is_floating:
+        return Literal(float(value), dtype)
+    if dtype is DataType.Bool:
+        return Literal(bool(value), dtype)
+    return Literal(int(value), dtype) if isinstance(value, int) else None
