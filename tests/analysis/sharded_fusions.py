@@ -33,11 +33,12 @@ def reshape(tv: TensorView, *extents: int) -> TensorView:
     return call("reshape", tv, new_shape=shape(*extents))
 
 
-def cut(tv: TensorView, dim: int, start: int, end: int) -> TensorView:
-    starts, ends = [0] * tv.ndim, list(tv.shape)
-    starts[dim], ends[dim] = start, end
-    ones = shape(*[1] * tv.ndim)
-    return call("slice", tv, start_indices=shape(*starts), end_indices=shape(*ends), strides=ones)
+def cut(tv: TensorView, dim: int, start: int, end: int, stride: int = 1) -> TensorView:
+    """`tv[..., start:end:stride, ...]` along `dim`."""
+    starts, ends, strides = [0] * tv.ndim, list(tv.shape), [1] * tv.ndim
+    starts[dim], ends[dim], strides[dim] = start, end, stride
+    bounds = {"start_indices": shape(*starts), "end_indices": shape(*ends)}
+    return call("slice", tv, **bounds, strides=shape(*strides))
 
 
 def cat(*tensors: TensorView, dim: int = 0) -> TensorView:
@@ -92,9 +93,14 @@ def _torch(tv: TensorView, operands: Sequence[torch.Tensor]) -> torch.Tensor:
         case "reshape":
             return x.reshape(tv.shape)
         case "slice":
-            starts, ends = attr("start_indices"), attr("end_indices")
-            bounds = zip(_ints(starts), _ints(ends), strict=True)
-            return x[tuple(slice(a, b) for a, b in bounds)]
+            bounds = (_ints(attr(n)) for n in ("start_indices", "end_indices", "strides"))
+            return x[tuple(slice(*b) for b in zip(*bounds, strict=True))]
+        case "pad":
+            return torch.nn.functional.pad(x, _ints(attr("pad_widths")), value=7)
+        case "flip":
+            return x.flip(_ints(attr("dims")))
+        case "broadcast":
+            return x.reshape(tv.shape)
         case "cat":
             return torch.cat(list(operands), _int(attr("dim")))
         case "permute":

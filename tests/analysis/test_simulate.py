@@ -20,6 +20,7 @@ from tests.analysis.sharded_fusions import (
     tensor,
 )
 from thunder_fuser.analysis.placement import Partial, Placement, Replicate, Shard, sharded
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
@@ -32,7 +33,8 @@ def _factor_pair(rng: random.Random, n: int) -> tuple[int, int]:
 
 def _step(rng: random.Random, tv: TensorView, others: list[TensorView]) -> TensorView:
     """One random op on `tv`; `others` are earlier tensors to combine with."""
-    kind = rng.choice(("reshape", "reshape", "slice", "slice", "cat", "permute", "neg", "add"))
+    kinds = ("reshape", "reshape", "slice", "slice", "cat", "permute", "neg", "add")
+    kind = rng.choice((*kinds, "pad", "flip", "every second", "unsqueeze and expand"))
     dim = rng.randrange(tv.ndim)
     size = tv.shape[dim]
     if kind == "reshape":
@@ -52,6 +54,19 @@ def _step(rng: random.Random, tv: TensorView, others: list[TensorView]) -> Tenso
         dims = list(range(tv.ndim))
         rng.shuffle(dims)
         return permute(tv, *dims)
+    if kind == "pad" and size <= 12:
+        widths = [0] * (2 * (tv.ndim - dim))
+        widths[-2:] = rng.choice([(2, 0), (size, 0), (0, size), (1, 3), (-1, 1), (4, -1)])
+        if size > 1:
+            return call("pad", tv, sc.constant(7), pad_widths=shape(*widths))
+    if kind == "flip":
+        return call("flip", tv, dims=(dim,))
+    if kind == "every second" and size > 2:
+        return cut(tv, dim, rng.randrange(2), size, stride=2)
+    if kind == "unsqueeze and expand" and tv.ndim < 3:
+        flags = tuple(k == dim for k in range(tv.ndim + 1))
+        wide = [*tv.shape[:dim], rng.choice([1, 2, 4]), *tv.shape[dim:]]
+        return call("expand", call("broadcast", tv, is_broadcast_dim=flags), shape=shape(*wide))
     same = [o for o in others if o.shape == tv.shape]
     return call("add", tv, rng.choice(same)) if same and kind == "add" else call("neg", tv)
 
