@@ -1,0 +1,32 @@
+"""How commands print what they found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The `--json` flag of a command."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def show(found: Mapping[str, object], as_json: bool) -> None:
+    """Print names and values, as aligned lines or as one JSON object."""
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    width = max(map(len, found), default=0) + 2
+    for name, value in found.items():
+        print(f"{name:<{width}}{value}")
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1536 => 1.5 KiB."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} GiB"
