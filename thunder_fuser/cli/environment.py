@@ -65,7 +65,7 @@ def environment() -> dict[str, object]:
         "nvrtc": _or_why(nvrtc.identity),
         "c++ compiler": _or_why(host_compiler.identity),
         "driver": _driver(),
-        **_gpus(options),
+        **_gpus(),
         "cache": f"{cache.directory} ({cache.mode})",
         **changed,
     }
@@ -92,10 +92,10 @@ def _driver() -> str:
     return f"CUDA {version // 1000}.{version % 1000 // 10}"
 
 
-def _gpus(options: Options) -> dict[str, object]:
+def _gpus() -> dict[str, object]:
     found: dict[str, object] = {}
     for ordinal in range(torch.cuda.device_count()):
         device = torch.device("cuda", ordinal)
         name = torch.cuda.get_device_name(device)
-        found[f"gpu {ordinal}"] = f"{name} ({target_for(device, options)})"
+        found[f"gpu {ordinal}"] = f"{name} ({target_for(device)})"
     return found

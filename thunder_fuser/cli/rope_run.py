@@ -18,7 +18,6 @@ from thunder_fuser.cli.stages import write_stages
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.frontend.cache import FusionCache
-from thunder_fuser.options import current
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.runtime.targets import target_for
@@ -86,7 +85,7 @@ def run_rope(sizes: Sizes, device: torch.device, directory: Path) -> DemoReport:
     stages = write_stages(jfn, directory)
     return DemoReport(
         program=f"RoPE of NVIDIA/Fuser#2577, bf16, {sizes}",
-        target=f"{target_for(device, current())} on {_device_name(device)}",
+        target=f"{target_for(device)} on {_device_name(device)}",
         regions=_regions(jfn),
         saved=_saved(jfn),
         errors=_errors(rope, given, cotangents, results),
