@@ -9,6 +9,8 @@ from statistics import median
 
 import pytest
 import torch
+from torch.distributed.tensor.placement_types import Shard as DTensorShard
+from torch.distributed.tensor.placement_types import _StridedShard
 
 from tests.analysis.axis_cases import oracle
 from tests.analysis.sharded_fusions import (
@@ -25,6 +27,7 @@ from tests.analysis.sharded_fusions import (
 from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.communication import Kind
 from thunder_fuser.analysis.edge import axis_edges, forward
+from thunder_fuser.analysis.exchange import owned_points
 from thunder_fuser.analysis.placement import (
     Partial,
     Placement,
@@ -36,7 +39,14 @@ from thunder_fuser.analysis.placement import (
     sharded,
 )
 from thunder_fuser.analysis.propagate import ShardingPlan, propagate
-from thunder_fuser.analysis.sharding import annotated, annotations_of, place, sharding_of
+from thunder_fuser.analysis.sharding import (
+    annotated,
+    annotations_of,
+    check_sizes,
+    local_shape,
+    place,
+    sharding_of,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import ParallelType, axis, merge, parallelize, split, tensor_domain
@@ -462,6 +472,51 @@ def test_placements_survive_the_loop_domain() -> None:
             domain.contiguity,
         )
         assert sharding_of(scheduled, mesh) == sharding
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+def test_shards_are_those_of_dtensor(factor: int) -> None:
+    """Against torch's own placements, uneven and empty shards included."""
+    theirs = _StridedShard(0, split_factor=factor) if factor > 1 else DTensorShard(0)
+    for n in range(1, 31):
+        for d in range(2, 7):
+            shards, _ = theirs._split_tensor(
+                torch.arange(n), d, with_padding=False, contiguous=False
+            )
+            tv, sharding = tensor(n), Sharding(DeviceMesh((d,)), (sharded(0, factor),))
+            if n % factor and -(-n // factor) > d:
+                with pytest.raises(ValueError, match="does not make"):
+                    check_sizes(sharding, tv.extents, "T0")
+                continue
+            for rank in range(d):
+                want = shards[rank].tolist() if rank < len(shards) else []
+                assert [p[0] for p in owned_points(tv, sharding, (rank,))] == want, (n, d)
+                assert local_shape(sharding, (n,), (rank,)) == (len(want),), (n, d, rank)
+
+
+def test_local_shapes_on_two_mesh_dims_are_what_the_devices_hold() -> None:
+    rng = random.Random()
+    for _ in range(100):
+        mesh = DeviceMesh((rng.choice([2, 3]), rng.choice([2, 4])))
+        extents = (24, rng.randint(1, 9))
+        sharding = Sharding(mesh, (sharded(0, rng.choice([1, 2])), Shard(rng.choice([0, 1]))))
+        tv = tensor(*extents)
+        for where in mesh.coordinates:
+            rows, columns = local_shape(sharding, extents, where)
+            assert rows * columns == len(owned_points(tv, sharding, where)), str(sharding)
+
+
+def test_several_reshapes_decide_each_for_itself() -> None:
+    """One tensor, three readers: compatible, compatible in another way, and not."""
+    x = tensor(24)
+    y, z, w = reshape(x, 4, 6), reshape(x, 2, 12), reshape(x, 3, 8)
+    plan = plan_of((y, z, w), TWO, {x: (Shard(0),)})
+    assert [e.is_aligned for e in plan.edges] == [True, True, False]
+    deep = reshape(reshape(permute(reshape(x, 4, 2, 3), 0, 2, 1), 4, 6), 24)
+    chain = plan_of(deep, TWO, {x: (Shard(0),)})
+    assert kinds(chain) == []
+    checked(chain, deep)
+    checked(plan, w)
 
 
 def test_device_axes_carry_the_parallel_type_of_their_mesh_dim() -> None:

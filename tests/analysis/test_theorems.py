@@ -24,7 +24,7 @@ def up(n: int, d: int) -> int:
 def test_every_letter_of_the_page_has_a_test() -> None:
     text = PAGE.read_text()
     letters = ("Q1", "Q2", "Q3", "Q4", "Q5", "E", "F", "G", "S", "A", "A\N{PRIME}", "B", "B1", "B2")
-    letters += ("B3", "B4", "B\N{MINUS SIGN}", "C", "D", "H", "L", "M")
+    letters += ("B3", "B4", "B\N{MINUS SIGN}", "C", "D", "H", "L", "R", "M")
     tests = {name for name in globals() if name.startswith("test_")}
     for letter in letters:
         assert f"**{letter}" in text, letter
@@ -252,6 +252,18 @@ def test_l_local_buffers_list_elements_in_global_order() -> None:
             local = [(x, (i // (c * d)) * c + i % c) for x, i in held]
             assert local == sorted(local)
             assert [x * n + i for x, i in held] == sorted(x * n + i for x, i in held)
+
+
+def test_r_strided_shards_are_digits_where_the_runs_are_equal() -> None:
+    for n, m, d in product(range(1, 40), SMALL, range(2, 7)):
+        block = up(n, m)
+        c = up(block, d)
+        runs = [range(b, min(b + block, n)) for b in range(0, n, block)]
+        theirs = {i: (i - run[0]) // up(len(run), d) for run in runs for i in run}
+        last = len(runs[-1])
+        alike = up(last, d) == c or last <= up(last, d)
+        same = all(theirs[i] == (i % block) // c for i in range(n))
+        assert same == (n % m == 0 or c == 1 or alike)
 
 
 def test_m_steps_on_two_mesh_dims_commute() -> None:

@@ -56,14 +56,39 @@ def is_even(extent: int, factor: int, count: int) -> bool:
     return extent % (factor * count) == 0
 
 
+def is_regular(extent: int, factor: int, count: int) -> bool:
+    """Is the cut that of DTensor? It cuts a short last block by that block's own size, which is no
+    digit of the axis, unless a piece is one element."""
+    return extent % factor == 0 or ceil_div(extent, factor) <= count
+
+
 def local_extent(extent: int, factor: int, count: int) -> int:
     """The extent of the buffer of the first device."""
     return factor * ceil_div(ceil_div(extent, factor), count)
 
 
+def local_size(extent: int, factor: int, count: int, rank: int) -> int:
+    """How many of `extent` elements device `rank` of `count` holds: of every block a piece of c,
+    less at the end of the block; the last block may be short."""
+    block = ceil_div(extent, factor)
+    piece = ceil_div(block, count)
+    whole, last = divmod(extent, block) if block else (0, 0)
+
+    def held(size: int) -> int:
+        return min(max(size - rank * piece, 0), piece)
+
+    return whole * held(block) + held(last)
+
+
 def factors(device: Form, index: Form, extent: int, count: int) -> Iterator[int]:
     """Split factors under which `device` may be the middle digit of `index`: candidates, to be
     checked with `take`."""
+    for factor in _candidates(device, index, extent, count):
+        if is_regular(extent, factor, count):
+            yield factor
+
+
+def _candidates(device: Form, index: Form, extent: int, count: int) -> Iterator[int]:
     if not device.terms or extent < 2:
         return
     wanted = device.terms[0][1]

@@ -40,8 +40,8 @@ class Shard:
 
 @dataclass(frozen=True)
 class StridedShard:
-    """`axis` as [split_factor, d, c]: each of `split_factor` consecutive blocks is cut in d. With
-    c = 1 this is an inner split by d. Uneven sizes cut as two outer splits do."""
+    """`axis` as [split_factor, d, c]: each of `split_factor` equal consecutive blocks is cut in d.
+    With c = 1 this is an inner split by d, and the last block may be short."""
 
     axis: int
     split_factor: int

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.axis_forms import AxisForms
-from thunder_fuser.analysis.blocks import Cut, factors, is_even, local_extent, take
+from thunder_fuser.analysis.blocks import (
+    Cut,
+    factors,
+    is_even,
+    is_regular,
+    local_extent,
+    local_size,
+    take,
+)
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.placement import (
     Partial,
@@ -73,6 +81,19 @@ def locate(sharding: Sharding, index: Sequence[Form], extents: Sequence[int]) ->
         cut = take(local[k], sizes[k], split_factor(placement), count)
         found = Location((*found.devices, cut.device), local, sizes, (k, cut))
     return found
+
+
+def local_shape(
+    sharding: Sharding, extents: Sequence[int], where: Sequence[int]
+) -> tuple[int, ...]:
+    """The shape of the buffer of the device at coordinates `where`: what a DTensor's local tensor
+    must have, uneven and empty shards included. `check_sizes` has admitted the sharding."""
+    sizes = list(extents)
+    for count, placement, rank in zip(sharding.mesh.shape, sharding.placements, where, strict=True):
+        if isinstance(placement, Shard | StridedShard):
+            k = placement.axis
+            sizes[k] = local_size(sizes[k], split_factor(placement), count, rank)
+    return tuple(sizes)
 
 
 @dataclass(frozen=True)
@@ -176,9 +197,9 @@ def atoms(domain: TensorDomain) -> dict[IterDomain, Form]:
 
 
 def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> tuple[int, ...]:
-    """The extents as numbers. Raises ValueError, naming `what`, for a symbolic extent and for a
-    second cut of an axis that the first has left uneven: shards of different sizes cannot be cut
-    alike."""
+    """The extents as numbers. Raises ValueError, naming `what`, for a symbolic extent, for blocks
+    of different sizes, and for a second cut of an axis that the first has left uneven: shards of
+    different sizes cannot be cut alike."""
     check(sharding, len(extents), what)
     sizes = [sc.static_int(e) for e in extents]
     known = [s for s in sizes if s is not None]
@@ -197,6 +218,11 @@ def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> 
             raise ValueError(
                 f"{what}: axis {k} of extent {known[k]} is cut twice in {sharding}, and the first "
                 f"cut is uneven; pad the axis to a multiple of {sharding.mesh.size}"
+            )
+        if not is_regular(left[k], factor, count):
+            raise ValueError(
+                f"{what}: axis {k} of extent {left[k]} in {sharding} does not make {factor} equal "
+                f"blocks; pad it to a multiple of {factor}"
             )
         if not is_even(left[k], factor, count):
             uneven.add(k)
