@@ -6,15 +6,23 @@ from itertools import product
 from textwrap import dedent
 
 import pytest
+import torch
 
 from thunder_fuser.analysis.digits import ZERO, atom, evaluate
 from thunder_fuser.analysis.index_map import edges
+from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.presegment.move_broadcasts import added_axes, move_broadcasts, reject, views
+from thunder_fuser.presegment.move_broadcasts import (
+    added_axes,
+    move_broadcasts,
+    moved_layout,
+    reject,
+    views,
+)
 
 FLOAT = DataType.Float
 
@@ -93,6 +101,20 @@ def test_chains_of_views_leave_no_op(view: object, want: str | None) -> None:
     if want is not None:
         assert want.strip() in str(moved)
     assert elements(moved) == elements(fusion)
+
+
+def test_the_moved_layout_is_the_view_of_what_was_bound() -> None:
+    """Strides as torch gives them to the same chain of views, for a tensor that is not dense."""
+    bound = torch.randn(6, 1, 16)[::2, :, ::4].permute(2, 1, 0)  # [4, 1, 3]
+    x = tensor(FLOAT, 4, 1, 3)
+    view = call("permute", call("squeeze", x, dims=(1,)), dims=(1, 0))
+    view = call("broadcast", view, is_broadcast_dim=(False, True, False))
+    view = call("expand", view, shape=tuple(sc.constant(n) for n in (3, 5, 4)))
+    moved = move_broadcasts(Fusion((x,), (call("neg", view),))).inputs[0]
+    assert isinstance(moved, TensorView)
+    layout = moved_layout(moved, Layout(tuple(bound.shape), bound.stride()))
+    want = bound.squeeze(1).permute(1, 0)[:, None, :].expand(3, 5, 4)
+    assert (layout.shape, layout.strides) == (tuple(want.shape), want.stride())
 
 
 def test_squeezed_and_permuted_axes_move_too() -> None:

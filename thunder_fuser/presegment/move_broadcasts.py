@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import apply
 from thunder_fuser.ir.domain import IterDomain, IterType
 from thunder_fuser.ir.fusion import Fusion, Write
@@ -75,6 +76,15 @@ def reject(fusion: Fusion, view: TensorView) -> str | None:
 def added_axes(tv: TensorView) -> tuple[bool, ...]:
     """Per logical axis of an input: was it added to what the caller binds?"""
     return tuple(a not in tv.domain.root for a in tv.domain.logical)
+
+
+def moved_layout(tv: TensorView, bound: Layout) -> Layout:
+    """The layout of an input as its logical axes see it, from that of the tensor the caller bound:
+    the same address, stride 0 along added axes."""
+    strides = dict(zip(tv.domain.root, bound.strides, strict=True))
+    return replace(
+        bound, shape=tv.shape, strides=tuple(strides.get(a, 0) for a in tv.domain.logical)
+    )
 
 
 def _what(tv: TensorView) -> str:
