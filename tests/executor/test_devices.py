@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import thunder.core.dtypes as dtypes
 import thunder.core.prims as prims
+import thunder.torch as ltorch
 from thunder.core.devices import DeviceType, to_device
 from thunder.core.proxies import TensorProxy
 from thunder.core.trace import TraceCtx, tracectx
@@ -57,6 +58,26 @@ def test_a_cpu_matrix_beside_cuda_is_refused() -> None:
     reason = claims.why_not(add(("cuda:0", (3,)), ("cpu", (3,))))
     assert reason is not None
     assert "is on cpu, the others on cuda:0" in reason
+
+
+def uniform(device: str) -> Any:
+    """The bound symbol of three random numbers."""
+    where, dtype = to_device(device), dtypes.float32
+    with tracectx(TraceCtx(None)):
+        out = TensorProxy(shape=(3,), device=where, dtype=dtype, requires_grad=False)
+        return prims.uniform.bind((3,), 0.0, 1.0, device=where, dtype=dtype, output=out)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_uniform_is_kept_alone_to_be_given_a_seed() -> None:
+    part = uniform("cuda:0")
+    rand = ltorch.rand.bind(3, output=part.output, subsymbols=(part,))
+    assert claims.why_not(part) is None
+    assert claims.why_not(rand) == "uniform: it must stand alone to be given a seed"
+
+
+def test_uniform_on_the_cpu_stays_with_torch() -> None:
+    assert claims.why_not(uniform("cpu")) == "the CPU generator has no (seed, offset)"
 
 
 @pytest.mark.usefixtures("cuda")

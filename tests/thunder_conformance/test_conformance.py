@@ -20,7 +20,6 @@ SHAPE_OPS = "cat or chunk or flip or pad or permute or reshape or slice or split
 SELECTIONS = (
     ("test_inplace_copy.py", ""),
     ("test_update_aliases.py", ""),
-    ("test_elementwise.py", ""),
     ("test_reductions.py", ""),
     ("test_ops.py", f"and float32 and ({SHAPE_OPS})"),
 )

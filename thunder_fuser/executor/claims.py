@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 import torch
+from thunder.core.compile_data import get_compile_option
 from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
@@ -44,6 +45,8 @@ ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in r
 ALIAS_PRIMS = frozenset({"UPDATE_ALIASES", "SHALLOW_COPY"})
 WRITE_PRIM = "COPY_"
 SHAPE_PRIM = "SHAPE"
+# Has no row either: the fusion pass turns it into UNIFORM_PHILOX, on CUDA, before regions form.
+UNIFORM_PRIM = "UNIFORM"
 
 _LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
@@ -82,6 +85,8 @@ def why_not(bsym: BoundSymbol) -> str | None:
 
 def _part_refusal(bsym: BoundSymbol) -> str | None:
     for part in bsym.subsymbols:
+        if prim_name(part) == UNIFORM_PRIM:
+            return f"{part.sym.name}: it must stand alone to be given a seed"
         reason = None if is_host_number(part) else why_not(part)
         if reason is not None:
             names_it = bool(part.subsymbols) or reason.startswith("no rule for ")
@@ -131,7 +136,7 @@ def claimed_device_type() -> Any:
 
 def _own_rule(bsym: BoundSymbol) -> bool:
     name = prim_name(bsym)
-    known = name in ROW_OF_PRIM or name in ALIAS_PRIMS or name == WRITE_PRIM
+    known = name in ROW_OF_PRIM or name in ALIAS_PRIMS or name in (WRITE_PRIM, UNIFORM_PRIM)
     return known or bsym.sym.id in CUSTOM_OPS
 
 
@@ -218,4 +223,30 @@ def _sum(bsym: BoundSymbol) -> str | None:
     return None
 
 
-_CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {"PAD": _pad, "SUM": _sum}
+def _uniform(bsym: BoundSymbol) -> str | None:
+    if claimed_device_type() is not DeviceType.CUDA:
+        return "the CPU generator has no (seed, offset)"
+    return "disable_replace_uniform is set" if is_uniform_kept() else None
+
+
+def _uniform_philox(bsym: BoundSymbol) -> str | None:
+    if any(isinstance(bsym.kwargs[name], TensorProxy) for name in ("seed", "offset")):
+        return "a tensor as the random seed or offset"
+    return None
+
+
+def is_uniform_kept() -> bool:
+    """True if the user keeps `uniform` as it is, so that dropout is stored, not recomputed."""
+    return bool(
+        get_compile_option(
+            "disable_replace_uniform", "Keeps uniform as it is, so that dropout is not recomputed."
+        )
+    )
+
+
+_CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
+    "PAD": _pad,
+    "SUM": _sum,
+    "UNIFORM": _uniform,
+    "UNIFORM_PHILOX": _uniform_philox,
+}

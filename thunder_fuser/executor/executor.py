@@ -35,7 +35,7 @@ from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.report import Report, keep_report
-from thunder_fuser.executor.rules import leave_to_torch
+from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.settings import Settings, read_settings
 from thunder_fuser.executor.storage import Storages, check_versions
 from thunder_fuser.options import current
@@ -53,7 +53,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
 
     def __init__(self, version: str) -> None:
         super().__init__(NAME, version=version)
-        for prim in (*claims.ROW_OF_PRIM, *claims.ALIAS_PRIMS, claims.WRITE_PRIM):
+        own = (*claims.ALIAS_PRIMS, claims.WRITE_PRIM, claims.UNIFORM_PRIM)
+        for prim in (*claims.ROW_OF_PRIM, *own):
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         fuel = current().fuel
@@ -111,7 +112,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         """The trace with regions of claimed symbols replaced by fusions."""
         start = time.perf_counter_ns()
         settings, report = read_settings(), Report()
-        if settings.replace_uniform and claims.claimed_device_type() is DeviceType.CUDA:
+        if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = replace_uniform(trace)  # dropout becomes a function of (seed, offset)
         storages = Storages(trace.bound_symbols)
         groups = partition(trace, _kind_of(report), storages, settings.fusion_type)
@@ -167,7 +168,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for group, boundary in zip(groups, edges, strict=True):
             boundary, numbers = split_numbers(group.bsyms, boundary)
             reason = leave_to_torch(group, boundary, settings)
-            if reason is None and not (counter < fuel and self.get_fuel()):
+            has_fuel = reason is not None or (counter < fuel and self.get_fuel())
+            if not has_fuel and not must_fuse(group):
                 reason = "the fuel is spent"
             if reason is None:
                 bsyms.append(self.fuse(_Region(group, boundary), counter))

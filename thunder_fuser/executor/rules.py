@@ -24,6 +24,8 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
     computes = any(p.name not in entering for p in boundary.outputs)
     if not work or not (computes or write_results(group.bsyms)):
         return "it only renames tensors"
+    if must_fuse(group):
+        return None
     compute = [leaf for leaf in work if not has_tags(leaf, {OpTags.SHAPE_OP})]
     if not compute and not settings.options.shape_only:
         return "a region of shape ops only (fuser_shape_only=True fuses it)"
@@ -31,6 +33,11 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
     if len(compute) + views == len(work) and len(compute) == 1 and not settings.options.single_op:
         return "a region of one op (fuser_single_op=True fuses it)"
     return None
+
+
+def must_fuse(group: Group) -> bool:
+    """True if nobody else runs the group: torch takes a philox offset only as a constant."""
+    return group.claimed and any(prim_name(x) == "UNIFORM_PHILOX" for x in leaves(group.bsyms))
 
 
 def _does_something(leaf: BoundSymbol) -> bool:

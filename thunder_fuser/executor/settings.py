@@ -16,7 +16,6 @@ class Settings:
 
     options: Options
     fusion_type: str = "consecutive"
-    replace_uniform: bool = True
 
 
 def read_settings() -> Settings:
@@ -29,10 +28,7 @@ def read_settings() -> Settings:
     keywords = {key: value for key, value in given.items() if key.startswith(KEYWORD)}
     for key in keywords:
         get_compile_option(key, "Option of thunder_fuser; see thunder_fuser.options.")
-    disabled = get_compile_option(
-        "disable_replace_uniform", "Keeps uniform as it is, so that dropout is not recomputed."
-    )
     fusion_type = get_compile_option(
         "fusion_type", f"How regions are formed: {' or '.join(FUSION_TYPES)}."
     )
-    return Settings(current().with_keywords(**keywords), fusion_type or "consecutive", not disabled)
+    return Settings(current().with_keywords(**keywords), fusion_type or "consecutive")
