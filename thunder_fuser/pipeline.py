@@ -99,7 +99,8 @@ def make_plan(
     """Every stage after the definition, for one class of arguments."""
     bound = bind(fusion, arguments, device)
     target = target_for(bound.device)
-    segmented = cut_region(tidy(bound.fusion), bound.layouts, target)
+    copies = options.alias == "copy"
+    segmented = cut_region(tidy(bound.fusion), bound.layouts, target, copies)
     sources = [generate(s, target, options) for s in segmented.segments]
     kernels = [source for source in sources if source is not None]
     loaded = iter(KERNELS.launchers(kernels, target, options, bound.device.index))
@@ -108,10 +109,11 @@ def make_plan(
 
 
 def cut_region(
-    fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target
+    fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target, copies: bool = False
 ) -> SegmentedFusion:
-    """The segments of a concrete fusion whose inputs lie as `layouts`."""
-    return cut(fusion, layouts, partial(reject, parameters=parameters_for(target)))
+    """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
+    has storage of its own."""
+    return cut(fusion, layouts, partial(reject, parameters=parameters_for(target)), copies)
 
 
 def generate(segment: Segment, target: Target, options: Options) -> Source | None:

@@ -21,16 +21,14 @@ import torch
 
 from thunder_fuser.codegen.source import Source
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.extract import extract
-from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
 from thunder_fuser.kernel.lower import pointer_tensors
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
-from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.overlap import separate
+from thunder_fuser.runtime.torch_segment import torch_inputs, torch_outputs, torch_segment
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 
@@ -204,12 +202,9 @@ class _Writer:
 
     def _evaluate(self, position: int, segment: Segment) -> None:
         """A segment that torch runs: its fusion is evaluated op by op."""
-        fresh = [s.value for s in segment.stores if not s.is_in_place]
-        writes = [(s.value, s.target) for s in segment.stores if s.is_in_place]
-        inputs = list(dict.fromkeys((*segment.inputs, *(t for _, t in writes))))
-        part = extract(inputs, segment.scalars, fresh, writes)
-        self.bound[f"evaluate{position}"] = _evaluator(part)
-        arguments = [self._result(tv) for tv in inputs]
+        fresh = torch_outputs(segment)
+        self.bound[f"evaluate{position}"] = torch_segment(segment)
+        arguments = [self._result(tv) for tv in torch_inputs(segment)]
         arguments += [self._scalar(s) for s in segment.scalars]
         targets = "".join(f"{self.names[tv]}, " for tv in fresh)
         call = f"evaluate{position}({', '.join(arguments)})"
@@ -250,10 +245,3 @@ def _scalar_function(scalar: Scalar, symbols: Sequence[sc.Symbol]) -> Callable[.
         return bound.value
 
     return compute
-
-
-def _evaluator(part: Fusion) -> Callable[..., list[torch.Tensor]]:
-    def run(*arguments: torch.Tensor | sc.Number) -> list[torch.Tensor]:
-        return evaluate(part, arguments)
-
-    return run

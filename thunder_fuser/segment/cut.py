@@ -30,10 +30,14 @@ Reject = Callable[[Segment], str | None]
 
 
 def cut(
-    fusion: Fusion, input_layouts: Mapping[TensorView, Layout], reject: Reject
+    fusion: Fusion,
+    input_layouts: Mapping[TensorView, Layout],
+    reject: Reject,
+    copies: bool = False,
 ) -> SegmentedFusion:
-    """The segments of a concrete fusion. `reject` says why no template can hold a segment."""
-    return _Cutter(fusion, dict(input_layouts), reject).run()
+    """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
+    `copies` no output is a view of another tensor."""
+    return _Cutter(fusion, dict(input_layouts), reject, copies).run()
 
 
 def is_opaque(tv: TensorView) -> bool:
@@ -53,6 +57,7 @@ class _Cutter:
     fusion: Fusion
     layouts: dict[TensorView, Layout]
     reject: Reject
+    copies: bool
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
@@ -60,7 +65,7 @@ class _Cutter:
 
     def run(self) -> SegmentedFusion:
         self._measure_depth()
-        outputs = plan_outputs(self.fusion, self.layouts)
+        outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
             self._materialise(tv)

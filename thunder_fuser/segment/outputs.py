@@ -19,10 +19,17 @@ class OutputPlan:
     views: Mapping[TensorView, View]
 
 
-def plan_outputs(fusion: Fusion, layouts: Mapping[TensorView, Layout]) -> OutputPlan:
+def plan_outputs(
+    fusion: Fusion, layouts: Mapping[TensorView, Layout], copies: bool = False
+) -> OutputPlan:
     """A view where eager returns one and strides express it: a chain of metadata ops from an input,
-    from another computed output, or from a value that the outputs together cover."""
+    from another computed output, or from a value that the outputs together cover.
+
+    With `copies` every computed output gets storage of its own. What is written in place and views
+    of it stay as they are, since they must show the new value; so does a returned input, which is
+    no new tensor in eager either."""
     written = {w.value for w in fusion.writes}
+    targets = {w.target for w in fusion.writes}
     views: dict[TensorView, View] = {}
     chained: dict[TensorView, list[TensorView]] = {}
     computed: dict[TensorView, None] = {}
@@ -30,7 +37,7 @@ def plan_outputs(fusion: Fusion, layouts: Mapping[TensorView, Layout]) -> Output
         if tv in written or tv.definition is None:
             continue
         chain = follow(tv, lambda t: t.definition is None)
-        if chain is None or chain.root is tv:
+        if chain is None or chain.root is tv or (copies and chain.root not in targets):
             computed[tv] = None
         elif chain.root.definition is None:
             view = None if chain.root.is_cpu else view_of(tv, chain, layouts[chain.root])
