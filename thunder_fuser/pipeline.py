@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -19,6 +18,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import tidy
 from thunder_fuser.runtime.argument_class import Key, key_function
@@ -26,7 +26,8 @@ from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, build_plan
 from thunder_fuser.runtime.targets import target_for
-from thunder_fuser.schedule.map import parameters_for, reject, schedule
+from thunder_fuser.schedule import map, rows
+from thunder_fuser.schedule.parameters import parameters_for
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -113,12 +114,20 @@ def cut_region(
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
     has storage of its own."""
-    return cut(fusion, layouts, partial(reject, parameters=parameters_for(target)), copies)
+    parameters = parameters_for(target)
+
+    def refuse(segment: Segment) -> str | None:
+        reasons = [map.reject(segment, parameters), rows.reject(segment)]
+        return None if None in reasons else "; ".join(filter(None, reasons))
+
+    return cut(fusion, layouts, refuse, copies)
 
 
 def generate(segment: Segment, target: Target, options: Options) -> Source | None:
     """The kernel of a segment; None where torch runs it."""
     if segment.is_opaque or options.evaluator:
         return None
-    planned = schedule(segment, parameters_for(target))
-    return emit(lower(planned, options.strict))
+    parameters = parameters_for(target)
+    if map.reject(segment, parameters) is None:
+        return emit(lower(map.schedule(segment, parameters), options.strict))
+    return emit(lower_rows(rows.schedule(segment), options.strict))

@@ -51,8 +51,14 @@ def follow(tv: TensorView, is_storage: Callable[[TensorView], bool]) -> Chain | 
 
 
 def is_metadata(tv: TensorView) -> bool:
-    """True where `tv` is defined by an op that only moves indices."""
-    return tv.definition is not None and tv.definition.op.family in (Family.VIEW, Family.PAD)
+    """True where `tv` is defined by an op that only moves indices, or is a stop point."""
+    expr = tv.definition
+    return expr is not None and (expr.op.family in (Family.VIEW, Family.PAD) or is_stop(tv))
+
+
+def is_stop(tv: TensorView) -> bool:
+    """True for a stop point: the same elements, read by another segment."""
+    return tv.definition is not None and tv.definition.op.name == "segment_set"
 
 
 def view_of(tv: TensorView, chain: Chain, layout: Layout) -> View | None:

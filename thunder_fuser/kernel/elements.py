@@ -116,7 +116,7 @@ class ElementWriter:
         if expr.op.cost is Cost.FREE:  # copies and casts: nothing but a conversion
             return self._cast(tv, args[0], tv.dtype)
         wanted = expr.op.operand_dtypes(kinds)
-        ready = [self._convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
+        ready = [self.convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
         compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
         return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
 
@@ -128,7 +128,7 @@ class ElementWriter:
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
         assert tv.definition is not None
         dtype = tv.dtype.compute_type
-        ready = tuple(self._convert(tv, t, dtype) for t in terms)
+        ready = tuple(self.convert(tv, t, dtype) for t in terms)
         combined = self._assign(tv, dtype, Combine(tv.definition.op, ready, dtype))
         return self._round(tv, combined, tv.dtype)
 
@@ -164,7 +164,7 @@ class ElementWriter:
     def _affine(self, tv: TensorView, position: Operand, start: Operand, step: Operand) -> Operand:
         """`start + step * position`, in the type that start and step ask for."""
         dtype, exact = tv.dtype.compute_type, Accuracy.NORMAL
-        ready = [self._convert(tv, v, dtype) for v in (start, step, position)]
+        ready = [self.convert(tv, v, dtype) for v in (start, step, position)]
         scaled = self._assign(tv, dtype, Compute(op("mul"), (ready[1], ready[2]), dtype, exact))
         return self._assign(tv, dtype, Compute(op("add"), (ready[0], scaled), dtype, exact))
 
@@ -186,14 +186,15 @@ class ElementWriter:
 
     def _cast(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
         """`value` as the type of `tv` in a register, rounded where every rounding is kept."""
-        return self._round(tv, self._convert(tv, value, dtype.compute_type), dtype)
+        return self._round(tv, self.convert(tv, value, dtype.compute_type), dtype)
 
     def _round(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
         if not (self.strict and dtype.is_reduced_precision):
             return value
         return self._assign(tv, value.dtype, Round(value, dtype))
 
-    def _convert(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+    def convert(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+        """`value` as a register of `dtype`, on behalf of `tv`."""
         if value.dtype is dtype:
             return value
         if isinstance(value, Literal) and (folded := _fold(value, dtype)) is not None:

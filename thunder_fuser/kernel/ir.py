@@ -160,7 +160,16 @@ class WriteElement:
     dtype: DataType
 
 
-LaneStatement: TypeAlias = Assign | WriteVector | WriteElement
+@dataclass(frozen=True)
+class Accumulate:
+    """`value` combined into a thread's accumulator of a reduction."""
+
+    accumulator: Variable
+    op: OpDef
+    value: Operand
+
+
+LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | Accumulate
 
 
 @dataclass(frozen=True)
@@ -204,20 +213,23 @@ class Body:
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form the body evaluates."""
-        found = [access.offset for access in (*self.loads, *self.stores)]
-        for statement in self.statements:
-            match statement:
-                case WriteElement(offset=offset):
-                    found.append(offset)
-                case Assign(value=ReadElement(offset=offset, windows=windows)):
-                    found += [offset, *(w.form for w in windows)]
-                case Assign(value=Select(windows=windows)):
-                    found += [w.form for w in windows]
-                case Assign(value=IndexValue(form=form) | Random(index=form)):
-                    found.append(form)
-                case _:
-                    pass
-        return tuple(found)
+        accesses = (access.offset for access in (*self.loads, *self.stores))
+        return (*accesses, *(f for s in self.statements for f in forms_of(s)))
+
+
+def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
+    """The forms that a statement evaluates."""
+    match statement:
+        case WriteElement(offset=offset):
+            return (offset,)
+        case Assign(value=ReadElement(offset=offset, windows=windows)):
+            return (offset, *(w.form for w in windows))
+        case Assign(value=Select(windows=windows)):
+            return tuple(w.form for w in windows)
+        case Assign(value=IndexValue(form=form) | Random(index=form)):
+            return (form,)
+        case _:
+            return ()
 
 
 @dataclass(frozen=True)
@@ -301,19 +313,19 @@ def _print_body(body: Body, count: int) -> list[str]:
     names = body.names
     axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
     lines = [f"  {count} blocks per round, axes {axes} lanes {body.lanes}"]
-    lines += [f"    {a.name} = load {_access(a, names)}" for a in body.loads]
-    lines += [f"    {_statement(s, names)}" for s in body.statements]
-    lines += [f"    store {a.name} -> {_access(a, names)}" for a in body.stores]
+    lines += [f"    {a.name} = load {print_access(a, names)}" for a in body.loads]
+    lines += [f"    {print_statement(s, names)}" for s in body.statements]
+    lines += [f"    store {a.name} -> {print_access(a, names)}" for a in body.stores]
     return lines
 
 
-def _access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
+def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     offset = format_form(access.offset, names)
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
     return f"{access.pointer}[{offset}], {size}" + (", streaming" if access.is_streaming else "")
 
 
-def _statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:
+def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:
     match statement:
         case Assign(variable, value):
             return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
@@ -321,6 +333,8 @@ def _statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:
             return f"{vector}[{weight}*lane + {delta}] = {_operand(value)}"
         case WriteElement(pointer, offset, value):
             return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
+        case Accumulate(accumulator, op, value):
+            return f"{accumulator.name} {op.name}= {_operand(value)}"
 
 
 def _expression(value: Expression, names: dict[IterDomain, str]) -> str:

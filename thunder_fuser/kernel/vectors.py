@@ -57,8 +57,9 @@ class Accesses:
         lane: IterDomain | None,
         names: Mapping[TensorView, str],
         streams: bool,
+        suffix: Callable[[Form], str] = lambda offset: "",
     ) -> None:
-        self.layouts, self.names = layouts, names
+        self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
         self.streams = streams
         self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
@@ -70,7 +71,8 @@ class Accesses:
     def group_loads(self) -> tuple[VectorAccess, ...]:
         """Vector loads for every request that can be part of one."""
         free = [key for key, guards in self.requests.items() if not guards]
-        return self._group(free, "v")
+        loads, self.places = self._group(free, "v")
+        return loads
 
     def read(self, tv: TensorView, offset: Form) -> Expression:
         """How one lane gets a requested element."""
@@ -84,11 +86,10 @@ class Accesses:
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         """Lane statements that write every target, and the vector stores after them."""
-        self.places = {}
-        vectors = self._group([(tv, offset) for tv, offset, _ in targets], "w")
+        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w")
         writes: list[LaneStatement] = []
         for tv, offset, value in targets:
-            place = self.places.get((tv, offset))
+            place = places.get((tv, offset))
             if place is None:
                 writes.append(WriteElement(self.names[tv], offset, value, tv.dtype))
             else:
@@ -98,7 +99,8 @@ class Accesses:
 
     def _group(
         self, keys: Iterable[tuple[TensorView, Form]], prefix: str
-    ) -> tuple[VectorAccess, ...]:
+    ) -> tuple[tuple[VectorAccess, ...], dict[tuple[TensorView, Form], Place]]:
+        """Accesses that move every key that can be part of a run, and its place in them."""
         families: dict[tuple[TensorView, Form, int], list[tuple[int, Form]]] = {}
         for tv, offset in keys:
             parts = self._split(offset)
@@ -106,19 +108,20 @@ class Accesses:
                 family = families.setdefault((tv, parts.base, parts.weight), [])
                 family.append((parts.constant, offset))
         made: list[VectorAccess] = []
+        places: dict[tuple[TensorView, Form], Place] = {}
         for (tv, base, weight), members in families.items():
             for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
-                made.append(self._access(tv, base, weight, run, f"{prefix}{len(made)}"))
-        return tuple(made)
+                start, name = run[0][0], f"{prefix}{len(made)}"
+                offset = Form(base.constant + start, base.terms)
+                made.append(self._access(tv, offset, weight, run[-1][0] - start, name))
+                element = name + (self.suffix(offset) if prefix == "v" else "")
+                places |= {(tv, o): Place(element, weight, c - start) for c, o in run}
+        return tuple(made), places
 
     def _access(
-        self, tv: TensorView, base: Form, weight: int, run: list[tuple[int, Form]], name: str
+        self, tv: TensorView, offset: Form, weight: int, reach: int, name: str
     ) -> VectorAccess:
-        start = run[0][0]
-        length = weight * (self.lanes - 1) + run[-1][0] - start + 1
-        for constant, offset in run:
-            self.places[tv, offset] = Place(name, weight, constant - start)
-        offset = Form(base.constant + start, base.terms)
+        length = weight * (self.lanes - 1) + reach + 1
         width = _access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
         return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype)
 

@@ -24,7 +24,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
-from thunder_fuser.kernel.lower import pointer_tensors
+from thunder_fuser.kernel.names import pointer_tensors
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.overlap import separate

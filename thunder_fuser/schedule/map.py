@@ -14,10 +14,10 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
-from thunder_fuser.schedule.parameters import BUSY_THREADS, MAX_LANES, MapParameters
+from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
+from thunder_fuser.segment.reductions import is_long
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +25,6 @@ class MapSchedule:
     segment: Segment
     classes: tuple[VectorClass, ...]
     parameters: MapParameters
-
-
-def parameters_for(target: Target) -> MapParameters:
-    """The configuration that the model ranks first.
-
-    Sharing loads inside a thread pays while there are threads enough to fill the machine; a smaller
-    problem is bound by latency and gets as many threads as it can.
-    """
-    busy = target.multiprocessors * BUSY_THREADS * MAX_LANES
-    return MapParameters(busy=busy, streamed=max(target.l2_bytes, 1))
 
 
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
@@ -47,8 +37,10 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
-    """Why T1 cannot run this segment, or None: an in-place target must be read only by the thread
-    and at the element that writes it."""
+    """Why T1 cannot run this segment, or None: its reductions must be short, and an in-place target
+    must be read only by the thread and at the element that writes it."""
+    if any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves):
+        return "a reduction longer than a thread sums in registers"
     targets = {s.target for s in segment.stores if s.is_in_place}
     if not targets & segment.leaves:
         return None

@@ -5,26 +5,27 @@
 
 The whole region is one segment unless something forces a cut: an explicit stop point, an op that no
 template holds (run by torch), or an in-place write whose old value other threads still read. What
-is cheap to recompute is never carried across a cut; a stop point that is a view of something in
-memory launches nothing.
+is cheap to recompute is never carried across a cut (`carry`); a stop point that is a view of
+something in memory launches nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import gcd, prod
+from math import gcd
 
 from thunder_fuser.analysis.layout import Layout, output_layout
-from thunder_fuser.analysis.views import View, follow, view_of
+from thunder_fuser.analysis.views import View, follow, is_stop, view_of
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Cost, Family
+from thunder_fuser.ops import Cost
+from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.outputs import plan_outputs
+from thunder_fuser.segment.reductions import is_long, row_shape
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
-
-MAX_SHORT_REDUCTION = 32  # terms that one thread sums in registers
 
 Reject = Callable[[Segment], str | None]
 
@@ -37,19 +38,35 @@ def cut(
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor."""
-    return _Cutter(fusion, dict(input_layouts), reject, copies).run()
+    fusion = _save_crossed(fusion)
+    opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and row_shape(tv) is None)
+    while True:
+        segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
+        refused = _refused(segmented, reject)
+        if not refused:
+            return segmented
+        opaque |= refused
 
 
-def is_opaque(tv: TensorView) -> bool:
-    """True for an op that runs through torch between kernels: a long reduction."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION:
-        return False
-    terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
-    return terms > MAX_SHORT_REDUCTION
+def _refused(segmented: SegmentedFusion, reject: Reject) -> frozenset[TensorView]:
+    """The long reductions of segments that no template holds: torch will run them."""
+    found: set[TensorView] = set()
+    for segment in segmented.segments:
+        if not segment.is_opaque and reject(segment) is not None:
+            found |= {tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)}
+    return frozenset(found)
 
 
-def is_stop(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "segment_set"
+def _save_crossed(fusion: Fusion) -> Fusion:
+    """`fusion` with every input that is written into one input and over by another write saved as a
+    value of its own, since the order of the writes would matter otherwise."""
+    targets = {w.target for w in fusion.writes}
+    crossed = {w.value for w in fusion.writes} & targets
+    if not crossed:
+        return fusion
+    saved = {tv: call("set", tv) for tv in fusion.tensors if tv in crossed}
+    writes = tuple(Write(saved.get(w.value, w.value), w.target) for w in fusion.writes)
+    return Fusion(fusion.inputs, tuple(saved.get(tv, tv) for tv in fusion.outputs), writes)
 
 
 @dataclass
@@ -58,21 +75,24 @@ class _Cutter:
     layouts: dict[TensorView, Layout]
     reject: Reject
     copies: bool
+    opaque: frozenset[TensorView]  # run by torch between kernels
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
     memory: dict[TensorView, None] = field(default_factory=dict)  # what can be read as a leaf
+    constants: frozenset[TensorView] = frozenset()
 
     def run(self) -> SegmentedFusion:
+        self.constants = constants(self.fusion)
         self._measure_depth()
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
             self._materialise(tv)
         for tv in self.fusion.tensors:
-            is_boundary = is_stop(tv) or is_opaque(tv) or self._feeds_opaque(tv)
-            if is_boundary and tv not in self.memory:
-                self._keep(tv)
+            is_boundary = is_stop(tv) or tv in self.opaque or self._feeds_opaque(tv)
+            if is_boundary:
+                self._keep(carried(tv))
         for write in self.fusion.writes:
             self.stored.setdefault(self.depth[write.value], {})
         self._spill_crossings()
@@ -80,28 +100,38 @@ class _Cutter:
         segments, reasons = self._build()
         return SegmentedFusion(self.fusion, segments, self.views, self.layouts, reasons)
 
+    @property
+    def targets(self) -> frozenset[TensorView]:
+        return frozenset(w.target for w in self.fusion.writes)
+
     def _measure_depth(self) -> None:
-        """How many cuts lie before each tensor."""
+        """How many cuts lie before each tensor. All row reductions of one depth have one shape."""
+        shapes: dict[int, tuple[int, int] | None] = {}
         for tv in self.fusion.tensors:
             producers = tv.definition.tensors if tv.definition is not None else ()
             before = max((self.depth[p] + self._cuts_after(p) for p in producers), default=0)
-            if is_opaque(tv) and not all(p.definition is None for p in producers):
-                before += 1
-            self.depth[tv] = before
+            if tv in self.opaque:
+                before += any(p.definition is not None for p in producers)
+            elif is_long(tv):
+                while shapes.setdefault(before, row_shape(tv)) != row_shape(tv):
+                    before += 1
+            self.depth[tv] = 0 if tv in self.constants else before
 
     def _cuts_after(self, tv: TensorView) -> int:
-        return int(is_stop(tv) or is_opaque(tv))
+        return int(is_stop(tv) or tv in self.opaque)
 
     def _feeds_opaque(self, tv: TensorView) -> bool:
-        return any(is_opaque(consumer) for consumer in self.fusion.uses[tv])
+        return any(consumer in self.opaque for consumer in self.fusion.uses[tv])
 
     def _keep(self, tv: TensorView) -> None:
-        """Have `tv` in memory: as a view of something there, else written by its segment."""
-        if tv.definition is None:
+        """Have `tv` in memory: as a view of something there, else written by its segment. What is
+        read out of an in-place target stays an index map: its readers run before the write."""
+        if tv in self.memory or tv in self.constants:
             return
-        source = tv.definition.tensors[0] if is_stop(tv) else tv
-        chain = follow(source, lambda t: t in self.memory or t.definition is None)
-        if chain is not None and chain.root in self.memory and not is_opaque(tv):
+        chain = follow(tv, lambda t: t in self.memory)
+        if chain is not None and chain.root in self.memory:
+            if chain.root in self.targets:
+                return
             view = view_of(tv, chain, self.layouts[chain.root])
             if view is not None:
                 self.views[tv] = view
@@ -113,7 +143,8 @@ class _Cutter:
 
     def _materialise(self, tv: TensorView) -> None:
         self.layouts[tv] = output_layout(tv)
-        self.memory[tv] = None
+        if tv not in self.constants:  # readers write the literal
+            self.memory[tv] = None
         self.stored.setdefault(self.depth[tv], {})[tv] = None
 
     def _spill_crossings(self) -> None:
@@ -121,7 +152,7 @@ class _Cutter:
         for depth in sorted(self.stored, reverse=True):
             for tv in self._cone(depth):
                 if self.depth[tv] < depth and not self._is_cheap(tv):
-                    self._keep(tv)
+                    self._keep(carried(tv))
 
     def _cone(self, depth: int) -> list[TensorView]:
         """What the stores of one depth read and compute, consumers first."""
@@ -164,21 +195,33 @@ class _Cutter:
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed
-            for tv in [t for t in self.stored[depth] if is_opaque(t)]:
+            for tv in [t for t in self.stored[depth] if t in self.opaque]:
                 segments.append(self._segment([Store(tv, tv)], is_opaque=True))
                 reasons.append("no template holds a reduction this long yet")
-            stores = [Store(tv, tv) for tv in self.stored[depth] if not is_opaque(tv)]
+            stores = [Store(tv, tv) for tv in self.stored[depth] if tv not in self.opaque]
             waiting = [w.value for w in postponed if w.value.definition is not None]
             stores += [Store(v, v) for v in waiting if v not in self.stored[depth]]
             stores += [Store(w.value, w.target) for w in direct]
-            if stores:
-                segments.append(self._segment(stores))
-                reasons.append("behind a stop point" if depth else "the region")
+            for group in self._kernels(stores):
+                segments.append(self._segment(group))
+                reasons.append("behind a cut" if depth else "the region")
         for write in late:
             segments.append(self._copy_segment(write))
             reasons.append("in-place write ordered after the last read of the old value")
         kept = [k for k, s in enumerate(segments) if not self._is_empty(s)]
         return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
+
+    def _kernels(self, stores: list[Store]) -> list[list[Store]]:
+        """The stores of one depth as one kernel, or those that need rows apart from the others."""
+        if not stores or self.reject(self._segment(stores)) is None:
+            return [stores] if stores else []
+        rows = [s for s in stores if self._needs_rows(s)]
+        others = [s for s in stores if s not in rows]
+        return [group for group in (others, rows) if group]
+
+    def _needs_rows(self, store: Store) -> bool:
+        segment = self._segment([store])
+        return any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves)
 
     def _is_empty(self, segment: Segment) -> bool:
         return all(0 in s.value.shape for s in segment.stores)
@@ -187,8 +230,9 @@ class _Cutter:
         """Writes of this depth that may go straight to their target, and those that must wait until
         every reader of the old value is done."""
         writes = [w for w in self.fusion.writes if self.depth[w.value] == depth]
-        direct = [w for w in writes if not self._read_later(w.target, depth)]
-        plain = [Store(tv, tv) for tv in self.stored[depth] if not is_opaque(tv)]
+        direct = [w for w in writes if w.value not in self.opaque]
+        direct = [w for w in direct if not self._read_later(w.target, depth)]
+        plain = [Store(tv, tv) for tv in self.stored[depth] if tv not in self.opaque]
         stores = [*plain, *(Store(w.value, w.target) for w in direct)]
         if direct and self.reject(self._segment(stores)) is not None:
             direct = []

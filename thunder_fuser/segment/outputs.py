@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import Layout, output_layout
-from thunder_fuser.analysis.views import View, follow, view_of
+from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.carry import carried, constants
 
 
 @dataclass(frozen=True)
@@ -23,20 +24,22 @@ def plan_outputs(
     fusion: Fusion, layouts: Mapping[TensorView, Layout], copies: bool = False
 ) -> OutputPlan:
     """A view where eager returns one and strides express it: a chain of metadata ops from an input,
-    from another computed output, or from a value that the outputs together cover.
+    from another computed output, from a stop point that is stored, or from a value that the outputs
+    together cover.
 
     With `copies` every computed output gets storage of its own. What is written in place and views
     of it stay as they are, since they must show the new value; so does a returned input, which is
     no new tensor in eager either."""
     written = {w.value for w in fusion.writes}
     targets = {w.target for w in fusion.writes}
+    stored = _stored_stops(fusion, layouts)
     views: dict[TensorView, View] = {}
     chained: dict[TensorView, list[TensorView]] = {}
     computed: dict[TensorView, None] = {}
     for tv in fusion.outputs:
         if tv in written or tv.definition is None:
             continue
-        chain = follow(tv, lambda t: t.definition is None)
+        chain = follow(tv, lambda t: t.definition is None or t in stored)
         if chain is None or chain.root is tv or (copies and chain.root not in targets):
             computed[tv] = None
         elif chain.root.definition is None:
@@ -48,12 +51,29 @@ def plan_outputs(
         else:
             chained.setdefault(chain.root, []).append(tv)
     for root, members in chained.items():
-        _place_chained(root, list(dict.fromkeys(members)), computed, views)
+        is_stored = root in computed or root in stored
+        _place_chained(root, is_stored, list(dict.fromkeys(members)), computed, views)
     return OutputPlan(tuple(computed), views)
+
+
+def _stored_stops(fusion: Fusion, layouts: Mapping[TensorView, Layout]) -> dict[TensorView, None]:
+    """The stop points that get storage of their own: no input and no other stop shows them."""
+    constant, targets = constants(fusion), {w.target for w in fusion.writes}
+    stored: dict[TensorView, None] = {}
+    for tv in filter(is_stop, fusion.tensors):
+        chain = follow(tv, lambda t: t.definition is None or t in stored)
+        if chain is None or tv in constant or carried(tv) is not tv or chain.root in targets:
+            continue
+        if chain.root.definition is None and view_of(tv, chain, layouts[chain.root]) is not None:
+            continue
+        if chain.root not in stored:
+            stored[tv] = None
+    return stored
 
 
 def _place_chained(
     root: TensorView,
+    is_stored: bool,
     members: list[TensorView],
     computed: dict[TensorView, None],
     views: dict[TensorView, View],
@@ -68,7 +88,7 @@ def _place_chained(
         if view is not None and keeps_order(tv, view):
             found[tv] = view
     covered = sum(_distinct(view) for view in found.values())
-    if root in computed or covered >= layout.numel:
+    if is_stored or covered >= layout.numel:
         computed[root] = None
         views.update(found)
     for tv in members:

@@ -1,0 +1,81 @@
+"""The map kernel's body as C++ text: block ranges, turns, indices, one body after another."""
+
+from __future__ import annotations
+
+from thunder_fuser.codegen.statements import (
+    INT_LIMIT,
+    indent,
+    load_text,
+    number,
+    statement_text,
+    store_text,
+    vector_type,
+)
+from thunder_fuser.kernel.ir import BlockRange, Body, Kernel
+
+
+def map_lines(kernel: Kernel) -> list[str]:
+    """The statements of the entry point."""
+    return [line for blocks in kernel.ranges for line in _range(blocks, kernel)]
+
+
+def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
+    """A group of bodies behind the test of its block range."""
+    lines, start = [], 0
+    if len(blocks.bodies) > 1:
+        own = f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
+        lines.append(f"const int round = {own} / {number(blocks.length)};")
+        lines.append(f"const int turn = {own} % {number(blocks.length)};")
+    for body, count in zip(blocks.bodies, blocks.counts, strict=True):
+        text = _body(body, _block(blocks, start, count), blocks.rounds * count, kernel.threads)
+        start += count
+        if start < blocks.length:
+            lines += [f"if (turn < {number(start)}) {{", *indent([*text, "return;"]), "}"]
+        else:
+            lines += ["{", *indent(text), "}"] if len(blocks.bodies) > 1 else text
+    if len(kernel.groups) == 1:
+        return lines
+    if blocks.end < kernel.blocks:
+        return [f"if (blockIdx.x < {number(blocks.end)}) {{", *indent([*lines, "return;"]), "}"]
+    return ["{", *indent(lines), "}"]
+
+
+def _block(blocks: BlockRange, start: int, count: int) -> str:
+    """The number of a body's block among all its blocks."""
+    if len(blocks.bodies) > 1:
+        place = f"turn - {number(start)}" if start else "turn"
+        return f"(round * {number(count)} + {place})"
+    return f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
+
+
+def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
+    names = body.names
+    lines = _thread_index(body, block, blocks, threads)
+    lines += [load_text(a, names) for a in body.loads]
+    vectors = {a.name: vector_type(a) for a in body.stores}
+    lines += [f"{kind} {name};" for name, kind in vectors.items()]
+    statements = [statement_text(s, names) for s in body.statements]
+    if body.lane is not None:
+        head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"
+        statements = ["#pragma unroll", head, *indent(statements), "}"]
+    lines += statements
+    return lines + [store_text(a, names) for a in body.stores]
+
+
+def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:
+    """The parallel axes' indices from the thread's number within the body, innermost fastest."""
+    reach = [max(abs(bound) for bound in form.bounds) for form in body.forms]
+    kind = "long long" if max([blocks * threads, *reach]) >= INT_LIMIT else "int"
+    wide = f"({kind}){block}" if kind != "int" else block
+    lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
+    lines.append(f"if (thread >= {number(body.threads)}) return;")
+    rest = "thread"
+    for position in range(len(body.axes) - 1, -1, -1):
+        axis, name = body.axes[position], f"i{position}"
+        if position == 0:
+            lines.append(f"const {kind} {name} = {rest};")
+        else:
+            size = number(axis.size)
+            lines.append(f"const {kind} {name} = {rest} % {size};")
+            rest = f"{rest} / {size}"
+    return lines

@@ -1,0 +1,135 @@
+"""The row kernel's body as C++ text."""
+
+from __future__ import annotations
+
+from thunder_fuser.codegen.statements import (
+    INT_LIMIT,
+    form_text,
+    indent,
+    load_text,
+    number,
+    statement_text,
+    store_text,
+    vector_type,
+)
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.kernel.ir import VectorAccess
+from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scope
+
+WARP = 32
+
+
+def row_lines(kernel: RowKernel) -> list[str]:
+    """The statements of the entry point."""
+    lines = _rows(kernel)
+    lines += [load_text(a, kernel.names) for a in kernel.once]
+    if kernel.kept:
+        lines += [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in kernel.kept]
+        lines += _vectors(kernel, [_keep(a, kernel) for a in kernel.kept])
+    for phase in kernel.phases:
+        lines += _phase(phase, kernel)
+    lines += _active(kernel, _scope(kernel.final, kernel))
+    if kernel.single.statements:
+        names = kernel.names
+        text = [statement_text(s, names) for s in kernel.single.statements]
+        text = [*_declared(kernel.single), *text]
+        text += [store_text(a, names) for a in kernel.single.stores]
+        lines += _active(kernel, ["if (part == 0) {", *indent(text), "}"])
+    return lines
+
+
+def _rows(kernel: RowKernel) -> list[str]:
+    """The row of the thread, and its part of it. Where fewer rows are left than a block has, the
+    last one is done again, so that every thread of a warp takes part in the reductions."""
+    kind = "long long" if max(kernel.reach, kernel.row.size) >= INT_LIMIT else "int"
+    wide = f"({kind})blockIdx.x" if kind != "int" else "blockIdx.x"
+    if kernel.rows_per_block == 1:
+        return ["const int part = threadIdx.x;", f"const {kind} row = {wide};"]
+    threads, rows = kernel.threads_per_row, number(kernel.row.size)
+    return [
+        f"const int part = threadIdx.x % {threads};",
+        f"const {kind} wanted = {wide} * {kernel.rows_per_block} + threadIdx.x / {threads};",
+        f"const bool is_active = wanted < {rows};",
+        f"const {kind} row = is_active ? wanted : {rows} - 1;",
+    ]
+
+
+def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
+    if kernel.rows_per_block == 1 or not lines:
+        return lines
+    return ["if (is_active) {", *indent(lines), "}"]
+
+
+def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
+    threads = kernel.threads_per_row
+    if not kernel.kept:
+        head = (
+            f"for (int vector = part; vector < {number(kernel.vector.size)}; vector += {threads})"
+        )
+        return [f"{head} {{", *indent(lines), "}"]
+    inner = [f"const int vector = k * {threads} + part;", *lines]
+    if kernel.vector.size % threads:
+        test = f"if (vector < {number(kernel.vector.size)}) {{"
+        inner = [inner[0], test, *indent(lines), "}"]
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _keep(access: VectorAccess, kernel: RowKernel) -> str:
+    arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
+    offset = form_text(access.offset, kernel.names)
+    return f"{access.name}[k] = tf::load<{arguments}>({access.pointer} + {offset});"
+
+
+def _scope(scope: Scope, kernel: RowKernel) -> list[str]:
+    if not scope.statements:
+        return []
+    names = kernel.names
+    lines = [load_text(a, names) for a in scope.loads]
+    lines += _declared(scope)
+    statements = [statement_text(s, names) for s in scope.statements]
+    if kernel.lane is not None:
+        head = f"for (int lane = 0; lane < {kernel.lanes}; ++lane) {{"
+        statements = ["#pragma unroll", head, *indent(statements), "}"]
+    lines += statements
+    lines += [store_text(a, names) for a in scope.stores]
+    return _vectors(kernel, lines)
+
+
+def _declared(scope: Scope) -> list[str]:
+    vectors = {a.name: vector_type(a) for a in scope.stores}
+    return [f"{kind} {name};" for name, kind in vectors.items()]
+
+
+def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
+    lines = []
+    for reduction in phase.reductions:
+        kind = COMPUTE_TYPES[reduction.accumulator.dtype]
+        identity = reduction.op.identity.format(t=kind)
+        lines.append(f"{kind} {reduction.accumulator.name} = {identity};")
+    lines += _scope(phase.scope, kernel)
+    width = min(kernel.threads_per_row, WARP)
+    warps = kernel.threads_per_row // WARP
+    for reduction in phase.reductions:
+        name = reduction.accumulator.name
+        lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
+    if warps > 1:
+        for reduction in phase.reductions:
+            name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
+            lines.append(f"__shared__ {kind} {name}s[{warps}];")
+            lines.append(f"if (part % {WARP} == 0) {name}s[part / {WARP}] = {name};")
+        lines.append("__syncthreads();")
+    for reduction in phase.reductions:
+        name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
+        value = f"tf::combine_warps<{warps}>({name}s, {_combine(reduction)})" if warps > 1 else name
+        if reduction.rounded is not None:
+            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+        lines.append(f"const {kind} {reduction.result.name} = {value};")
+    return lines
+
+
+def _combine(reduction: Reduce) -> str:
+    kind = COMPUTE_TYPES[reduction.accumulator.dtype]
+    body = reduction.op.combine.format("a", "b", t=kind)
+    return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

@@ -1,0 +1,108 @@
+"""Statements, accesses and indices as C++ text.
+
+Index literals are marked, so that `Source` can set them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import assert_never
+
+from thunder_fuser.analysis.digits import Digit, Form, Opaque
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.values import expression, lane_index, operand
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import (
+    Accumulate,
+    Assign,
+    LaneStatement,
+    VectorAccess,
+    WriteElement,
+    WriteVector,
+)
+
+INT_LIMIT = 2**31  # indices at or beyond it are 64 bits wide
+
+
+def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
+    offset = form_text(access.offset, names)
+    return f"const auto {access.name} = tf::load<{arguments}>({access.pointer} + {offset});"
+
+
+def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    offset = form_text(access.offset, names)
+    store = "store_streaming" if access.is_streaming else "store"
+    return f"tf::{store}<{access.access_bytes}>({access.pointer} + {offset}, {access.name});"
+
+
+def vector_type(access: VectorAccess) -> str:
+    return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
+
+
+def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str:
+    def form(f: Form) -> str:
+        return form_text(f, names)
+
+    def test(windows: Sequence[Window]) -> str:
+        return " && ".join(_window(w, form(w.form)) for w in windows)
+
+    match statement:
+        case Assign(variable, value):
+            kind = COMPUTE_TYPES[variable.dtype]
+            return (
+                f"const {kind} {variable.name} = {expression(value, variable.dtype, form, test)};"
+            )
+        case WriteVector(vector, weight, delta, value, dtype):
+            place = f"{vector}.v[{lane_index(weight, delta)}]"
+            return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"
+        case WriteElement(pointer, offset, value, dtype):
+            converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
+            return f"{pointer}[{form(offset)}] = {converted};"
+        case Accumulate(accumulator, op, value):
+            names_of = {"t": COMPUTE_TYPES[accumulator.dtype]}
+            combined = op.combine.format(accumulator.name, operand(value), **names_of)
+            return f"{accumulator.name} = {combined};"
+        case _:
+            assert_never(statement)
+
+
+def _window(window: Window, text: str) -> str:
+    """One comparison where the other side can never be left."""
+    low, high = window.form.bounds
+    tests = []
+    if low < 0:
+        tests.append(f"{text} >= 0")
+    if high >= window.extent:
+        tests.append(f"{text} < {number(window.extent)}")
+    return " && ".join(tests)
+
+
+def form_text(form: Form, names: Mapping[IterDomain, str]) -> str:
+    """A form as a C expression, in parentheses unless it is one term."""
+    parts = []
+    for weight, digit in form.terms:
+        text = _digit_text(digit, names)
+        parts.append(text if weight == 1 else f"{number(weight)} * {text}")
+    if form.constant or not parts:
+        parts.append(number(form.constant))
+    return parts[0] if len(parts) == 1 and len(form.terms) == 0 else f"({' + '.join(parts)})"
+
+
+def _digit_text(digit: Digit, names: Mapping[IterDomain, str]) -> str:
+    base = digit.base
+    text = form_text(base.form, names) if isinstance(base, Opaque) else names[base]
+    if digit.stride > 1:
+        text = f"({text} / {number(digit.stride)})"
+    return text if digit.is_outermost else f"({text} % {number(digit.extent)})"
+
+
+def number(value: int) -> str:
+    """An index literal, marked so that `Source` can set it apart."""
+    return f"\x01{value}\x02"
+
+
+def indent(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" if not line.startswith("#") else line for line in lines]

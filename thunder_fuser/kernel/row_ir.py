@@ -1,0 +1,137 @@
+"""The kernel of the row template: phases over the vectors of a row, with reductions between them.
+
+rows row{16384}, 128 threads and 4 vectors{512} each, lanes 8
+  v0 = load T0[4096*row + 8*vector]                        kept for all phases
+  phase 0: a0 sum= T1        =>  T2
+  phase 1: store w0 -> T5[...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import (
+    LaneStatement,
+    Pointer,
+    ScalarParameter,
+    Variable,
+    VectorAccess,
+    forms_of,
+    print_access,
+    print_statement,
+)
+from thunder_fuser.ops import OpDef
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """The accumulators of the threads of a row combined into `result`, which all of them get."""
+
+    accumulator: Variable
+    result: Variable
+    op: OpDef
+    rounded: DataType | None  # the precision to which the trace rounds the result
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is done for every vector of a row: loads, lane by lane statements, stores."""
+
+    loads: tuple[VectorAccess, ...]
+    statements: tuple[LaneStatement, ...]
+    stores: tuple[VectorAccess, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReducePhase:
+    scope: Scope
+    reductions: tuple[Reduce, ...]
+
+
+@dataclass(frozen=True)
+class RowKernel:
+    """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
+
+    `once` are loads that do not depend on the vector; `kept` fill an array with one element per
+    vector of the thread. `single` is done by the first thread of a row, after the phases.
+    """
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    row: IterDomain
+    vector: IterDomain
+    lane: IterDomain | None
+    threads_per_row: int
+    rows_per_block: int
+    once: tuple[VectorAccess, ...]
+    kept: tuple[VectorAccess, ...]
+    phases: tuple[ReducePhase, ...]
+    final: Scope
+    single: Scope
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.lane.size
+
+    @property
+    def threads(self) -> int:
+        return self.threads_per_row * self.rows_per_block
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.row.size // self.rows_per_block)
+
+    @property
+    def vectors_per_thread(self) -> int:
+        return -(-self.vector.size // self.threads_per_row)
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        found = {self.row: "row", self.vector: "vector"}
+        return found if self.lane is None else {**found, self.lane: "lane"}
+
+    @property
+    def reach(self) -> int:
+        """The largest absolute value of an offset."""
+        scopes = [*(p.scope for p in self.phases), self.final, self.single]
+        accesses = [*self.once, *self.kept]
+        for scope in scopes:
+            accesses += [*scope.loads, *scope.stores]
+        forms: list[Form] = [a.offset for a in accesses]
+        for scope in scopes:
+            forms += [f for s in scope.statements for f in forms_of(s)]
+        return max((abs(b) for form in forms for b in form.bounds), default=0)
+
+    def __str__(self) -> str:
+        return print_row_kernel(self)
+
+
+def print_row_kernel(kernel: RowKernel) -> str:
+    names = kernel.names
+    pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
+    scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
+    shape = f"{kernel.blocks} blocks of {kernel.rows_per_block} rows of {kernel.threads_per_row}"
+    lines = [
+        f"row kernel({pointers}{scalars}) {shape} threads",
+        f"  rows {kernel.row.size} vectors {kernel.vector.size} lanes {kernel.lanes}",
+    ]
+    lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
+    for number, phase in enumerate(kernel.phases):
+        lines.append(f"  phase {number}")
+        lines += _print_scope(phase.scope, names)
+        lines += [
+            f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
+        ]
+    lines += ["  final", *_print_scope(kernel.final, names)]
+    if kernel.single.statements:
+        lines += ["  first thread", *_print_scope(kernel.single, names)]
+    return "\n".join(lines)
+
+
+def _print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
+    lines = [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
+    lines += [f"    {print_statement(s, names)}" for s in scope.statements]
+    return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

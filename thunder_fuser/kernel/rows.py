@@ -1,0 +1,130 @@
+"""A row schedule to a row kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.ir import (
+    Accumulate,
+    Assign,
+    LaneStatement,
+    ReadVector,
+    Variable,
+    VectorAccess,
+)
+from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.vectors import Accesses
+from thunder_fuser.schedule.rows import Phase, RowSchedule, needs_of
+from thunder_fuser.segment.segment import Store
+
+Result = tuple[TensorView, Index]
+
+
+def lower_rows(planned: RowSchedule, strict: bool) -> RowKernel:
+    """The kernel of a row schedule. `strict` keeps every rounding of the trace."""
+    return _RowWriter(planned, strict).write()
+
+
+class _RowWriter:
+    """Collects the scopes of a row kernel."""
+
+    def __init__(self, planned: RowSchedule, strict: bool) -> None:
+        self.planned, self.segment, self.axes = planned, planned.segment, planned.axes
+        self.strict = strict
+        self.names = name_values(planned.segment)
+        self.reductions = [tv for phase in planned.phases for tv, _ in phase.reductions]
+        accesses = Accesses(
+            self.segment.layouts, self.axes.lane, self.names.tensors, False, self._suffix
+        )
+        self.accesses = accesses
+        self.writer = ElementWriter(
+            self.segment, self.names.tensors, self.names.scalars, accesses, strict
+        )
+
+    def write(self) -> RowKernel:
+        planned = self.planned
+        full = [(s.value, i) for s, i in planned.full]
+        single = [(s.value, i) for s, i in planned.single]
+        self._request([*(t for p in planned.phases for t in p.terms), *full, *single])
+        loads = self.accesses.group_loads()
+        phases = tuple(self._phase(phase, loads) for phase in planned.phases)
+        final = self._stores(planned.full, loads)
+        last = self._stores(planned.single, loads)
+        return RowKernel(
+            pointers_of(self.segment, self.names),
+            scalars_of(self.names),
+            self.axes.row,
+            self.axes.vector,
+            self.axes.lane,
+            planned.threads_per_row,
+            planned.rows_per_block,
+            tuple(a for a in loads if self.axes.vector not in a.offset.bases),
+            tuple(a for a in loads if self._is_kept(a.offset)),
+            phases,
+            final,
+            last,
+        )
+
+    def _request(self, results: Sequence[Result]) -> None:
+        for tv in self.reductions:
+            self.writer.known.update(dict.fromkeys(self._own(tv), Variable("", tv.dtype)))
+        self.writer.request(needs_of(self.segment, self.reductions, results))
+        self.writer.known.clear()
+
+    def _own(self, reduction: TensorView) -> list[Result]:
+        return [r for p in self.planned.phases for r in p.reductions if r[0] is reduction]
+
+    def _is_kept(self, offset: Form) -> bool:
+        """True for a load of the row itself, where the row fits into registers."""
+        bases = offset.bases
+        return self.planned.is_persistent and {self.axes.row, self.axes.vector} <= bases
+
+    def _suffix(self, offset: Form) -> str:
+        return "[k]" if self._is_kept(offset) else ""
+
+    def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
+        self.writer.begin()
+        self.writer.evaluate(needs_of(self.segment, self.reductions, phase.terms))
+        accumulated, reductions = [], []
+        for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
+            assert tv.definition is not None
+            row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
+            accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_row", dtype)
+            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            accumulated.append(Accumulate(accumulator, row, value))
+            rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
+            reductions.append(Reduce(accumulator, result, row, rounded))
+            self.writer.known[tv, index] = result
+        statements = (*self.writer.statements, *accumulated)
+        return ReducePhase(Scope(self._used(loads, statements), statements), tuple(reductions))
+
+    def _stores(
+        self, stores: Sequence[tuple[Store, Index]], loads: Sequence[VectorAccess]
+    ) -> Scope:
+        self.writer.begin()
+        results = [(s.value, i) for s, i in stores]
+        self.writer.evaluate(needs_of(self.segment, self.reductions, results))
+        targets = [
+            (s.target, offset_of(self.segment.layouts[s.target], i), self.writer.values[s.value, i])
+            for s, i in stores
+        ]
+        writes, vectors = self.accesses.group_stores(targets)
+        statements = (*self.writer.statements, *writes)
+        return Scope(self._used(loads, statements), statements, vectors)
+
+    def _used(
+        self, loads: Sequence[VectorAccess], statements: Sequence[LaneStatement]
+    ) -> tuple[VectorAccess, ...]:
+        """The loads that a scope repeats for every vector."""
+        read = {
+            s.value.vector
+            for s in statements
+            if isinstance(s, Assign) and isinstance(s.value, ReadVector)
+        }
+        return tuple(a for a in loads if a.name in read and self.axes.vector in a.offset.bases)

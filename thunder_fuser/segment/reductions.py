@@ -1,0 +1,27 @@
+"""What kind of reduction a tensor is: short, along rows, or neither."""
+
+from __future__ import annotations
+
+from math import prod
+
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
+
+MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+
+
+def is_long(tv: TensorView) -> bool:
+    """True for a reduction of more terms than one thread combines in registers."""
+    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION:
+        return False
+    return prod(a.size for a in tv.domain.logical if a.is_reduction) > MAX_SHORT_REDUCTION
+
+
+def row_shape(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) of a reduction that runs along the innermost axis of its operand; None where
+    the innermost axis is kept."""
+    sizable = [a for a in tv.domain.logical if a.size != 1]
+    if not sizable or not sizable[-1].is_reduction:
+        return None
+    columns = prod(a.size for a in sizable if a.is_reduction)
+    return prod(a.size for a in sizable if not a.is_reduction), columns
