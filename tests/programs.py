@@ -1,0 +1,139 @@
+"""What the tests of the compiler share: short spellings of ops, and one way to run and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import build
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.pipeline import make_plan
+from thunder_fuser.runtime.dtypes import TORCH_DTYPES
+from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.plan import Plan
+
+STRICT = Options(strict=True)
+UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
+DTYPES = {ours: theirs for theirs, ours in TORCH_DTYPES.items()}
+
+
+def like(*tensors: torch.Tensor) -> tuple[TensorView, ...]:
+    """Inputs of the types and sizes of these."""
+    return tuple(build.tensor(DTYPES[t.dtype], *t.shape) for t in tensors)
+
+
+def ints(values: Sequence[int]) -> tuple[sc.Scalar, ...]:
+    return tuple(map(sc.constant, values))
+
+
+def piece(tv: TensorView, dim: int, start: int, end: int, step: int = 1) -> TensorView:
+    """`tv[..., start:end:step, ...]` along `dim`."""
+    starts, ends, steps = [0] * tv.ndim, list(tv.shape), [1] * tv.ndim
+    starts[dim], ends[dim], steps[dim] = start, end, step
+    attrs = {"start_indices": ints(starts), "end_indices": ints(ends), "strides": ints(steps)}
+    return call("slice", tv, **attrs)
+
+
+def pad(tv: TensorView, widths: Sequence[int], value: float = 0.0) -> TensorView:
+    """`torch.nn.functional.pad`: pairs of widths, the last dim first."""
+    return call("pad", tv, sc.constant(value), pad_widths=ints(widths))
+
+
+def cat(*tensors: TensorView, dim: int = -1) -> TensorView:
+    return call("cat", *tensors, dim=dim % tensors[0].ndim)
+
+
+def permute(tv: TensorView, *dims: int) -> TensorView:
+    return call("permute", tv, dims=dims)
+
+
+def reshape(tv: TensorView, *extents: int) -> TensorView:
+    return call("reshape", tv, new_shape=ints(extents))
+
+
+def expand(tv: TensorView, *extents: int) -> TensorView:
+    return call("expand", tv, shape=ints(extents))
+
+
+def unsqueeze(tv: TensorView, dim: int) -> TensorView:
+    flags = [False] * tv.ndim
+    flags.insert(dim, True)
+    return call("broadcast", tv, is_broadcast_dim=tuple(flags))
+
+
+def flip(tv: TensorView, *dims: int) -> TensorView:
+    return call("flip", tv, dims=dims)
+
+
+def total(tv: TensorView, *dims: int) -> TensorView:
+    return call("sum", tv, dims=dims)
+
+
+def full(value: float, *extents: int, dtype: DataType = DataType.Float) -> TensorView:
+    return call("full", sc.constant(value), shape=ints(extents), dtype=dtype)
+
+
+def stop(tv: TensorView) -> TensorView:
+    """A stop point: what follows is another segment."""
+    return call("segment_set", tv)
+
+
+def chain(tv: TensorView, *names: str) -> TensorView:
+    for name in names:
+        tv = call(name, tv)
+    return tv
+
+
+def fusion(
+    inputs: Sequence[TensorView],
+    *outputs: TensorView,
+    writes: Sequence[tuple[TensorView, TensorView]] = (),
+) -> Fusion:
+    """`writes` are pairs of a value and its target."""
+    return Fusion(tuple(inputs), outputs, tuple(Write(v, t) for v, t in writes))
+
+
+def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The same values at the same offsets and strides; what shared storage shares its copy."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    made = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        copied = storages.setdefault(storage.data_ptr(), storage.clone())
+        view = torch.empty(0, dtype=tensor.dtype)
+        made.append(view.set_(copied, tensor.storage_offset(), tensor.shape, tensor.stride()))
+    return made
+
+
+def plan_of(program: Fusion, *tensors: torch.Tensor, options: Options = UNCOMPILED) -> Plan:
+    """The plan for these arguments; by default nothing is compiled."""
+    return make_plan(program, tensors, options)
+
+
+def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> list[torch.Tensor]:
+    return plan_of(program, *tensors, options=options).run(*tensors)
+
+
+def check(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> Plan:
+    """Results and written arguments are those of the evaluator, bit for bit."""
+    given, wanted = copies(tensors), copies(tensors)
+    plan = plan_of(program, *given, options=options)
+    results, expected = plan.run(*given), evaluate(program, wanted)
+    for position, (got, want) in enumerate(zip(results, expected, strict=True)):
+        assert_same(got, want, f"output {position} of\n{program}\n{plan}")
+    for position, (got, want) in enumerate(zip(given, wanted, strict=True)):
+        assert_same(got, want, f"argument {position} after\n{program}\n{plan}")
+    return plan
+
+
+def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
+    """Equal bit for bit, but for the sign of a NaN."""
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), where
+    same = torch.equal(got.nan_to_num(nan=12345.0), want.nan_to_num(nan=12345.0))
+    assert same, f"{got}\nis not\n{want}\n{where}"
