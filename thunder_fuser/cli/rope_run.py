@@ -197,4 +197,4 @@ def _errors(
 
 
 def _difference(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found.double() - exact).abs().max())
+    return float((found.detach().double() - exact.detach()).abs().max())
