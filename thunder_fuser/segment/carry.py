@@ -1,7 +1,7 @@
 """What travels between segments: the smallest value from which readers rebuild theirs bit by bit.
 
-    T2: f32[i8] = cast(T1: bf16[i8])    T3 = segment_set(T2)   =>   T1 is stored, readers cast it
-    T4: bf16[i4, i8] = expand(T1)       T5 = segment_set(T4)   =>   T1 is stored, readers expand it
+    T2: f32[i8] = cast(T1: bf16[i8])    T3 = segment_set(T2)   =>   T1 is stored, readers cast
+    T4: bf16[i4, i8] = expand(T1)       T5 = segment_set(T4)   =>   T1 is stored, readers expand
 
 A constant never travels: every segment writes the literal, or computes from the index.
 """
