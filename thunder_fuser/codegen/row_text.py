@@ -111,18 +111,21 @@ def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     lines += _scope(phase.scope, kernel)
     width = min(kernel.threads_per_row, WARP)
     warps = kernel.threads_per_row // WARP
+    shares = kernel.threads > kernel.threads_per_row  # a block holds several rows
+    own = f" + threadIdx.x / {kernel.threads_per_row} * {warps}" if shares else ""
     for reduction in phase.reductions:
         name = reduction.accumulator.name
         lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
     if warps > 1:
         for reduction in phase.reductions:
             name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-            lines.append(f"__shared__ {kind} {name}s[{warps}];")
-            lines.append(f"if (part % {WARP} == 0) {name}s[part / {WARP}] = {name};")
+            lines.append(f"__shared__ {kind} {name}s[{kernel.threads // WARP}];")
+            lines.append(f"if (part % {WARP} == 0) {name}s[threadIdx.x / {WARP}] = {name};")
         lines.append("__syncthreads();")
     for reduction in phase.reductions:
         name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-        value = f"tf::combine_warps<{warps}>({name}s, {_combine(reduction)})" if warps > 1 else name
+        combined = f"tf::combine_warps<{warps}>({name}s{own}, {_combine(reduction)})"
+        value = combined if warps > 1 else name
         if reduction.rounded is not None:
             value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
