@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from typing import Any
 
 import torch
@@ -21,9 +20,12 @@ from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.executor.reductions import (
+    extremum_refusal,
+    reduction_refusal,
+    variance_refusal,
+)
 from thunder_fuser.ops import OPS, Family, OpDef
-
-MAX_SHORT_SUM = 32  # elements added by one thread in registers
 
 Checker = Callable[..., "bool | str | None"]
 Translator = Callable[..., Any]
@@ -39,6 +41,8 @@ class CustomOp:
 
 
 ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in row.prims}
+# Prims that several rows together make, by the name of the operation in `fd.ops`.
+OPERATION_OF_PRIM = {"VAR": "var", "VAR_MEAN": "var_mean"}
 
 # Prims that name an existing tensor anew or write into one. They have no row: the translator
 # resolves them to values.
@@ -47,6 +51,8 @@ WRITE_PRIM = "COPY_"
 SHAPE_PRIM = "SHAPE"
 # Has no row either: the fusion pass turns it into UNIFORM_PHILOX, on CUDA, before regions form.
 UNIFORM_PRIM = "UNIFORM"
+
+OWN_PRIMS = ROW_OF_PRIM.keys() | OPERATION_OF_PRIM | ALIAS_PRIMS | {WRITE_PRIM, UNIFORM_PRIM}
 
 _LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
@@ -136,8 +142,7 @@ def claimed_device_type() -> Any:
 
 def _own_rule(bsym: BoundSymbol) -> bool:
     name = prim_name(bsym)
-    known = name in ROW_OF_PRIM or name in ALIAS_PRIMS or name in (WRITE_PRIM, UNIFORM_PRIM)
-    return known or bsym.sym.id in CUSTOM_OPS
+    return name in OWN_PRIMS or bsym.sym.id in CUSTOM_OPS
 
 
 def _refusal(bsym: BoundSymbol) -> str | None:
@@ -154,9 +159,7 @@ def _refusal(bsym: BoundSymbol) -> str | None:
         illegal = [p for p in _inputs(bsym) if data_type(p.dtype) not in row.dtypes]
         if illegal:
             return f"{row.name} is not defined on {data_type(illegal[0].dtype)}"
-    condition = _CONDITIONS.get(name) or (
-        _CONDITIONS["SUM"] if row is not None and row.family is Family.REDUCTION else None
-    )
+    condition = _CONDITIONS.get(name)
     return condition(bsym) if condition is not None else None
 
 
@@ -210,19 +213,6 @@ def _pad(bsym: BoundSymbol) -> str | None:
     return None
 
 
-def _sum(bsym: BoundSymbol) -> str | None:
-    """Only sums, and only over axes so short that one thread adds them in registers."""
-    if prim_name(bsym) != "SUM":
-        return "only sums are reduced so far"
-    a, dims = bsym.args[0], bsym.args[1]
-    reduced = [a.shape[d] for d in dims]
-    if any(isinstance(extent, NumberProxy) for extent in reduced):
-        return "a sum over an axis whose extent is not static"
-    if prod(reduced) > MAX_SHORT_SUM:
-        return f"a sum of {prod(reduced)} elements; at most {MAX_SHORT_SUM} are added in a region"
-    return None
-
-
 def _uniform(bsym: BoundSymbol) -> str | None:
     if claimed_device_type() is not DeviceType.CUDA:
         return "the CPU generator has no (seed, offset)"
@@ -246,7 +236,12 @@ def is_uniform_kept() -> bool:
 
 _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
     "PAD": _pad,
-    "SUM": _sum,
+    "SUM": reduction_refusal,
+    "PROD": reduction_refusal,
+    "AMAX": extremum_refusal,
+    "AMIN": extremum_refusal,
+    "VAR": variance_refusal,
+    "VAR_MEAN": variance_refusal,
     "UNIFORM": _uniform,
     "UNIFORM_PHILOX": _uniform_philox,
 }

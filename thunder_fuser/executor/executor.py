@@ -53,8 +53,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
 
     def __init__(self, version: str) -> None:
         super().__init__(NAME, version=version)
-        own = (*claims.ALIAS_PRIMS, claims.WRITE_PRIM, claims.UNIFORM_PRIM)
-        for prim in (*claims.ROW_OF_PRIM, *own):
+        for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         fuel = current().fuel

@@ -18,6 +18,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.executor.claims import (
     ALIAS_PRIMS,
     CUSTOM_OPS,
+    OPERATION_OF_PRIM,
     ROW_OF_PRIM,
     SHAPE_PRIM,
     WRITE_PRIM,
@@ -138,6 +139,8 @@ class _Translation:
         kwargs = {key: _map(convert, value) for key, value in kwargs.items()}
         if custom is not None:
             return custom.translator(self._fd, *args, **kwargs)
+        if name in OPERATION_OF_PRIM:
+            return getattr(self._fd.ops, OPERATION_OF_PRIM[name])(*args, **kwargs)
         row = ROW_OF_PRIM[name]
         handle = getattr(self._fd.ops, row.name)(*args, **kwargs)
         if isinstance(bsym.flat_proxy_outs[0], NumberProxy):
@@ -216,10 +219,17 @@ def _uniform(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     return (low, high, shape), {"dtype": kwargs["dtype"], **numbers}
 
 
+def _variance(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """The correction of a claimed variance is a whole number, written as any type."""
+    return args, {"correction": int(kwargs["correction"])}
+
+
 _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "CLONE": _first_only,
     "FULL": _without_device,
     "IOTA": _without_device,
     "PAD": _pad,
     "UNIFORM_PHILOX": _uniform,
+    "VAR": _variance,
+    "VAR_MEAN": _variance,
 }
