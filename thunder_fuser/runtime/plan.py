@@ -101,6 +101,7 @@ class _Writer:
 
     def write(self) -> str:
         parameters = [self._parameter(k, a) for k, a in enumerate(self.arguments)]
+        given = dict(self.names)
         self._separate_writes()
         if self.device.type == "cuda" and any(self.kernels):
             self.bound["current_stream"] = torch._C._cuda_getCurrentRawStream
@@ -115,6 +116,7 @@ class _Writer:
             released = [self.names[tv] for tv in last.get(position, ()) if tv in self.defined]
             if released:
                 self.lines.append(f"del {', '.join(released)}")
+        self._return_to(given)
         self.lines.append(f"return [{', '.join(self._result(tv) for tv in self._outputs())}]")
         return "\n".join(
             [f"def run({', '.join(parameters)}):", *(f"    {x}" for x in self.lines), ""]
@@ -225,14 +227,26 @@ class _Writer:
         return released
 
     def _separate_writes(self) -> None:
-        """A target that overlaps another argument at run time must not be read through it."""
-        targets = [w.target for w in self.segmented.fusion.writes]
+        """A target that overlaps another argument at run time must not be read through it: kernels
+        read `T1_read`, which is a copy of T1 then."""
+        targets = {w.target for w in self.segmented.fusion.writes}
         tensors = [a for a in self.arguments if isinstance(a, TensorView)]
         if not targets or len(tensors) < 2:
             return
+        given = [self.names[tv] for tv in tensors]
+        self.names |= {tv: f"{self.names[tv]}_read" for tv in tensors if tv not in targets}
         names = [self.names[tv] for tv in tensors]
         written = tuple(k for k, tv in enumerate(tensors) if tv in targets)
-        self.lines.append(f"{', '.join(names)} = separate(({', '.join(names)}), {written})")
+        self.lines.append(f"{', '.join(names)} = separate(({', '.join(given)}), {written})")
+
+    def _return_to(self, given: Mapping[TensorView, str]) -> None:
+        """What is returned is the given argument or a view of it, never of a copy for reading."""
+        replaced = {tv for tv in self.arguments if isinstance(tv, TensorView)}
+        replaced = {tv for tv in replaced if self.names[tv] != given[tv]}
+        self.names = dict(given)
+        self.defined -= {
+            tv for tv in self.segmented.views if self.segmented.storage(tv) in replaced
+        }
 
 
 CPU_SCALAR = "cpu_scalar_"  # symbols for the values of zero-dimensional CPU tensors
