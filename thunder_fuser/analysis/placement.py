@@ -11,6 +11,7 @@ a placement is a split whose device axis carries DIDx, DIDy or DIDz (`ir/mesh.py
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from typing import TypeAlias
 
 from thunder_fuser.ir.domain import IterDomain, merge, parallelize, split
 from thunder_fuser.ir.mesh import DeviceMesh
+from thunder_fuser.ops.reductions import REDUCTIONS
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,29 @@ class Partial:
 
 
 Placement: TypeAlias = Replicate | Shard | StridedShard | Partial
+
+_SHARD = re.compile(r"_?S\((-?\d+)(?:, (?:strided by )?(\d+))?\)")
+_PARTIAL = re.compile(r"P\((\w+)\)")
+
+
+def placement_from(text: str, rank: int) -> Placement:
+    """The placement that prints as `text`, of a tensor of `rank`; a negative axis counts from the
+    end. torch's own texts (`S(0)`, `_S(0, 3)`, `R`, `P(sum)`) are understood too.
+
+    Raises ValueError for any other text.
+    """
+    if text == "R":
+        return Replicate()
+    if found := _SHARD.fullmatch(text):
+        axis = int(found[1])
+        axis += rank if -rank <= axis < 0 else 0
+        return Shard(axis) if found[2] is None else StridedShard(axis, int(found[2]))
+    found = _PARTIAL.fullmatch(text)
+    if found and any(row.name == found[1] for row in REDUCTIONS):
+        return Partial(found[1])
+    raise ValueError(
+        f"{text!r} is no placement; legal: 'R', 'S(axis)', 'S(axis, strided by m)', 'P(sum)'"
+    )
 
 
 @dataclass(frozen=True)

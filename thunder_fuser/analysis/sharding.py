@@ -206,7 +206,7 @@ def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> 
     if len(known) < len(sizes):
         raise ValueError(
             f"{what}: extents ({', '.join(map(str, extents))}) are not all known; placements need "
-            "numbers, so bind the symbols (concretise the definition) before sharding it"
+            "numbers: define the tensor with numbers in place of -1 (bind the symbols)"
         )
     left = list(known)
     uneven: set[int] = set()

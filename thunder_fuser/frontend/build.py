@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from thunder_fuser.analysis.placement import Sharding
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend import records
 from thunder_fuser.frontend.arguments import InputSpec, ScalarSpec, TensorSpec
@@ -29,9 +30,11 @@ from thunder_fuser.frontend.records import (
     Ref,
     Result,
 )
+from thunder_fuser.frontend.sharding import placed, plan_on, sharding_on
 from thunder_fuser.ir import build as ir
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.ir.text import print_type
@@ -53,6 +56,8 @@ class Builder:
         self._inputs: list[int] = []
         self._outputs: list[tuple[int, tuple[int, ...] | None]] = []
         self._writes: dict[int, tuple[TensorView, int]] = {}  # target fid -> value, its fid
+        self._mesh: DeviceMesh | None = None
+        self._shardings: dict[int, Sharding] = {}  # by fid
         self._built: list[Value] = []
         self._extents = 0
         self._records: list[Record] = []
@@ -100,6 +105,12 @@ class Builder:
             case records.ADD_OUTPUT:
                 self._add_output(record)
                 return ()
+            case records.DEFINE_MESH:
+                self._define_mesh(attrs)
+                return ()
+            case records.PLACE:
+                self._place(record)
+                return ()
             case _:
                 return self._operation(record)
 
@@ -125,14 +136,19 @@ class Builder:
             values=values,
             fid_of=fid_of,
         )
+        fusion = Fusion((*inputs, *self.draws), outputs, writes)
+        shardings = {tensor(self._value(fid)): s for fid, s in self._shardings.items()}
+        needed = {tv: s for tv, s in shardings.items() if tv in fusion.tensors}
         return Definition(
             tuple(self._records),
             tuple(self._results),
-            Fusion((*inputs, *self.draws), outputs, writes),
+            fusion,
             fids,
             tuple(self.specs),
             tuple(self.draws),
             tuple(self._owners),
+            self._mesh,
+            plan_on(fusion, self._mesh, needed),
         )
 
     # What an operation may do while it builds (operations.Scope).
@@ -210,6 +226,28 @@ class Builder:
         if value.definition is None:  # an input written into an input is copied first
             value = tensor(self.apply(op("set"), (value,), {}))
         self._writes[target.fid] = (value, source.fid)
+
+    def _define_mesh(self, attrs: Mapping[str, object]) -> None:
+        if self._mesh is not None:
+            raise ValueError(f"the definition is on {self._mesh} already; it has one mesh")
+        self._mesh = DeviceMesh(**attrs)  # type: ignore[arg-type]
+
+    def _place(self, record: Record) -> None:
+        """Write a sharding into the loop domain of a tensor that nothing has read."""
+        ref, texts = record.args[0], dict(record.attrs)["placements"]
+        assert isinstance(ref, Ref)
+        assert isinstance(texts, tuple)
+        old = tensor(self._value(ref))
+        sharding = sharding_on(self._mesh, [str(text) for text in texts], old.ndim)
+        if ref.fid in self._shardings:
+            raise ValueError(f"{ref} is placed {self._shardings[ref.fid]} already; place it once")
+        if any(source == ref.fid for _, source in self._writes.values()):
+            raise ValueError(f"{ref} is written into an input already; place it before")
+        new = placed(old, sharding, _tensors(self._built))
+        self._shardings[ref.fid] = sharding
+        self.states[ref.fid] = new
+        self._built = [new if value is old else value for value in self._built]
+        self._owners = [tuple(new if tv is old else tv for tv in made) for made in self._owners]
 
     def _writable(self, source: Ref, target: Ref) -> TensorView:
         """The value to write, once it is clear that `target` can take it."""

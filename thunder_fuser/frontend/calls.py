@@ -13,6 +13,7 @@ from thunder_fuser.frontend.handles import Scalar, Tensor, Vector
 from thunder_fuser.frontend.layout import canonical_stride_order
 from thunder_fuser.frontend.recorder import Operations, Recorder, Verbatim
 from thunder_fuser.frontend.records import ADD_OUTPUT, DEFINE_SCALAR, Record
+from thunder_fuser.frontend.sharding import mesh_record, place_record
 from thunder_fuser.frontend.tensors import derived_tensor, described_tensor, torch_tensor
 
 
@@ -154,6 +155,35 @@ class DefinitionCalls(ABC):
                 order = canonical_stride_order(stride_order, tensor.ndim)
             target = alias_input.ref if alias_input is not None else None
             recorder.append(Record(ADD_OUTPUT, (("stride_order", order),), (tensor.ref, target)))
+
+    def define_mesh(
+        self, shape: Sequence[int], names: Sequence[str] = (), devices: Sequence[int] = ()
+    ) -> None:
+        """The device mesh that the definition's tensors are placed on, one per definition: `shape`
+        counts devices per mesh dim, `devices` are their ranks row-major, by default 0, 1, 2, ...
+
+        Raises ValueError for a dim without devices, wrong counts, a rank twice, or a second mesh.
+        """
+        recorder = self._open("fd.define_mesh")
+        with recorder.call("fd.define_mesh", (shape,)):
+            recorder.append(mesh_record(shape, names, devices))
+
+    def place(self, tensor: Tensor, placements: Sequence[object]) -> None:
+        """Fix where `tensor` lives, one placement per mesh dim; before anything reads it.
+
+        A placement is `"S(0)"` (blocks of axis 0), `"S(0, strided by 3)"` (each of 3 blocks cut),
+        `"R"` (replicated), `"P(sum)"` (terms of a sum), or what prints so: torch's `Shard(0)`,
+        `Replicate()`, `Partial()`. Tensors that are not placed follow from those that are.
+
+        Raises ValueError for placements that do not match the mesh or the tensor, for symbolic
+        extents on several devices, and for a tensor that is placed, read or written already.
+        """
+        recorder = self._open("fd.place")
+        with recorder.call("fd.place", (tensor, placements)):
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{tensor!r} is no Tensor; only tensors are placed")
+            recorder.check_owner(tensor, "tensor")
+            recorder.append(place_record(tensor, placements))
 
 
 def _are_strides(contiguity: object) -> bool:

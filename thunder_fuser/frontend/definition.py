@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 import torch
 
 from thunder_fuser.frontend.arguments import check_arguments
+from thunder_fuser.frontend.axes import explain_axes
 from thunder_fuser.frontend.cache import FusionCache
 from thunder_fuser.frontend.calls import DefinitionCalls
+from thunder_fuser.frontend.devices import require_one_device, simulate_definition
 from thunder_fuser.frontend.execution import (
     Execution,
     Profile,
@@ -26,6 +28,7 @@ from thunder_fuser.frontend.execution import (
     run,
 )
 from thunder_fuser.frontend.fids import Fids
+from thunder_fuser.frontend.handles import Tensor
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.mismatch import refusal
 from thunder_fuser.frontend.partition import partition
@@ -199,11 +202,20 @@ class FusionDefinition(DefinitionCalls):
     def segment(self, inputs: Sequence[object]) -> Segmented:
         """What the pipeline cuts these arguments into, as definitions; none for one segment."""
         leaf = self.leaf
+        require_one_device(leaf.definition)
         arguments = check_arguments(leaf.definition.specs, inputs)
         device = resolve_device(leaf, arguments, None)
         complete = [*arguments, *draw(leaf.definition.draws, device)]
         groups = partition(leaf.fusion, complete, device)
         return Segmented(leaf, segment_definitions(leaf, groups, self._cache))
+
+    def simulate(self, inputs: Sequence[object]) -> list[torch.Tensor]:
+        """The outputs as several devices of the mesh would compute them from their shards of the
+        global `inputs`: in this process, element by element, so for small tensors.
+
+        Raises RuntimeError without a mesh of several devices, ValueError for unfit arguments.
+        """
+        return simulate_definition(self.leaf.definition, inputs)
 
     def last_cuda_code(self) -> str:
         """The kernels' text of the last `execute`. Raises RuntimeError before the first."""
@@ -229,15 +241,24 @@ class FusionDefinition(DefinitionCalls):
         return repro_script(self.leaf, _wanted(saved, "last_repro_script", keyword))
 
     def explain(self) -> str:
-        """The definition, its fids, its IR and, after a run, the plan with its reasons."""
-        fids = self.fids
+        """The definition, its fids, its IR, its sharding on several devices and, after a run, the
+        plan with its reasons."""
+        fids, sharding = self.fids, self.leaf.definition.sharding
         parts = [
             str(self),
             f"inputs {self.inputs()}, outputs {self.outputs()}, extents {self.extents()}, "
             f"aliases {dict(fids.aliases)}",
             self.fusion_ir(),
         ]
+        parts += [str(sharding)] if sharding is not None else []
         return "\n\n".join([*parts, *([str(self._last.plan)] if self._last is not None else [])])
+
+    def explain_axes(
+        self, a: tuple[Tensor, int], b: tuple[Tensor, int], map: str = "almost_exact"
+    ) -> str:
+        """Why two axes, each a tensor and a dim, run over the same elements, or a point where they
+        differ. `map` is exact, almost_exact, broadcast or permissive (docs/axes.md)."""
+        return explain_axes(self.leaf, a, b, map)
 
     def _located(self, inputs: Sequence[object]) -> ValueError | None:
         """What names the call of the definition that these inputs contradict, None without one."""

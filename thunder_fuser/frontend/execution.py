@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from thunder_fuser.frontend.arguments import Runtime, TensorSpec, check_arguments
+from thunder_fuser.frontend.devices import require_one_device
 from thunder_fuser.frontend.leaf import Leaf, Plan
 from thunder_fuser.frontend.repro import describe_inputs, repro_script
 from thunder_fuser.ir.scalar import Symbol
@@ -57,8 +58,9 @@ def run(
     """Run `leaf`; its outputs and what there is to tell about the run.
 
     Raises ValueError or TypeError for arguments, device or options that do not fit. Whatever else
-    fails is logged with a repro script and raised as it is.
+    fails is logged with a repro script and raised as it is. RuntimeError for several devices.
     """
+    require_one_device(leaf.definition)
     arguments = check_arguments(leaf.definition.specs, inputs)
     options = resolve_options(request)
     device = resolve_device(leaf, arguments, request.device)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from thunder_fuser.analysis.propagate import ShardingPlan
 from thunder_fuser.frontend.arguments import InputSpec, Runtime
 from thunder_fuser.frontend.fids import Fids
 from thunder_fuser.frontend.records import Record, Result
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.scalar import Symbol
 from thunder_fuser.ir.tensor import TensorView
 
@@ -56,7 +58,7 @@ class Definition:
 
     `results` are what each record made and `owners` the tensors built for it, `specs` what is
     demanded of the arguments, `draws` the scalars at the end of `fusion.inputs` that are drawn from
-    torch's generator at every run.
+    torch's generator at every run. `sharding` says what several devices of `mesh` would do.
     """
 
     records: tuple[Record, ...]
@@ -66,6 +68,8 @@ class Definition:
     specs: tuple[InputSpec, ...]
     draws: tuple[Symbol, ...]
     owners: tuple[tuple[TensorView, ...], ...]
+    mesh: DeviceMesh | None = None
+    sharding: ShardingPlan | None = None
 
 
 @dataclass(frozen=True, eq=False)

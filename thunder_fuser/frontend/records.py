@@ -51,6 +51,8 @@ DEFINE_TENSOR = "define_tensor"
 DEFINE_SCALAR = "define_scalar"
 DEFINE_VECTOR = "define_vector"
 ADD_OUTPUT = "add_output"
+DEFINE_MESH = "define_mesh"
+PLACE = "place"
 END = Record("end")
 
 

@@ -109,6 +109,11 @@ class _Printer:
                 return f"{names} = fd.define_vector([{elements}], dtype={DataType.Int!r})"
             case rec.ADD_OUTPUT:
                 return f"fd.add_output({self._output(record)})"
+            case rec.DEFINE_MESH:
+                given = {name: value for name, value in attrs.items() if value != ()}
+                return f"fd.define_mesh({_keywords(given)})"
+            case rec.PLACE:
+                return f"fd.place({refs(record)[0]}, {_static(attrs['placements'])})"
         left = f"[{names}]" if OPERATIONS[record.op].returns_list else names
         return f"{left} = fd.ops.{record.op}({self._call(record)})"
 
