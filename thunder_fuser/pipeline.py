@@ -12,21 +12,23 @@ from typing import TypeAlias
 import torch
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.codegen.emit import emit
+from thunder_fuser.codegen.emit import AnyKernel, emit
 from thunder_fuser.codegen.source import Source
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import tidy
+from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.runtime.argument_class import Key, key_function
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, build_plan
 from thunder_fuser.runtime.targets import target_for
-from thunder_fuser.schedule import map, rows
+from thunder_fuser.schedule import columns, map, rows
 from thunder_fuser.schedule.parameters import parameters_for
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
@@ -101,7 +103,8 @@ def make_plan(
     bound = bind(fusion, arguments, device)
     target = target_for(bound.device)
     copies = options.alias == "copy"
-    segmented = cut_region(tidy(bound.fusion), bound.layouts, target, copies)
+    tidied = split_reductions(tidy(bound.fusion), target.multiprocessors)
+    segmented = cut_region(tidied, bound.layouts, target, copies)
     sources = [generate(s, target, options) for s in segmented.segments]
     kernels = [source for source in sources if source is not None]
     loaded = iter(KERNELS.launchers(kernels, target, options, bound.device.index))
@@ -117,7 +120,7 @@ def cut_region(
     parameters = parameters_for(target)
 
     def refuse(segment: Segment) -> str | None:
-        reasons = [map.reject(segment, parameters), rows.reject(segment)]
+        reasons = [map.reject(segment, parameters), rows.reject(segment), columns.reject(segment)]
         return None if None in reasons else "; ".join(filter(None, reasons))
 
     return cut(fusion, layouts, refuse, copies)
@@ -127,7 +130,14 @@ def generate(segment: Segment, target: Target, options: Options) -> Source | Non
     """The kernel of a segment; None where torch runs it."""
     if segment.is_opaque or options.evaluator:
         return None
+    return emit(build(segment, target, options.strict))
+
+
+def build(segment: Segment, target: Target, strict: bool) -> AnyKernel:
+    """The kernel of the first template that holds the segment."""
     parameters = parameters_for(target)
     if map.reject(segment, parameters) is None:
-        return emit(lower(map.schedule(segment, parameters), options.strict))
-    return emit(lower_rows(rows.schedule(segment), options.strict))
+        return lower(map.schedule(segment, parameters), strict)
+    if rows.reject(segment) is None:
+        return lower_rows(rows.schedule(segment), strict)
+    return lower_columns(columns.schedule(segment), strict)

@@ -7,23 +7,27 @@ in them only are one family.
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
+from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.codegen.source import Parameter, Source
 from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 
+AnyKernel: TypeAlias = Kernel | RowKernel | ColumnKernel
 ENTRY = "kernel"
 _MARK = re.compile("\x01(-?\\d+)\x02")
 
 
-def emit(kernel: Kernel | RowKernel) -> Source:
+def emit(kernel: AnyKernel) -> Source:
     """The translation unit of `kernel`: prelude, then one `extern "C"` entry point."""
-    lines = map_lines(kernel) if isinstance(kernel, Kernel) else row_lines(kernel)
+    lines = _lines(kernel)
     code = "\n".join([*_head(kernel), *indent(lines), "}", ""])
     pieces = _MARK.split(prelude(code) + code)
     parameters = [Parameter(p.name, p.dtype, True) for p in kernel.pointers]
@@ -33,7 +37,17 @@ def emit(kernel: Kernel | RowKernel) -> Source:
     return Source(ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads)
 
 
-def _head(kernel: Kernel | RowKernel) -> list[str]:
+def _lines(kernel: AnyKernel) -> list[str]:
+    match kernel:
+        case Kernel():
+            return map_lines(kernel)
+        case RowKernel():
+            return row_lines(kernel)
+        case ColumnKernel():
+            return column_lines(kernel)
+
+
+def _head(kernel: AnyKernel) -> list[str]:
     parameters = []
     for p in kernel.pointers:
         const = "" if p.is_written else "const "

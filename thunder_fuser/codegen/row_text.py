@@ -14,15 +14,44 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.ir import VectorAccess
-from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
 
 WARP = 32
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
-    lines = _rows(kernel)
-    lines += [load_text(a, kernel.names) for a in kernel.once]
+    if not kernel.sums:
+        return [*_rows(kernel), *_row(kernel)]
+    turns = number(kernel.axes.turn.size)
+    head = f"for (int turn = 0; turn < {turns}; ++turn) {{"
+    barrier = ["__syncthreads();"] if kernel.threads_per_row > WARP else []
+    return [
+        *_rows(kernel),
+        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        head,
+        *indent([*_row(kernel), *barrier]),
+        "}",
+        *_scope(kernel.columns, kernel),
+    ]
+
+
+def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
+    kind = COMPUTE_TYPES[accumulator.dtype]
+    identity = accumulator.op.identity.format(t=kind)
+    held, lanes = kernel.vectors_per_thread, kernel.lanes
+    return [
+        f"{kind} {accumulator.name}[{held}][{lanes}];",
+        "#pragma unroll",
+        f"for (int k = 0; k < {held}; ++k)",
+        "#pragma unroll",
+        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {identity};",
+    ]
+
+
+def _row(kernel: RowKernel) -> list[str]:
+    """What is done for one row."""
+    lines = [load_text(a, kernel.names) for a in kernel.once]
     if kernel.kept:
         lines += [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in kernel.kept]
         lines += _vectors(kernel, [_keep(a, kernel) for a in kernel.kept])
@@ -39,18 +68,18 @@ def row_lines(kernel: RowKernel) -> list[str]:
 
 
 def _rows(kernel: RowKernel) -> list[str]:
-    """The row of the thread, and its part of it. Where fewer rows are left than a block has, the
+    """The rows of the thread, and its part of them. Where fewer rows are left than a block has, the
     last one is done again, so that every thread of a warp takes part in the reductions."""
-    kind = "long long" if max(kernel.reach, kernel.row.size) >= INT_LIMIT else "int"
+    kind = "long long" if max(kernel.reach, kernel.rows) >= INT_LIMIT else "int"
     wide = f"({kind})blockIdx.x" if kind != "int" else "blockIdx.x"
     if kernel.rows_per_block == 1:
-        return ["const int part = threadIdx.x;", f"const {kind} row = {wide};"]
-    threads, rows = kernel.threads_per_row, number(kernel.row.size)
+        return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]
+    threads, rows = kernel.threads_per_row, number(kernel.rows)
     return [
         f"const int part = threadIdx.x % {threads};",
         f"const {kind} wanted = {wide} * {kernel.rows_per_block} + threadIdx.x / {threads};",
         f"const bool is_active = wanted < {rows};",
-        f"const {kind} row = is_active ? wanted : {rows} - 1;",
+        f"const {kind} group = is_active ? wanted : {rows} - 1;",
     ]
 
 

@@ -24,6 +24,7 @@ from thunder_fuser.kernel.ir import (
     print_statement,
 )
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.rows import RowAxes
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,15 @@ class Reduce:
     result: Variable
     op: OpDef
     rounded: DataType | None  # the precision to which the trace rounds the result
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A thread's partial sums: one per lane of each of its vectors, over the rows of the block."""
+
+    name: str
+    dtype: DataType
+    op: OpDef
 
 
 @dataclass(frozen=True)
@@ -56,14 +66,14 @@ class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
 
     `once` are loads that do not depend on the vector; `kept` fill an array with one element per
-    vector of the thread. `single` is done by the first thread of a row, after the phases.
+    vector of the thread. `single` is done by the first thread of a row, after the phases. With
+    column `sums` a block walks the rows of a group, accumulates in `final`, and does `columns` at
+    the end.
     """
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
-    row: IterDomain
-    vector: IterDomain
-    lane: IterDomain | None
+    axes: RowAxes
     threads_per_row: int
     rows_per_block: int
     once: tuple[VectorAccess, ...]
@@ -71,10 +81,24 @@ class RowKernel:
     phases: tuple[ReducePhase, ...]
     final: Scope
     single: Scope
+    sums: tuple[Accumulator, ...]
+    columns: Scope
+
+    @property
+    def lane(self) -> IterDomain | None:
+        return self.axes.lane
+
+    @property
+    def vector(self) -> IterDomain:
+        return self.axes.vector
+
+    @property
+    def rows(self) -> int:
+        return self.axes.group.size * self.axes.turn.size
 
     @property
     def lanes(self) -> int:
-        return 1 if self.lane is None else self.lane.size
+        return self.axes.lanes
 
     @property
     def threads(self) -> int:
@@ -82,7 +106,7 @@ class RowKernel:
 
     @property
     def blocks(self) -> int:
-        return -(-self.row.size // self.rows_per_block)
+        return -(-self.axes.group.size // self.rows_per_block)
 
     @property
     def vectors_per_thread(self) -> int:
@@ -90,13 +114,13 @@ class RowKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        found = {self.row: "row", self.vector: "vector"}
+        found = {self.axes.group: "group", self.axes.turn: "turn", self.vector: "vector"}
         return found if self.lane is None else {**found, self.lane: "lane"}
 
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = [*(p.scope for p in self.phases), self.final, self.single]
+        scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
         accesses = [*self.once, *self.kept]
         for scope in scopes:
             accesses += [*scope.loads, *scope.stores]
@@ -116,22 +140,25 @@ def print_row_kernel(kernel: RowKernel) -> str:
     shape = f"{kernel.blocks} blocks of {kernel.rows_per_block} rows of {kernel.threads_per_row}"
     lines = [
         f"row kernel({pointers}{scalars}) {shape} threads",
-        f"  rows {kernel.row.size} vectors {kernel.vector.size} lanes {kernel.lanes}",
+        f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
-        lines += _print_scope(phase.scope, names)
+        lines += print_scope(phase.scope, names)
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
         ]
-    lines += ["  final", *_print_scope(kernel.final, names)]
+    lines += ["  final", *print_scope(kernel.final, names)]
     if kernel.single.statements:
-        lines += ["  first thread", *_print_scope(kernel.single, names)]
+        lines += ["  first thread", *print_scope(kernel.single, names)]
+    if kernel.sums:
+        lines += ["  after the rows of the block", *print_scope(kernel.columns, names)]
     return "\n".join(lines)
 
 
-def _print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
+def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
+    """The lines of a scope, indented."""
     lines = [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
     lines += [f"    {print_statement(s, names)}" for s in scope.statements]
     return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

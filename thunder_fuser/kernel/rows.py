@@ -11,15 +11,13 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import (
     Accumulate,
-    Assign,
     LaneStatement,
-    ReadVector,
     Variable,
     VectorAccess,
 )
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scope
-from thunder_fuser.kernel.vectors import Accesses
+from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.rows import Phase, RowSchedule, needs_of
 from thunder_fuser.segment.segment import Store
 
@@ -51,17 +49,17 @@ class _RowWriter:
         planned = self.planned
         full = [(s.value, i) for s, i in planned.full]
         single = [(s.value, i) for s, i in planned.single]
-        self._request([*(t for p in planned.phases for t in p.terms), *full, *single])
+        sums = planned.columns.terms
+        self._request([*(t for p in planned.phases for t in p.terms), *full, *single, *sums])
         loads = self.accesses.group_loads()
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
-        final = self._stores(planned.full, loads)
+        final, accumulators = self._final(loads)
         last = self._stores(planned.single, loads)
+        columns = self._stores(planned.columns.stores, ())
         return RowKernel(
             pointers_of(self.segment, self.names),
             scalars_of(self.names),
-            self.axes.row,
-            self.axes.vector,
-            self.axes.lane,
+            self.axes,
             planned.threads_per_row,
             planned.rows_per_block,
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
@@ -69,21 +67,21 @@ class _RowWriter:
             phases,
             final,
             last,
+            accumulators,
+            columns,
         )
 
     def _request(self, results: Sequence[Result]) -> None:
-        for tv in self.reductions:
-            self.writer.known.update(dict.fromkeys(self._own(tv), Variable("", tv.dtype)))
+        own = [r for phase in self.planned.phases for r in phase.reductions]
+        self.writer.known = {r: Variable("", r[0].dtype) for r in own}
         self.writer.request(needs_of(self.segment, self.reductions, results))
-        self.writer.known.clear()
-
-    def _own(self, reduction: TensorView) -> list[Result]:
-        return [r for p in self.planned.phases for r in p.reductions if r[0] is reduction]
+        self.writer.known = {}
 
     def _is_kept(self, offset: Form) -> bool:
         """True for a load of the row itself, where the row fits into registers."""
         bases = offset.bases
-        return self.planned.is_persistent and {self.axes.row, self.axes.vector} <= bases
+        is_row = not self.axes.row.bases.isdisjoint(bases)
+        return self.planned.is_persistent and is_row and self.axes.vector in bases
 
     def _suffix(self, offset: Form) -> str:
         return "[k]" if self._is_kept(offset) else ""
@@ -104,27 +102,48 @@ class _RowWriter:
         statements = (*self.writer.statements, *accumulated)
         return ReducePhase(Scope(self._used(loads, statements), statements), tuple(reductions))
 
+    def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
+        """The stores of whole rows, and the row's part of the column sums."""
+        sums = self.planned.columns
+        self.writer.begin()
+        full = [(s.value, i) for s, i in self.planned.full]
+        self.writer.evaluate(needs_of(self.segment, self.reductions, [*full, *sums.terms]))
+        accumulated, accumulators = [], []
+        lane = "[k][lane]" if self.axes.lane is not None else "[k][0]"
+        for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
+            assert tv.definition is not None
+            dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
+            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            accumulator = Variable(name + lane, dtype)
+            accumulated.append(Accumulate(accumulator, tv.definition.op, value))
+            accumulators.append(Accumulator(name, dtype, tv.definition.op))
+            self.writer.known[tv, index] = accumulator
+        writes, vectors = self._writes(self.planned.full)
+        statements = (*self.writer.statements, *writes, *accumulated)
+        return Scope(self._used(loads, statements), statements, vectors), tuple(accumulators)
+
     def _stores(
         self, stores: Sequence[tuple[Store, Index]], loads: Sequence[VectorAccess]
     ) -> Scope:
         self.writer.begin()
-        results = [(s.value, i) for s, i in stores]
+        results = [(s.value, i) for s, i in stores if (s.value, i) not in self.writer.known]
         self.writer.evaluate(needs_of(self.segment, self.reductions, results))
+        writes, vectors = self._writes(stores)
+        statements = (*self.writer.statements, *writes)
+        return Scope(self._used(loads, statements), statements, vectors)
+
+    def _writes(
+        self, stores: Sequence[tuple[Store, Index]]
+    ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         targets = [
             (s.target, offset_of(self.segment.layouts[s.target], i), self.writer.values[s.value, i])
             for s, i in stores
         ]
-        writes, vectors = self.accesses.group_stores(targets)
-        statements = (*self.writer.statements, *writes)
-        return Scope(self._used(loads, statements), statements, vectors)
+        return self.accesses.group_stores(targets)
 
     def _used(
         self, loads: Sequence[VectorAccess], statements: Sequence[LaneStatement]
     ) -> tuple[VectorAccess, ...]:
         """The loads that a scope repeats for every vector."""
-        read = {
-            s.value.vector
-            for s in statements
-            if isinstance(s, Assign) and isinstance(s.value, ReadVector)
-        }
-        return tuple(a for a in loads if a.name in read and self.axes.vector in a.offset.bases)
+        used = loads_read_by(loads, statements)
+        return tuple(a for a in used if self.axes.vector in a.offset.bases)

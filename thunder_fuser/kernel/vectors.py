@@ -17,6 +17,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.ir import (
+    Assign,
     Expression,
     LaneStatement,
     Operand,
@@ -135,6 +136,18 @@ class Accesses:
         if self.lane in base.bases or len(own) != 1 or not own[0][1].is_whole or own[0][0] < 0:
             return None
         return _Split(base, own[0][0], offset.constant)
+
+
+def loads_read_by(
+    loads: Iterable[VectorAccess], statements: Iterable[LaneStatement]
+) -> tuple[VectorAccess, ...]:
+    """The vector loads that statements read from."""
+    read = {
+        s.value.vector
+        for s in statements
+        if isinstance(s, Assign) and isinstance(s.value, ReadVector)
+    }
+    return tuple(a for a in loads if a.name in read)
 
 
 def _share_equal(

@@ -23,24 +23,31 @@ from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.reductions import is_long, row_shape
+from thunder_fuser.segment.reductions import is_long, plane_of, row_shape
 from thunder_fuser.segment.segment import Segment, Store
 
 WARP = 32
 MAX_THREADS = 1024  # of one block
 BLOCK = 128  # threads of a block that holds several short rows
-FEW_VECTORS = 1024  # of a row: up to here a thread holds 4 of them, beyond 8
+HELD = 32  # elements of a row that one thread holds; twice as many in long rows
+FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
 SCRATCH = 32  # registers that a thread needs beside its row
 
 
 @dataclass(frozen=True, eq=False)
 class RowAxes:
-    """The axes of the template: `row` and, inside it, `vector` and `lane`."""
+    """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
+    the row `vector` and `lane`. Without column sums a group is one row."""
 
-    row: IterDomain
+    group: IterDomain
+    turn: IterDomain
     vector: IterDomain
     lane: IterDomain | None
+
+    @property
+    def row(self) -> Form:
+        return combine(atom(self.group), atom(self.turn), self.turn.size)
 
     @property
     def lanes(self) -> int:
@@ -69,6 +76,7 @@ class RowSchedule:
     phases: tuple[Phase, ...]
     full: tuple[tuple[Store, Index], ...]
     single: tuple[tuple[Store, Index], ...]
+    columns: Columns
     threads_per_row: int
     rows_per_block: int
     is_persistent: bool
@@ -76,6 +84,16 @@ class RowSchedule:
     @property
     def vectors_per_thread(self) -> int:
         return -(-self.axes.vector.size // self.threads_per_row)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
+    stores of what follows from them, at (group, column)."""
+
+    reductions: tuple[tuple[TensorView, Index], ...] = ()
+    terms: tuple[tuple[TensorView, Index], ...] = ()
+    stores: tuple[tuple[Store, Index], ...] = ()
 
 
 class Rejected(Exception):
@@ -93,24 +111,67 @@ def reject(segment: Segment) -> str | None:
 
 def schedule(segment: Segment) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    reductions = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    reductions = [tv for tv in long if row_shape(tv) is not None]
+    down = [tv for tv in long if row_shape(tv) is None]
     if not reductions:
-        raise Rejected("no reduction longer than a thread sums in registers")
-    shapes = {row_shape(tv) for tv in reductions}
-    if len(shapes) != 1 or None in shapes:
-        raise Rejected("reductions of several shapes, or not along rows")
-    rows, columns = shapes.pop() or (0, 0)
-    if any(tv.dtype.is_complex for tv in reductions):
+        raise Rejected("no reduction along rows that is longer than a thread sums in registers")
+    planes = {plane_of(tv) for tv in long}
+    if len(planes) != 1:
+        raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
+    rows, columns = planes.pop() or (0, 0)
+    if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes = _axes(segment, rows, columns)
-    stores = [_place(store, rows, columns, axes) for store in segment.stores]
+    axes = _axes(segment, rows, columns, _turns(down))
+    sums = _columns(segment, down, axes)
+    placed = {s for s, _ in sums.stores}
+    stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
     phases = _phases(segment, reductions, axes)
-    _check_rows(segment, reductions, axes, phases, stores)
+    _check_rows(
+        segment, reductions, axes, [*(t for p in phases for t in p.terms), *sums.terms], stores
+    )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    threads, persistent = _threads(segment, axes, phases, full)
+    threads, persistent = _threads(segment, axes, phases, full, BLOCK if down else 1)
     per_block = max(BLOCK // threads, 1)
-    return RowSchedule(segment, axes, phases, full, single, threads, per_block, persistent)
+    if down and (per_block > 1 or not persistent):
+        raise Rejected("column sums beside rows that are too short or too long for one block")
+    return RowSchedule(segment, axes, phases, full, single, sums, threads, per_block, persistent)
+
+
+def _turns(down: Sequence[TensorView]) -> int:
+    """Rows that one block walks: the terms of every column sum."""
+    terms = {prod(a.size for a in tv.domain.logical if a.is_reduction) for tv in down}
+    if len(terms) > 1:
+        raise Rejected(f"column sums of {sorted(terms)} terms")
+    return terms.pop() if terms else 1
+
+
+def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
+    """Column sums whose results are only stored."""
+    reductions, terms, stores = [], [], []
+    for tv in down:
+        kept = [a.size for a in tv.logical]
+        groups = 1
+        while kept and groups < axes.group.size:
+            groups *= kept.pop(0)
+        if groups != axes.group.size:
+            raise Rejected("a column sum over other rows than a block walks")
+        outer = unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)])
+        index = (*outer, *unflatten(axes.column, kept))
+        reduced = [a for a in tv.domain.logical if a.is_reduction]
+        values = dict(zip(tv.logical, index, strict=True))
+        values |= dict(
+            zip(reduced, unflatten(atom(axes.turn), [a.size for a in reduced]), strict=True)
+        )
+        (edge,) = edges_from(tv, values)
+        reductions.append((tv, index))
+        terms.append((edge.producer, edge.index))
+        found = [s for s in segment.stores if s.value is tv]
+        if not found:
+            raise Rejected("a column sum is read before all blocks are done")
+        stores += [(s, index) for s in found]
+    return Columns(tuple(reductions), tuple(terms), tuple(stores))
 
 
 def unflatten(form: Form, sizes: Sequence[int]) -> Index:
@@ -122,7 +183,7 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     return tuple(reversed(found))
 
 
-def _axes(segment: Segment, rows: int, columns: int) -> RowAxes:
+def _axes(segment: Segment, rows: int, columns: int, turns: int) -> RowAxes:
     itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) == rows * columns]
     lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
     alignments = [
@@ -134,18 +195,18 @@ def _axes(segment: Segment, rows: int, columns: int) -> RowAxes:
     while columns % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return RowAxes(axis(rows), axis(columns // lanes), lane)
+    return RowAxes(axis(rows // turns), axis(turns), axis(columns // lanes), lane)
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
     """The store's index in terms of row and column."""
     shape = store.value.shape
     if prod(shape) == rows:
-        return store, unflatten(atom(axes.row), shape)
+        return store, unflatten(axes.row, shape)
     for cut in range(len(shape) + 1):
         if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
             row, column = (
-                unflatten(atom(axes.row), shape[:cut]),
+                unflatten(axes.row, shape[:cut]),
                 unflatten(axes.column, shape[cut:]),
             )
             return store, (*row, *column)
@@ -165,7 +226,7 @@ def _phases(segment: Segment, reductions: Sequence[TensorView], axes: RowAxes) -
     phases = []
     for depth in range(max(level.values()) + 1):
         members = [tv for tv in reductions if level[tv] == depth]
-        results = tuple((tv, unflatten(atom(axes.row), tv.shape)) for tv in members)
+        results = tuple((tv, unflatten(axes.row, tv.shape)) for tv in members)
         phases.append(Phase(results, tuple(term_of(tv, axes) for tv in members)))
     return tuple(phases)
 
@@ -173,7 +234,7 @@ def _phases(segment: Segment, reductions: Sequence[TensorView], axes: RowAxes) -
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column)."""
     reduced = [a for a in reduction.domain.logical if a.is_reduction]
-    row = unflatten(atom(axes.row), reduction.shape)
+    row = unflatten(axes.row, reduction.shape)
     column = unflatten(axes.column, [a.size for a in reduced])
     values = dict(zip(reduction.logical, row, strict=True))
     values |= dict(zip(reduced, column, strict=True))
@@ -192,15 +253,15 @@ def _check_rows(
     segment: Segment,
     reductions: Sequence[TensorView],
     axes: RowAxes,
-    phases: Sequence[Phase],
+    terms: Sequence[tuple[TensorView, Index]],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """Every reduction must be read at the row that is being worked on, and an in-place target at
     the element that is being written."""
     written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
     targets = {s.target for s, _ in stores if s.is_in_place}
-    results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in stores)]
-    own = {tv: unflatten(atom(axes.row), tv.shape) for tv in reductions}
+    results = [*terms, *((s.value, i) for s, i in stores)]
+    own = {tv: unflatten(axes.row, tv.shape) for tv in reductions}
     for result in results:
         if result[0] in own and result[1] != own[result[0]]:
             raise Rejected("a reduction is read at another row than it belongs to")
@@ -216,21 +277,24 @@ def _threads(
     axes: RowAxes,
     phases: Sequence[Phase],
     full: Sequence[tuple[Store, Index]],
+    least: int,
 ) -> tuple[int, bool]:
-    """Threads of one row, and whether they can keep it in registers."""
+    """Threads of one row, at least `least`, and whether they can keep it in registers."""
     vectors = axes.vector.size
-    held = 4 if vectors <= FEW_VECTORS else 8
-    threads = 1
-    while threads < MAX_THREADS and threads * held < vectors:
-        threads *= 2
+    held = max((HELD if vectors * axes.lanes <= FEW else 2 * HELD) // axes.lanes, 1)
+    threads = max(-(-vectors // held), least)
+    if threads > WARP:
+        threads = min(-(-threads // WARP) * WARP, MAX_THREADS)
+    else:
+        threads = 1 << (threads - 1).bit_length()
     reductions = {tv for phase in phases for tv, _ in phase.reductions}
     results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
     rows = {
         (tv, index)
         for tv, index in needs_of(segment, tuple(reductions), results).leaves
         if tv not in reductions
-        and axes.row in offset_of(segment.layouts[tv], index).bases
-        and axes.vector in offset_of(segment.layouts[tv], index).bases
+        and axes.vector in (bases := offset_of(segment.layouts[tv], index).bases)
+        and not axes.row.bases.isdisjoint(bases)
     }
     row_bytes = sum(tv.dtype.itemsize for tv, _ in rows) * axes.lanes
     registers = -(-vectors // threads) * row_bytes // 4 + SCRATCH

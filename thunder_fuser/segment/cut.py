@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, prod
 
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.analysis.views import View, follow, is_stop, view_of
@@ -23,7 +23,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost
 from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.outputs import plan_outputs
-from thunder_fuser.segment.reductions import is_long, row_shape
+from thunder_fuser.segment.reductions import column_shape, is_long, plane_of, row_shape
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
 
@@ -39,7 +39,7 @@ def cut(
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor."""
     fusion = _save_crossed(fusion)
-    opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and row_shape(tv) is None)
+    opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and plane_of(tv) is None)
     while True:
         segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
         refused = _refused(segmented, reject)
@@ -105,20 +105,26 @@ class _Cutter:
         return frozenset(w.target for w in self.fusion.writes)
 
     def _measure_depth(self) -> None:
-        """How many cuts lie before each tensor. All row reductions of one depth have one shape."""
+        """How many cuts lie before each tensor. All long reductions of one depth walk one plane."""
         shapes: dict[int, tuple[int, int] | None] = {}
         for tv in self.fusion.tensors:
             producers = tv.definition.tensors if tv.definition is not None else ()
-            before = max((self.depth[p] + self._cuts_after(p) for p in producers), default=0)
+            before = max((self.depth[p] + self._cuts(p, tv) for p in producers), default=0)
             if tv in self.opaque:
                 before += any(p.definition is not None for p in producers)
             elif is_long(tv):
-                while shapes.setdefault(before, row_shape(tv)) != row_shape(tv):
+                while shapes.setdefault(before, plane_of(tv)) != plane_of(tv):
                     before += 1
             self.depth[tv] = 0 if tv in self.constants else before
 
-    def _cuts_after(self, tv: TensorView) -> int:
-        return int(is_stop(tv) or tv in self.opaque)
+    def _cuts(self, producer: TensorView, consumer: TensorView) -> bool:
+        """True where `consumer` needs `producer` whole: column sums can be used one by one only."""
+        if is_stop(producer) or producer in self.opaque:
+            return True
+        if column_shape(producer) is None:
+            return False
+        reduces = any(a.is_reduction for a in consumer.domain.logical)
+        return reduces or prod(consumer.shape) > prod(producer.shape)
 
     def _feeds_opaque(self, tv: TensorView) -> bool:
         return any(consumer in self.opaque for consumer in self.fusion.uses[tv])
@@ -215,13 +221,17 @@ class _Cutter:
         """The stores of one depth as one kernel, or those that need rows apart from the others."""
         if not stores or self.reject(self._segment(stores)) is None:
             return [stores] if stores else []
-        rows = [s for s in stores if self._needs_rows(s)]
-        others = [s for s in stores if s not in rows]
-        return [group for group in (others, rows) if group]
+        kinds: dict[tuple[bool, bool], list[Store]] = {}
+        for store in stores:
+            kinds.setdefault(self._reductions_of(store), []).append(store)
+        return [kinds[kind] for kind in sorted(kinds)]
 
-    def _needs_rows(self, store: Store) -> bool:
+    def _reductions_of(self, store: Store) -> tuple[bool, bool]:
+        """Whether a store needs sums down columns, and sums along rows."""
         segment = self._segment([store])
-        return any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves)
+        long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+        down = any(column_shape(tv) is not None for tv in long)
+        return down, any(row_shape(tv) is not None for tv in long)
 
     def _is_empty(self, segment: Segment) -> bool:
         return all(0 in s.value.shape for s in segment.stores)

@@ -1,4 +1,4 @@
-"""What kind of reduction a tensor is: short, along rows, or neither."""
+"""What kind of reduction a tensor is: short, along rows, or down columns."""
 
 from __future__ import annotations
 
@@ -25,3 +25,29 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
         return None
     columns = prod(a.size for a in sizable if a.is_reduction)
     return prod(a.size for a in sizable if not a.is_reduction), columns
+
+
+def column_shape(tv: TensorView) -> tuple[int, int] | None:
+    """(terms, columns) of a reduction whose innermost axis is kept; None for any other."""
+    sizable = [a for a in tv.domain.logical if a.size != 1]
+    if not sizable or sizable[-1].is_reduction or not is_long(tv):
+        return None
+    terms = prod(a.size for a in sizable if a.is_reduction)
+    return terms, prod(a.size for a in sizable if not a.is_reduction)
+
+
+def plane_of(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) of the plane that a long reduction walks: what is summed down the columns of
+    a part of the rows walks the same plane as what is summed along them."""
+    along = row_shape(tv)
+    if along is not None:
+        return along
+    down = column_shape(tv)
+    if down is None:
+        return None
+    columns = 1
+    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
+        if a.is_reduction:
+            break
+        columns *= a.size
+    return down[0] * down[1] // columns, columns

@@ -1,0 +1,59 @@
+"""The kernel of the column template.
+
+columns vector{1024} lanes 8, 32 threads across and 8 down
+  over rows{16384}: T1_part sum= ...
+  per column: store w0 -> T2[...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import Pointer, ScalarParameter, forms_of
+from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.schedule.columns import ColumnAxes
+
+
+@dataclass(frozen=True)
+class ColumnKernel:
+    """One launch. `loop` accumulates a row into `sums`; `final` is done once per vector of columns,
+    where the sum `name` is the array `name_row` of one value per lane."""
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    axes: ColumnAxes
+    threads_across: int
+    threads_down: int
+    loop: Scope
+    sums: tuple[Accumulator, ...]
+    final: Scope
+
+    @property
+    def threads(self) -> int:
+        return self.threads_across * self.threads_down
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.axes.vector.size // self.threads_across)
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        found = {self.axes.row: "row", self.axes.vector: "vector"}
+        return found if self.axes.lane is None else {**found, self.axes.lane: "lane"}
+
+    @property
+    def reach(self) -> int:
+        """The largest absolute value of an offset."""
+        forms = []
+        for scope in (self.loop, self.final):
+            forms += [a.offset for a in (*scope.loads, *scope.stores)]
+            forms += [f for s in scope.statements for f in forms_of(s)]
+        return max((abs(b) for form in forms for b in form.bounds), default=0)
+
+    def __str__(self) -> str:
+        shape = f"{self.blocks} blocks of {self.threads_across} x {self.threads_down} threads"
+        columns = f"rows {self.axes.row.size} vectors {self.axes.vector.size}"
+        lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
+        lines += print_scope(self.loop, self.names)
+        return "\n".join([*lines, "  per column", *print_scope(self.final, self.names)])

@@ -1,0 +1,61 @@
+"""A column schedule to a column kernel."""
+
+from __future__ import annotations
+
+from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.ir import Accumulate, Variable
+from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.schedule.columns import ColumnSchedule
+from thunder_fuser.schedule.rows import needs_of
+
+
+def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
+    """The kernel of a column schedule. `strict` keeps every rounding of the trace."""
+    segment, axes = planned.segment, planned.axes
+    names = name_values(segment)
+    sums = [tv for tv, _ in planned.reductions]
+    accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams=False)
+    writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
+    results = [(s.value, i) for s, i in planned.stores]
+    writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
+    writer.request(needs_of(segment, sums, [*planned.terms, *results]))
+    writer.known = {}
+    loads = accesses.group_loads()
+
+    writer.begin()
+    writer.evaluate(needs_of(segment, sums, planned.terms))
+    lane = "[lane]" if axes.lane is not None else "[0]"
+    accumulated, accumulators = [], []
+    for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
+        assert tv.definition is not None
+        dtype, name = tv.dtype.compute_type, names.tensors[tv]
+        value = writer.convert(tv, writer.values[term], dtype)
+        row = tv.definition.op
+        accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), row, value))
+        accumulators.append(Accumulator(name, dtype, row))
+        writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+    statements = (*writer.statements, *accumulated)
+    loop = Scope(loads_read_by(loads, statements), statements)
+
+    writer.begin()
+    writer.evaluate(needs_of(segment, sums, [r for r in results if r not in writer.known]))
+    targets = [
+        (s.target, offset_of(segment.layouts[s.target], i), writer.values[s.value, i])
+        for s, i in planned.stores
+    ]
+    writes, vectors = accesses.group_stores(targets)
+    after = (*writer.statements, *writes)
+    return ColumnKernel(
+        pointers_of(segment, names),
+        scalars_of(names),
+        axes,
+        planned.threads_across,
+        planned.threads_down,
+        loop,
+        tuple(accumulators),
+        Scope(loads_read_by(loads, after), after, vectors),
+    )

@@ -1,0 +1,109 @@
+"""Split a reduction that leaves too few results to fill the machine into two.
+
+    T1: f32[i8192] = sum(T0: bf16[i16384, i8192], dims=[0])
+        =>   T1: f32[i16384, i8192] = cast(T0);  T2: f32[i64, i256, i8192] = reshape(T1)
+             T3: f32[i64, i8192] = sum(T2, dims=[1]);  T4: f32[i8192] = sum(T3, dims=[0])
+
+Sums, products and extrema are associative, so the result differs by the order of rounding only, and
+that order is fixed. The parts are summed in the accumulator's type. Column sums beside a reduction
+along the rows of the same plane get one part per block of rows, which the row template sums while
+it walks them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.scalar import Constant
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.segment.reductions import column_shape, is_long, plane_of, row_shape
+
+PIECE = 16384  # elements of a long row that one block reduces
+PARTS = 64  # parts of a column sum on its own: enough blocks, little traffic
+MIN_TERMS = 256  # of a column, below which one pass is as good
+
+
+def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
+    """`fusion` with its large reductions in two stages. Inputs stay the same tensors."""
+    planes = {plane_of(tv) for tv in fusion.tensors if is_long(tv) and row_shape(tv)}
+    new: dict[TensorView, TensorView] = {}
+
+    def value(v: Value) -> Value:
+        return new[v] if isinstance(v, TensorView) else v
+
+    for tv in fusion.tensors:
+        expr = tv.definition
+        if expr is None:
+            new[tv] = tv
+            continue
+        inputs = [value(v) for v in expr.inputs]
+        parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_long(tv) else None
+        if parts is not None:
+            new[tv] = _in_two(tv, inputs[0], parts)
+        elif all(a is b for a, b in zip(inputs, expr.inputs, strict=True)):
+            new[tv] = tv
+        else:
+            made = apply(expr.op, inputs, dict(expr.attrs))
+            assert isinstance(made, TensorView)
+            new[tv] = made
+    if all(old is made for old, made in new.items()):
+        return fusion
+    writes = tuple(Write(new[w.value], w.target) for w in fusion.writes)
+    return Fusion(fusion.inputs, tuple(new[tv] for tv in fusion.outputs), writes)
+
+
+def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | None:
+    """How many parts a reduction is split into; None to leave it."""
+    reduced = [a.is_reduction for a in tv.domain.logical]
+    along = row_shape(tv)
+    if along is not None:
+        rows, columns = along
+        is_trailing = reduced == sorted(reduced)
+        if not is_trailing or rows >= multiprocessors or columns < 2 * PIECE:
+            return None
+        return _divisor(columns, columns // PIECE)
+    down = column_shape(tv)
+    is_leading = reduced == sorted(reduced, reverse=True)
+    if down is None or not is_leading or down[0] < MIN_TERMS:
+        return None
+    return _divisor(down[0], 2 * multiprocessors if beside_rows else PARTS)
+
+
+def _divisor(size: int, limit: int) -> int | None:
+    """The largest divisor of `size` from a quarter of `limit` to all of it, else None."""
+    least = max(limit // 4, 2)
+    return next((d for d in range(limit, least - 1, -1) if size % d == 0), None)
+
+
+def _in_two(tv: TensorView, source: Value, parts: int) -> TensorView:
+    assert isinstance(source, TensorView)
+    assert tv.definition is not None
+    row = tv.definition.op
+    wide = _accumulator(tv.dtype)
+    if wide is not source.dtype and not source.dtype.compute_type.is_integral:
+        source = call("cast", source, dtype=wide)
+    sizes = [a.size for a in tv.domain.logical]
+    kept = [a.size for a in tv.domain.logical if not a.is_reduction]
+    terms = prod(sizes) // max(prod(kept), 1)
+    if row_shape(tv) is not None:
+        shape, first, second = [*kept, parts, terms // parts], len(kept) + 1, len(kept)
+    else:
+        shape, first, second = [parts, terms // parts, *kept], 1, 0
+    pieces = call("reshape", source, new_shape=_constants(shape))
+    partial = apply(row, [pieces], {"dims": (first,)})
+    total = apply(row, [partial], {"dims": (second,)})
+    assert isinstance(total, TensorView)
+    return total if total.dtype is tv.dtype else call("cast", total, dtype=tv.dtype)
+
+
+def _accumulator(dtype: DataType) -> DataType:
+    """The type of the partial results."""
+    return dtype.compute_type
+
+
+def _constants(sizes: list[int]) -> tuple[Constant, ...]:
+    return tuple(sc.constant(size) for size in sizes)

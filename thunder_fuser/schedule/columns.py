@@ -1,0 +1,134 @@
+"""T5, the column template: reductions down the rows of a plane whose innermost axis is kept.
+
+    T1[c] = sum(T0[r, c])      a thread owns a vector of columns and every n-th row; the n parts of
+                               a column meet in shared memory, in a fixed order
+
+What follows from the sums element by element is computed by the thread that owns the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.digits import Form, atom, combine
+from thunder_fuser.analysis.index_map import edges_from
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.rows import Rejected, unflatten
+from thunder_fuser.segment.reductions import column_shape, is_long
+from thunder_fuser.segment.segment import Segment, Store
+
+WARP = 32
+THREADS = 256  # of one block
+MAX_THREADS = 1024
+FEW_BLOCKS = 132  # below it the rows are spread over more threads of a block
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnAxes:
+    """The reduced `row`, and the kept `vector` and `lane`."""
+
+    row: IterDomain
+    vector: IterDomain
+    lane: IterDomain | None
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.lane.size
+
+    @property
+    def column(self) -> Form:
+        inner = Form() if self.lane is None else atom(self.lane)
+        return combine(atom(self.vector), inner, self.lanes)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSchedule:
+    segment: Segment
+    axes: ColumnAxes
+    reductions: tuple[tuple[TensorView, Index], ...]
+    terms: tuple[tuple[TensorView, Index], ...]
+    stores: tuple[tuple[Store, Index], ...]
+    threads_across: int  # threads side by side along a row
+    threads_down: int  # threads that share a column
+
+
+def reject(segment: Segment) -> str | None:
+    """Why T5 cannot run this segment, or None."""
+    try:
+        schedule(segment)
+    except Rejected as reason:
+        return str(reason)
+    return None
+
+
+def schedule(segment: Segment) -> ColumnSchedule:
+    """Axes and threads. Raises Rejected."""
+    long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    shapes = {column_shape(tv) for tv in long}
+    if len(shapes) != 1 or None in shapes:
+        raise Rejected("not reductions of one shape down the columns")
+    if any(tv.dtype.is_complex for tv in long):
+        raise Rejected("a complex reduction")
+    rows, columns = shapes.pop() or (0, 0)
+    axes = _axes(segment, long, rows, columns)
+    reductions, terms = [], []
+    for tv in long:
+        index = unflatten(axes.column, tv.shape)
+        reduced = [a for a in tv.domain.logical if a.is_reduction]
+        values = dict(zip(tv.logical, index, strict=True))
+        row = unflatten(atom(axes.row), [a.size for a in reduced])
+        (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
+        reductions.append((tv, index))
+        terms.append((edge.producer, edge.index))
+    _check_levels(segment, long, terms)
+    stores = tuple((s, _place(s, columns, axes)) for s in segment.stores)
+    across, down = _threads(axes)
+    return ColumnSchedule(segment, axes, tuple(reductions), tuple(terms), stores, across, down)
+
+
+def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
+    itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) >= rows * columns]
+    lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
+    innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
+    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in segment.inputs]
+    lanes = max(min([lanes, *aligned]), 1)
+    while any(size % lanes for size in innermost):
+        lanes //= 2
+    lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
+    return ColumnAxes(axis(rows), axis(columns // lanes), lane)
+
+
+def _check_levels(
+    segment: Segment, long: Sequence[TensorView], terms: Sequence[tuple[TensorView, Index]]
+) -> None:
+    sums = frozenset(long)
+    for term in terms:
+        needed = demand([term], segment.leaves | sums).leaves
+        if term[0] in sums or any(tv in sums for tv, _ in needed):
+            raise Rejected("a column sum needs another one of the same segment")
+
+
+def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
+    if store.is_in_place:
+        raise Rejected("an in-place target beside column sums")
+    if prod(store.value.shape) != columns:
+        raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
+    return unflatten(axes.column, store.value.shape)
+
+
+def _threads(axes: ColumnAxes) -> tuple[int, int]:
+    """Threads along and down a block."""
+    across = WARP
+    while across > 1 and across // 2 >= axes.vector.size:
+        across //= 2
+    blocks = -(-axes.vector.size // across)
+    threads = THREADS if blocks >= FEW_BLOCKS else MAX_THREADS
+    down = 1
+    while down * 2 * across <= threads and down * 2 <= min(axes.row.size, WARP):
+        down *= 2
+    return across, down
