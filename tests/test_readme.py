@@ -6,8 +6,11 @@ import re
 import shlex
 
 import pytest
+import thunder
+import torch
 
 from tests.documents import ROOT
+from thunder_fuser import explain, fuser
 from thunder_fuser.cli.main import parser
 
 README = (ROOT / "README.md").read_text()
@@ -45,3 +48,19 @@ def test_its_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_row_it_shows_is_a_line_of_the_table() -> None:
     (row,) = re.findall(r"^_math\(.*\),$", README, re.MULTILINE)
     assert f"    {row}\n" in (ROOT / "thunder_fuser" / "ops" / "unary.py").read_text()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU no CPU tensor is claimed")
+def test_its_limits_are_those_of_the_code() -> None:
+    def program(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        norm = torch.nn.functional.layer_norm(x, x.shape[-1:])
+        picked = torch.nn.functional.cross_entropy(x, target)
+        return norm, picked, torch.exp(x).sum(0)
+
+    jfn = thunder.jit(program, executors=[fuser], fuser_evaluator=True)
+    jfn(torch.randn(45, 50), torch.randint(0, 50, (45,)))
+    outside = re.findall(r"outside: (.*?)(?:  \(|$)", explain(jfn).split("\n\n")[0], re.MULTILINE)
+    assert [reason for reason in outside if "one op" not in reason] == [
+        "no rule for take_along_axis",
+        "sum: it reduces an outer axis",
+    ]
