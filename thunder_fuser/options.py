@@ -16,9 +16,11 @@ from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
+from thunder_fuser.log import TOPICS
+
 PREFIX = "THUNDER_FUSER_"
 KEYWORD = "fuser_"
-LOG_TOPICS = ("claim", "segment", "cache", "recompile", "codegen", "launch", "memory", "timing")
+LOG_TOPICS = tuple(TOPICS)
 
 _Parser = Callable[[object], object]
 
@@ -151,6 +153,21 @@ class Options:
     def with_values(self, **values: object) -> Options:
         """These options overridden by name. Raises ValueError for a bad value."""
         return _override(self, values, "", str.lower)
+
+
+def difference(old: Options, new: Options) -> str:
+    """The first option in which two differ, and its earlier value: `strict is True, was False`."""
+    for option in fields(Options):
+        before, now = getattr(old, option.name), getattr(new, option.name)
+        if before != now:
+            return f"option {option.name} is {now!r}, was {before!r}"
+    return "nothing differs"
+
+
+def non_defaults(options: Options) -> dict[str, object]:
+    """The options that differ from their defaults, by name."""
+    values = {option.name: getattr(options, option.name) for option in fields(Options)}
+    return {k: v for k, v in values.items() if v != getattr(Options(), k)}
 
 
 def help_text() -> str:

@@ -15,6 +15,7 @@ from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.profile import Profile
 
 Define = Callable[[FusionDefinition], Any]
 
@@ -40,11 +41,22 @@ class TorchProgram:
         TorchProgram.made += 1
         self.fusion = fusion
 
-    def run(self, arguments: Sequence[Any], options: Any, device: Any) -> list[torch.Tensor]:
+    recompiles: tuple[str, ...] = ()
+
+    def run(
+        self, arguments: Sequence[Any], options: Any, device: Any, origin: Any = None
+    ) -> list[torch.Tensor]:
         self.plans = (TorchPlan(),)
         return evaluate(self.fusion, arguments)
 
-    def plan(self, arguments: Sequence[Any], options: Any, device: Any) -> TorchPlan:
+    def profile(
+        self, arguments: Sequence[Any], options: Any, device: Any, origin: Any = None
+    ) -> tuple[list[torch.Tensor], Profile]:
+        return self.run(arguments, options, device), Profile("fusion", (), 1, 0.5)
+
+    def plan(
+        self, arguments: Sequence[Any], options: Any, device: Any, origin: Any = None
+    ) -> TorchPlan:
         return TorchPlan()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from thunder.core.devices import DeviceType
@@ -20,6 +20,7 @@ from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
 from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
+from thunder_fuser import log
 from thunder_fuser.executor import claims
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -32,6 +33,7 @@ from thunder_fuser.executor.inplace import (
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.partition import Group, Kind, partition
+from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.report import Report, keep_report
@@ -107,6 +109,11 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         claims.CUSTOM_OPS[symbol_id] = claims.CustomOp(translator, checker)
         self.register_supported(symbol_id)
 
+    def profile(self, jfn: Callable[..., Any], *args: Any, **kwargs: Any) -> FunctionProfile:
+        """Time, bytes, bandwidth and grid of every segment in one call of `jfn`, which is called
+        once before that. See `executor.profile.profile`."""
+        return profile(jfn, *args, **kwargs)
+
     def fusion_pass(self, trace: TraceCtx) -> TraceCtx:
         """The trace with regions of claimed symbols replaced by fusions."""
         start = time.perf_counter_ns()
@@ -172,6 +179,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
                 reason = "the fuel is spent"
             if reason is None:
                 bsyms.append(self.fuse(_Region(group, boundary), counter))
+                names = ", ".join(b.sym.name for b in group.bsyms)
+                log.event("claim", "%s%s: %s", FUSION_PREFIX, counter, names)
                 bsyms.extend(numbers)
                 counter += 1
             else:

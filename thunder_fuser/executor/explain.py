@@ -115,7 +115,8 @@ def _describe(region: FusedRegion) -> str:
     )
     if not region.definitions:
         return f"{header}; not called yet"
-    return "\n".join([header, *(_indent(text) for text in region.plans())])
+    changes = [f"  recompiled: {reason}" for reason in region.recompiles()]
+    return "\n".join([header, *(_indent(text) for text in region.plans()), *changes])
 
 
 def _indent(text: str) -> str:

@@ -8,7 +8,8 @@ call, which costs a fraction of a microsecond, and go straight to the program.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from thunder_fuser.executor.translate import Layout, translate
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.options import Options
+from thunder_fuser.runtime.profile import Profile
 
 MAX_LAYOUTS = 2048  # stride tuples remembered per region
 
@@ -61,6 +63,7 @@ class FusedRegion:
         self.device = torch.device(device)
         self.options = options
         self.last_used: FusionDefinition | None = None
+        self._profiles: list[Profile] | None = None
         self._strides = _strides_of(self.inputs)
         entering = passed_through(self.bsyms, self.inputs)
         self._passed = tuple(entering.get(p.name) for p in self.outputs)
@@ -91,15 +94,34 @@ class FusedRegion:
         """The printed plans of every call so far: segments, kernels, aliases."""
         return [str(plan) for fd in self.definitions for plan in fd.leaf.program.plans]
 
+    def recompiles(self) -> list[str]:
+        """Why there is more than one plan of a definition."""
+        return [reason for fd in self.definitions for reason in fd.leaf.program.recompiles]
+
     def cache_info(self) -> CacheInfo:
         misses = len(self._definitions)
         return CacheInfo(self._calls - misses, misses, MAX_LAYOUTS, len(self._by_strides))
 
+    @contextmanager
+    def profiled(self) -> Iterator[list[Profile]]:
+        """While the block runs, calls of the region are timed and their profiles collected."""
+        found: list[Profile] = []
+        self._profiles = found
+        self._forget_choices()
+        try:
+            yield found
+        finally:
+            self._profiles = None
+            self._forget_choices()
+
+    def _forget_choices(self) -> None:
+        self._last: tuple[Strides, Run] = ((object(),), _never)
+        self._by_strides: OrderedDict[Strides, tuple[Strides, Run]] = OrderedDict()
+
     def cache_clear(self) -> None:
         """Forget every definition; the next call records its own again."""
         self._calls = 0
-        self._last: tuple[Strides, Run] = ((object(),), _never)
-        self._by_strides: OrderedDict[Strides, tuple[Strides, Run]] = OrderedDict()
+        self._forget_choices()
         self._definitions: dict[Any, FusionDefinition] = {}
         self.last_used = None
 
@@ -116,11 +138,20 @@ class FusedRegion:
 
     def _runner(self, fd: FusionDefinition) -> Run:
         program, options, device = fd.leaf.program, self.options, self.device
-        passed = self._passed
+        origin, passed, profiles = fd.origin(self.name), self._passed, self._profiles
 
         def run(args: Sequence[Any]) -> Sequence[Any]:
             self.last_used = fd
-            return program.run(args, options, device)
+            return program.run(args, options, device, origin)
+
+        def run_profiled(args: Sequence[Any]) -> Sequence[Any]:
+            outputs, profile = program.profile(args, options, device, origin)
+            assert profiles is not None
+            profiles.append(profile)
+            return outputs
+
+        if profiles is not None:
+            run = run_profiled
 
         def run_and_pass(args: Sequence[Any]) -> Sequence[Any]:
             made = iter(run(args))

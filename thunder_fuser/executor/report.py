@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 from thunder.core.compile_data import get_compile_data
 from thunder.core.symbol import BoundSymbol
 
+from thunder_fuser import log
+
 # Thunder renames the results of unclaimed symbols after the pass; their name, source line and
 # order stay.
 Key = tuple[str, "str | None", "int | None"]
@@ -31,6 +33,7 @@ class Report:
         for bsym in bsyms:
             _, reason = self._refused.get(id(bsym), (bsym, group_reason))
             self._reasons[key_of(bsym)].append(reason)
+            log.event("claim", "outside: %s: %s", bsym.sym.name, reason)
 
     def reasons(self) -> dict[Key, deque[str]]:
         """The reasons by key, to be taken from the left as the final trace is walked."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from thunder.core.compile_data import get_compile_data, get_compile_option
 
+from thunder_fuser import log
 from thunder_fuser.executor.partition import FUSION_TYPES
 from thunder_fuser.options import KEYWORD, Options, current
 
@@ -31,4 +32,6 @@ def read_settings() -> Settings:
     fusion_type = get_compile_option(
         "fusion_type", f"How regions are formed: {' or '.join(FUSION_TYPES)}."
     )
-    return Settings(current().with_keywords(**keywords), fusion_type or "consecutive")
+    options = current().with_keywords(**keywords)
+    log.enable(options.log)
+    return Settings(options, fusion_type or "consecutive")

@@ -28,6 +28,7 @@ from thunder_fuser.executor.claims import (
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
 from thunder_fuser.frontend.definition import FusionDefinition
+from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.ops import Family, Kind, OpDef
 from thunder_fuser.ops.definition import Operand
 
@@ -52,8 +53,16 @@ def translate(
     for proxy, shape, layout in zip(inputs, shapes, layouts, strict=True):
         translation.define(proxy, shape, layout)
     for bsym in bsyms:
+        fd.written_at(place_of(bsym))
         translation.add(bsym)
+    fd.written_at(None)
     translation.finish(outputs)
+
+
+def place_of(bsym: BoundSymbol) -> Place | None:
+    """The user's line that a symbol comes from, where Thunder knows it: not in the backward."""
+    line = getattr(bsym.source_positions, "lineno", None)
+    return Place(bsym.source_filename, line) if bsym.source_filename and line else None
 
 
 class _Translation:

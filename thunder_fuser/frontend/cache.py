@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import ClassVar
 
+from thunder_fuser import log
 from thunder_fuser.frontend import storage
 from thunder_fuser.frontend.leaf import Definition, Leaf, Program
 from thunder_fuser.frontend.records import END, Record, Result
@@ -240,6 +241,7 @@ class FusionCache:
         return node
 
     def _hit(self, leaf: Leaf) -> Leaf:
+        log.event("cache", "fusion %s found", leaf.id)
         with self._lock:
             self._lookups += 1
             self._hits += 1
@@ -263,6 +265,7 @@ class FusionCache:
             leaf = Leaf(self._next_id, definition, program)
             self._next_id += 1
             self._insert(leaf)
+            log.event("cache", "fusion %s defined: %s records", leaf.id, len(leaf.records))
             self._evict()
         return leaf
 

@@ -21,7 +21,6 @@ from thunder_fuser.frontend.calls import DefinitionCalls
 from thunder_fuser.frontend.devices import require_one_device, simulate_definition
 from thunder_fuser.frontend.execution import (
     Execution,
-    Profile,
     Request,
     draw,
     resolve_device,
@@ -31,6 +30,7 @@ from thunder_fuser.frontend.fids import Fids
 from thunder_fuser.frontend.handles import Tensor
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.mismatch import refusal
+from thunder_fuser.frontend.origin import origin_of
 from thunder_fuser.frontend.partition import partition
 from thunder_fuser.frontend.recorder import Recorder
 from thunder_fuser.frontend.repro import repro_script
@@ -40,6 +40,8 @@ from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.frontend.validate import validate
 from thunder_fuser.options import Options
+from thunder_fuser.runtime.origin import Origin
+from thunder_fuser.runtime.profile import Profile
 
 _T = TypeVar("_T")
 MAX_LENGTH = 9999  # records of one definition, against runaway loops
@@ -68,6 +70,7 @@ class FusionDefinition(DefinitionCalls):
         self._leaf = self._cache.leaf(id) if id is not None else None
         self._last: Execution | None = None
         self._places: tuple[Place, ...] = ()
+        self._origin: Origin | None = None
 
     # Recording.
 
@@ -179,7 +182,7 @@ class FusionDefinition(DefinitionCalls):
             save_repro_inputs,
         )
         try:
-            outputs, self._last = run(leaf, inputs, request)
+            outputs, self._last = run(leaf, inputs, request, self.origin())
         except ValueError as error:
             located = self._located(inputs)
             if located is None:
@@ -222,7 +225,9 @@ class FusionDefinition(DefinitionCalls):
         return "\n".join(self._executed("last_cuda_code", "").plan.sources)
 
     def profile(self) -> Profile:
-        """Kernels and host seconds of the last run. Raises RuntimeError without `profile=True`."""
+        """Time, bytes and grid of each segment of the last run; `str()` is a table.
+
+        Raises RuntimeError without `profile=True`."""
         found = self._executed("profile", "profile=True").profile
         return _wanted(found, "profile", "profile=True")
 
@@ -259,6 +264,20 @@ class FusionDefinition(DefinitionCalls):
         """Why two axes, each a tensor and a dim, run over the same elements, or a point where they
         differ. `map` is exact, almost_exact, broadcast or permissive (docs/axes.md)."""
         return explain_axes(self.leaf, a, b, map)
+
+    def origin(self, name: str | None = None) -> Origin:
+        """What the pipeline tells about this definition; always the same object.
+
+        `name` is how messages and dumps call it, by default `fusion_<id>`.
+        """
+        if self._origin is None:
+            self._origin = origin_of(self.leaf, name or f"fusion_{self.leaf.id}", self._places)
+        return self._origin
+
+    def written_at(self, place: Place | None) -> None:
+        """The user's line of the records that follow, for who records on behalf of a program. None
+        stands for the line of the call."""
+        self._open("written_at").place = place
 
     def _located(self, inputs: Sequence[object]) -> ValueError | None:
         """What names the call of the definition that these inputs contradict, None without one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,20 +11,13 @@ import torch
 from thunder_fuser.frontend.arguments import Runtime, TensorSpec, check_arguments
 from thunder_fuser.frontend.devices import require_one_device
 from thunder_fuser.frontend.leaf import Leaf, Plan
-from thunder_fuser.frontend.repro import describe_inputs, repro_script
+from thunder_fuser.frontend.repro import describe_inputs
 from thunder_fuser.ir.scalar import Symbol
 from thunder_fuser.options import Options, current
+from thunder_fuser.runtime.origin import Origin
+from thunder_fuser.runtime.profile import Profile
 
-_LOG = logging.getLogger("thunder_fuser")
 _PHILOX_STEP = 4  # torch counts single numbers, a Philox call makes four
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One run: kernels launched, and seconds on the host including a wait for the device."""
-
-    kernels: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -53,12 +44,13 @@ class Execution:
 
 
 def run(
-    leaf: Leaf, inputs: Sequence[object], request: Request
+    leaf: Leaf, inputs: Sequence[object], request: Request, origin: Origin
 ) -> tuple[list[torch.Tensor], Execution]:
     """Run `leaf`; its outputs and what there is to tell about the run.
 
-    Raises ValueError or TypeError for arguments, device or options that do not fit. Whatever else
-    fails is logged with a repro script and raised as it is. RuntimeError for several devices.
+    Raises ValueError or TypeError for arguments, device or options that do not fit, FuserError that
+    names a repro script for what fails after that, RuntimeError for several devices; out of
+    memory is torch's own error.
     """
     require_one_device(leaf.definition)
     arguments = check_arguments(leaf.definition.specs, inputs)
@@ -66,17 +58,12 @@ def run(
     device = resolve_device(leaf, arguments, request.device)
     complete = [*arguments, *draw(leaf.definition.draws, device)]
     saved = describe_inputs(arguments) if request.save_repro_inputs else None
-    try:
-        start = time.perf_counter()
-        outputs = leaf.program.run(complete, options, device)
-        seconds = _elapsed(start, device) if request.profile else 0.0
-        plan = leaf.program.plan(complete, options, device)
-    except Exception:
-        _LOG.error(
-            "fusion %d failed; this script repeats it:\n%s", leaf.id, repro_script(leaf, inputs)
-        )
-        raise
-    profile = Profile(plan.launches, seconds) if request.profile else None
+    profile = None
+    if request.profile:
+        outputs, profile = leaf.program.profile(complete, options, device, origin)
+    else:
+        outputs = leaf.program.run(complete, options, device, origin)
+    plan = leaf.program.plan(complete, options, device, origin)
     debug_output = str(plan) if request.capture_debug_output else None
     return outputs, Execution(plan, profile, debug_output, saved)
 
@@ -160,9 +147,3 @@ def _offset(device: torch.device) -> int:
 def _signed(seed: int) -> int:
     """The same 64 bits as an int64."""
     return seed - 2**64 if seed >= 2**63 else seed
-
-
-def _elapsed(start: float, device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter() - start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,8 @@ from thunder_fuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from thunder_fuser.options import Options
+    from thunder_fuser.runtime.origin import Origin
+    from thunder_fuser.runtime.profile import Profile
 
 
 class Plan(Protocol):
@@ -41,13 +43,34 @@ class Program(Protocol):
     def plans(self) -> tuple[Plan, ...]:
         """The plans made so far: none before the first run."""
 
+    @property
+    def recompiles(self) -> Iterable[str]:
+        """Why there is more than one plan: a reason for each after the first."""
+
     def run(
-        self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
+        self,
+        arguments: Sequence[Runtime],
+        options: Options,
+        device: torch.device | None,
+        origin: Origin | None = None,
     ) -> list[torch.Tensor]:
         """Run on arguments in the order of `Fusion.inputs`; the result has that of its outputs."""
 
+    def profile(
+        self,
+        arguments: Sequence[Runtime],
+        options: Options,
+        device: torch.device | None,
+        origin: Origin | None = None,
+    ) -> tuple[list[torch.Tensor], Profile]:
+        """`run`, with the time of each segment."""
+
     def plan(
-        self, arguments: Sequence[Runtime], options: Options, device: torch.device | None
+        self,
+        arguments: Sequence[Runtime],
+        options: Options,
+        device: torch.device | None,
+        origin: Origin | None = None,
     ) -> Plan:
         """The plan that `run` would use."""
 

@@ -32,6 +32,7 @@ class Recorder:
     def __init__(self, owner: Any, cache: FusionCache, max_length: int) -> None:
         self.records: list[Record] = []
         self.places: list[Place] = []
+        self.place: Place | None = None  # the line of all records to come; None is the caller's
         self.results: list[tuple[Result, ...]] = []
         self.kinds: list[str] = []
         self._owner = owner
@@ -54,7 +55,7 @@ class Recorder:
         results = following.results if following is not None else self._build(record)
         self._node = following
         self.records.append(record)
-        self.places.append(user_line())
+        self.places.append(self.place or user_line())
         self.results.append(results)
         handles = []
         for result in results:
@@ -143,7 +144,7 @@ class Located:
         handles = {h.fid: h for h in _handles((*self._args, *self._kwargs.values()))}
         lines = [f"{self._name}({', '.join(written)}): {error}"]
         lines += [f"  {self._recorder.describe(handles[fid])}" for fid in sorted(handles)]
-        return "\n".join([*lines, f"  at {user_line()}"])
+        return "\n".join([*lines, f"  at {self._recorder.place or user_line()}"])
 
 
 class Verbatim(str):

@@ -13,7 +13,10 @@ from thunder_fuser.frontend.arguments import flatten
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.text import print_definition
 from thunder_fuser.ir.scalar import format_number
+from thunder_fuser.options import Options, non_defaults
 
+# Options that do not decide what is compiled, or would keep a script from showing the error.
+_UNIMPORTANT = frozenset({"cache_dir", "dump", "fallback", "fuel", "log", "progress"})
 _ALIGNMENT = 16  # bytes; the widest access a kernel makes
 
 
@@ -50,14 +53,24 @@ def describe_inputs(inputs: Sequence[object]) -> tuple[object, ...]:
     return tuple(_describe(value) for value in flatten(inputs))
 
 
-def repro_script(leaf: Leaf, inputs: Sequence[object] | None) -> str:
-    """A script that redefines the fusion and, given inputs or their descriptions, executes it."""
-    name = f"fuser_fusion_id{leaf.id}"
+def repro_script(
+    leaf: Leaf,
+    inputs: Sequence[object] | None,
+    name: str | None = None,
+    options: Options | None = None,
+) -> str:
+    """A script that redefines the fusion and, given inputs or their descriptions, executes it.
+
+    `name` is that of its function. With `options` it runs under those that decide what is compiled.
+    """
+    name = name or f"fuser_fusion_id{leaf.id}"
+    chosen = _chosen(options) if options is not None else ""
     lines = [
         *(f"# {line}" for line in environment()),
         "import torch",
         "from thunder_fuser.dtypes import DataType",
         "from thunder_fuser.frontend import FusionDefinition",
+        *(["from thunder_fuser.options import Options"] if chosen else []),
         "",
         "",
         print_definition(leaf.records, leaf.definition.results, name),
@@ -69,8 +82,15 @@ def repro_script(leaf: Leaf, inputs: Sequence[object] | None) -> str:
     if inputs is not None:
         lines += ["", "inputs = ["]
         lines += [f"    {_text(value)}," for value in describe_inputs(inputs)]
-        lines += ["]", "fd.execute(inputs)"]
+        lines += ["]", f"fd.execute(inputs{chosen})"]
     return "\n".join(lines) + "\n"
+
+
+def _chosen(options: Options) -> str:
+    """The argument that asks `execute` for these options, "" for the defaults."""
+    given = {k: v for k, v in non_defaults(options).items() if k not in _UNIMPORTANT}
+    text = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return f", options=Options({text})" if text else ""
 
 
 def environment() -> list[str]:

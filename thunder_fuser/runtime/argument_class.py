@@ -6,7 +6,7 @@ tensor and one tuple comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import torch
@@ -33,6 +33,32 @@ def key_function(fusion: Fusion) -> Callable[..., Key]:
     source = f"lambda {', '.join(names)}: ({', '.join(parts)}{',' if parts else ''})"
     function: Callable[..., Key] = eval(source)
     return function
+
+
+def difference(fusion: Fusion, old: Key, new: Key) -> str:
+    """The first field in which two keys of `key_function` differ, and its earlier value.
+
+    `shape of argument 0 is (4, 8), was (4, 7)`
+    """
+    for name, before, now in zip(_fields(fusion), old, new, strict=True):
+        if before != now:
+            return f"{name} is {_plain(now)}, was {_plain(before)}"
+    return "nothing differs"
+
+
+def _fields(fusion: Fusion) -> Iterator[str]:
+    """What each entry of a key is, in order."""
+    shaping = shape_symbols(fusion)
+    for position, value in enumerate(fusion.inputs):
+        if isinstance(value, TensorView):
+            for what in ("shape", "strides", "address modulo 16", "device"):
+                yield f"{what} of argument {position}"
+        elif value in shaping:
+            yield f"argument {position}"
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, tuple) else value
 
 
 def shape_symbols(fusion: Fusion) -> frozenset[Symbol]:

@@ -69,13 +69,14 @@ class Loaded(Protocol):
 def refusal(compiler: str, unit: Unit, log: str, dump: str | None) -> CompileError:
     """The error for a unit that `compiler` refused. Writes the text to a file that stays.
 
-    The file goes to the directory `dump`, or to a new private one.
+    The file goes to the directory `dump` if that can be written, else to a new private one.
     """
     path = _write(unit, dump)
     message = f"{compiler} refused the kernel {unit.name}, written to {path}"
     line = _faulty_line(unit, log)
     shown = "" if line is None else f"\n{numbered(unit.text, line)}\n"
-    return CompileError(f"{message}\n{shown}\n{log.strip()}", log, path)
+    text = None if line is None else unit.text.splitlines()[line - 1]
+    return CompileError(f"{message}\n{shown}\n{log.strip()}", log, path, text)
 
 
 def numbered(text: str, line: int) -> str:
@@ -94,11 +95,15 @@ def _faulty_line(unit: Unit, log: str) -> int | None:
 
 
 def _write(unit: Unit, dump: str | None) -> Path:
-    if dump is None:
-        directory = Path(tempfile.mkdtemp(prefix="thunder_fuser-refused-"))
-    else:
-        directory = Path(dump)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = directory / unit.file_name
+    if dump is not None:
+        try:
+            Path(dump).mkdir(mode=0o700, parents=True, exist_ok=True)
+            return _written(Path(dump, unit.file_name), unit)
+        except OSError:
+            pass  # the refusal is what matters; the dump complains on its own
+    return _written(Path(tempfile.mkdtemp(prefix="thunder_fuser-refused-"), unit.file_name), unit)
+
+
+def _written(path: Path, unit: Unit) -> Path:
     path.write_text(unit.text)
     return path

@@ -6,12 +6,15 @@ launcher(source, target, options)  =>  launch(stream, *pointers_and_scalars)
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
+from weakref import WeakKeyDictionary
 
+from thunder_fuser import log
 from thunder_fuser.codegen.source import Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
@@ -25,6 +28,7 @@ from thunder_fuser.runtime.toolchain import TOOLCHAINS, Toolchain
 from thunder_fuser.target import Target
 
 MAX_WORKERS = 8  # a compilation takes up to some hundred MB
+SHOWN = 12  # digits of a kernel's key in the log
 MAX_KERNELS = 4096  # remembered; launchers that are in use keep theirs anyway
 
 
@@ -82,11 +86,15 @@ class KernelCache:
         ]
         kernels = self._obtain(filter(None, requests), options, chain)
         return tuple(
-            kernels[request.key].bind(request.source, request.constants, options, device)
+            self._bind(kernels[request.key], request, options, device)
             if request
             else _launch_nothing
             for request in requests
         )
+
+    def metadata(self, launcher: Launcher) -> Metadata | None:
+        """What is known of a launcher's kernel, registers for one; None for an empty grid."""
+        return self._described.get(launcher)
 
     def statistics(self) -> KernelStatistics:
         """What happened since the start, or since the last `clear`."""
@@ -102,6 +110,17 @@ class KernelCache:
         self._kernels: Recent[str, Loaded] = Recent(self.max_kernels)
         self._families: Recent[object, Family] = Recent(self.max_kernels)
         self._statistics = KernelStatistics()
+        self._metadata: Recent[str, Metadata] = Recent(self.max_kernels)
+        self._described: WeakKeyDictionary[Launcher, Metadata] = WeakKeyDictionary()
+
+    def _bind(
+        self, kernel: Loaded, request: _Request, options: Options, device: int | None
+    ) -> Launcher:
+        launcher = kernel.bind(request.source, request.constants, options, device)
+        known = self._metadata.get(request.key)
+        if known is not None:
+            self._described[launcher] = known
+        return launcher
 
     def _request(
         self, source: Source, target: Target, options: Options, chain: Toolchain
@@ -122,6 +141,8 @@ class KernelCache:
         wanted = {request.key: request for request in requests}
         found = {key: kernel for key in wanted if (kernel := self._kernels.get(key)) is not None}
         self._count(memory_hits=len(found))
+        for key in found:
+            log.event("cache", "kernel %s in memory", key[:SHOWN])
         missing = [request for key, request in wanted.items() if key not in found]
         for request in missing:
             chain.require_may_load(request.source.name)
@@ -161,7 +182,15 @@ class KernelCache:
             )
             return Entry(described, compiled.payload)
 
+        begin = time.perf_counter()
         entry, was_stored = disk_cache(options).fetch(request.key, build)
+        log.event(
+            "cache",
+            "kernel %s %s in %.1f ms",
+            *(request.key[:SHOWN], "read from disk" if was_stored else "compiled"),
+            (time.perf_counter() - begin) * 1e3,
+        )
+        self._metadata.keep(request.key, entry.metadata)
         self._count(**{"disk_hits" if was_stored else "compiled": 1})
         loaded = chain.load(entry.payload, request.unit.name)
         return self._kernels.keep(request.key, loaded), was_stored

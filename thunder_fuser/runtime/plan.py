@@ -28,11 +28,19 @@ from thunder_fuser.kernel.names import pointer_tensors
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.overlap import separate
+from thunder_fuser.runtime.title import Place
 from thunder_fuser.runtime.torch_segment import torch_inputs, torch_outputs, torch_segment
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 
 Run: TypeAlias = Callable[..., list[torch.Tensor]]
+Around: TypeAlias = Callable[[int, Callable[..., Any]], Callable[..., Any]]
+
+PLAN_FILE = "<launch plan"  # how the file names of plans begin, in tracebacks
+
+
+def _nowhere(tensor: TensorView) -> str | None:
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +49,13 @@ class Plan:
 
     segmented: SegmentedFusion
     kernels: tuple[Source | None, ...]  # per segment; None where torch runs it
+    launchers: tuple[Launcher | None, ...]
+    arguments: tuple[TensorView | Scalar, ...]
+    device: torch.device
     text: str
     run: Run
+    place: Place  # the user's line of a tensor
+    names: Mapping[str, Any]  # what `text` uses, launchers aside
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -63,21 +76,50 @@ def build_plan(
     launchers: Sequence[Launcher | None],
     arguments: Sequence[TensorView | Scalar],
     device: torch.device,
+    place: Place = _nowhere,
 ) -> Plan:
     """Generate and compile the plan's function.
 
-    `arguments` says what each argument of the call is: a tensor input, a scalar input, or a scalar
-    symbol that stands for the value of a zero-dimensional CPU tensor.
+    `launchers` has None where torch runs a segment. `arguments` says what each argument of the call
+    is: a tensor input, a scalar input, or a scalar symbol that stands for the value of a
+    zero-dimensional CPU tensor.
     """
+    kernels = [k if launch else None for k, launch in zip(kernels, launchers, strict=True)]
     writer = _Writer(segmented, kernels, arguments, device)
     text = writer.write()
-    namespace = {**writer.bound, **_launch_names(launchers)}
-    exec(compile(text, f"<launch plan of {len(segmented.segments)} segments>", "exec"), namespace)
-    return Plan(segmented, tuple(kernels), text, namespace["run"])
+    return Plan(
+        segmented,
+        tuple(kernels),
+        tuple(launchers),
+        tuple(arguments),
+        device,
+        text,
+        _compiled(text, writer.bound, launchers, _as_is),
+        place,
+        writer.bound,
+    )
 
 
-def _launch_names(launchers: Sequence[Launcher | None]) -> dict[str, Any]:
-    return {f"launch{k}": launch for k, launch in enumerate(launchers) if launch is not None}
+def observed(plan: Plan, around: Around) -> Run:
+    """The plan's function with the work of each segment replaced by `around(position, work)`."""
+    return _compiled(plan.text, plan.names, plan.launchers, around)
+
+
+def _compiled(
+    text: str, names: Mapping[str, Any], launchers: Sequence[Launcher | None], around: Around
+) -> Run:
+    namespace = dict(names)
+    for position, launch in enumerate(launchers):
+        name = f"evaluate{position}" if launch is None else f"launch{position}"
+        namespace[name] = around(position, names[name] if launch is None else launch)
+    code = compile(text, f"{PLAN_FILE} of {len(launchers)} segments>", "exec")
+    exec(code, namespace)
+    run: Run = namespace["run"]
+    return run
+
+
+def _as_is(position: int, work: Callable[..., Any]) -> Callable[..., Any]:
+    return work
 
 
 class _Writer:

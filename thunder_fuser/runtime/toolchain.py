@@ -15,8 +15,10 @@ from thunder_fuser.target import Target
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The acts of one kind of target, in order of use."""
+    """The acts of one kind of target, in order of use. Where it is not available, torch runs all
+    segments; a toolchain that is missing where it should be raises on use."""
 
+    is_available: Callable[[], bool]
     identity: Callable[[], str]
     flags: Callable[[Target, Options], tuple[str, ...]]
     unit: Callable[[str, str], Unit]
@@ -27,9 +29,16 @@ class Toolchain:
 
 TOOLCHAINS = {
     "cuda": Toolchain(
-        nvrtc.identity, nvrtc.flags, Unit, require_no_capture, nvrtc.compile_cubin, CudaKernel
+        lambda: True,
+        nvrtc.identity,
+        nvrtc.flags,
+        Unit,
+        require_no_capture,
+        nvrtc.compile_cubin,
+        CudaKernel,
     ),
     "host": Toolchain(
+        host_compiler.compiler_available,
         host_compiler.identity,
         host_compiler.flags,
         host_compiler.unit,

@@ -1,0 +1,25 @@
+"""Who watches a plan in the making: what the options ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser import log
+from thunder_fuser.options import Options
+from thunder_fuser.passes import Observer, Watch
+from thunder_fuser.runtime.dump import dump
+from thunder_fuser.runtime.events import Events
+from thunder_fuser.runtime.origin import Origin
+
+_TOPICS = ("segment", "codegen", "memory", "timing")  # those that `Events` tells
+
+
+def observers(origin: Origin, arguments: Sequence[object], options: Options) -> Watch:
+    """The dump and the log, where they are wanted."""
+    log.enable(options.log)
+    found: list[Observer] = []
+    if (written := dump(origin, arguments, options)) is not None:
+        found.append(written)
+    if any(map(log.is_on, _TOPICS)):
+        found.append(Events(origin.name))
+    return Watch(tuple(found))
