@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.remat_cut import bytes_of
 
 # Values are those of torch's evaluator of the op rows: the kernels have tests of their own.
 EVALUATOR = {"fuser_evaluator": True}
@@ -35,6 +36,12 @@ def regions(jfn: Callable[..., Any]) -> Regions:
     """The fusions of the last call."""
     forward = _fusions(thunder.last_traces(jfn))
     return Regions(forward, _fusions(thunder.last_backward_traces(jfn)))
+
+
+def saved(jfn: Callable[..., Any]) -> dict[str, int]:
+    """The bytes of each tensor that the last forward kept for its backward, by name."""
+    values = thunder.last_traces(jfn)[-1].bound_symbols[-1].args[1][0]
+    return {p.name: bytes_of(p) for p in values}
 
 
 def region(jfn: Callable[..., Any]) -> FusedRegion:

@@ -10,7 +10,7 @@ import thunder
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.claims import prim_name
-from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.region import FusedRegion, region_of
 from thunder_fuser.executor.report import Key, reports_of, take_reason
 
 _SILENT = frozenset(
@@ -56,12 +56,6 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
             found = (region_of(bsym) for bsym in traces[-1].bound_symbols)
             regions += [region for region in found if region is not None]
     return regions
-
-
-def region_of(bsym: BoundSymbol) -> FusedRegion | None:
-    """The callable of one of our fusions, None for anything else."""
-    call = (bsym._call_ctx or {}).get(bsym.sym.name)
-    return call if isinstance(call, FusedRegion) else None
 
 
 def _reasons(jfn: Callable[..., Any]) -> Mapping[Key, deque[str]]:

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from thunder.core.dtypes import is_complex_dtype
+from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
 
@@ -32,7 +33,10 @@ class ReductionKind(Enum):
     FEW = "reduces rows too few and too long for one block each"
 
 
-CLAIMED_KINDS = frozenset({ReductionKind.SHORT, ReductionKind.ROW})
+_PRIMS = frozenset(
+    {PrimIDs.SUM, PrimIDs.PROD, PrimIDs.AMAX, PrimIDs.AMIN, PrimIDs.VAR, PrimIDs.VAR_MEAN}
+)
+CLAIMED_KINDS = frozenset(ReductionKind)
 
 
 def reduction_kind(shape: Sequence[Any], dims: Sequence[int]) -> ReductionKind:
@@ -47,6 +51,11 @@ def reduction_kind(shape: Sequence[Any], dims: Sequence[int]) -> ReductionKind:
     if are_few and prod(shape[d] for d in dims) > MAX_LONE_ROW:
         return ReductionKind.FEW
     return ReductionKind.ROW
+
+
+def is_reduction(bsym: BoundSymbol) -> bool:
+    """True for the reduction prims that regions hold: (operand, dims, ...)."""
+    return bsym.sym.id in _PRIMS
 
 
 def reduction_refusal(bsym: BoundSymbol) -> str | None:

@@ -205,6 +205,12 @@ class FusedRegion:
                 )
 
 
+def region_of(bsym: BoundSymbol) -> FusedRegion | None:
+    """The callable of one of our fusions, None for anything else."""
+    call = (bsym._call_ctx or {}).get(bsym.sym.name)
+    return call if isinstance(call, FusedRegion) else None
+
+
 def _strides_of(inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Strides]:
     """The function from the arguments to what tells their layouts apart."""
     positions = [i for i, p in enumerate(inputs) if isinstance(p, TensorProxy)]

@@ -3,117 +3,161 @@
     [a, z] = F0(x)            [a]  = F0(x)
     [y]    = F1(a, z)    =>   [y]  = F1(a, x)      # z is computed again from x
 
-The cuts are Thunder's (minimal bytes between two fusions). A pair is left alone where a moved
-computation would read a storage that is written between the two, or would write one again.
+What is handed over is a minimal cut by bytes (`remat_cut`) for each producer and consumer. Long
+reductions, random numbers that are no function of a seed and an offset, products of matrices and
+in-place writes are computed once, as is what reads a storage that is written between the two.
+
+Producers are visited last to first: what a consumer then reads of a producer's arguments may be
+recomputed from an earlier one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from thunder.core import utils
-from thunder.core.rematerialization import (
-    apply_rematerialization_for_consumer,
-    apply_rematerialization_for_producer,
-    find_cut,
-    find_external_consumer_inputs,
-    find_external_producer_outputs,
-)
-from thunder.core.symbol import BoundSymbol
+from thunder.core.prims import OpTags
+from thunder.core.symbol import BoundSymbol, has_tags
 from thunder.core.trace import TraceCtx, from_trace
 
-from thunder_fuser.executor.inplace import write_results
+from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.cse import RANDOM_PRIMS
+from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
+from thunder_fuser.executor.liveness import boundaries, live
+from thunder_fuser.executor.reductions import ReductionKind, is_reduction, reduction_kind
+from thunder_fuser.executor.region import region_of
+from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.storage import Storages, is_write, leaves
+
+_FUNCTIONS_OF_A_SEED = frozenset({"UNIFORM_PHILOX"})
+_COMPUTED_ONCE = {OpTags.RANDOM_OP, OpTags.MATMUL_OP, OpTags.REDUCTION_OP}
 
 
 def rematerialize(trace: TraceCtx, storages: Storages) -> TraceCtx:
     """The trace with cheap values recomputed in the fusions that need them."""
-    bsyms = list(trace.bound_symbols)
-    consumers_of = utils.consumers(trace)
-    pairs = _fusion_pairs(bsyms, consumers_of)
-    writes = [storages.writes(bsym) for bsym in bsyms]
-    rank = _ranks(bsyms)
-    kept: dict[int, tuple[str, ...]] = {}  # producer -> values its earlier cuts hand over
-    for number, (p, c) in enumerate(pairs):
-        others = [bsyms[k] for q, k in pairs[number + 1 :] if q == p]
-        producer, consumer = bsyms[p], bsyms[c]
-        if not _has_ends(producer, consumer):
-            continue
-        external = find_external_producer_outputs(consumers_of, others, producer, consumer)
-        cut = find_cut(external, producer, consumer)
-        if not cut:
-            continue
-        moved = _in_order(apply_rematerialization_for_consumer(producer, consumer, cut), rank)
-        written = frozenset().union(*writes[p : c + 1])
-        if not _can_move(_added(consumer, moved), written, storages):
-            continue
-        external += kept.get(p, ())
-        bsyms[p] = with_write_results(apply_rematerialization_for_producer(external, producer, cut))
-        bsyms[c] = moved
-        kept[p] = kept.get(p, ()) + tuple(cut)
+    regions = _Regions(trace.bound_symbols, storages)
+    for producer in reversed(regions.positions):
+        for consumer in regions.consumers(producer):
+            regions.hand_over(producer, consumer)
+        regions.drop_unread(producer)
     result = from_trace(trace)
-    result.bound_symbols = bsyms
+    result.bound_symbols = regions.bsyms
     return result
 
 
-def with_write_results(fusion: BoundSymbol) -> BoundSymbol:
-    """The fusion with the result of every write among its outputs."""
-    listed = {p.name for p in fusion.output}
-    missing = [p for p in write_results(fusion.subsymbols) if p.name not in listed]
-    return replace(fusion, output=(*fusion.output, *missing)) if missing else fusion
+class _Regions:
+    """The bound symbols of the trace as its fusions change, and who reads what."""
+
+    def __init__(self, bsyms: Sequence[BoundSymbol], storages: Storages) -> None:
+        self.bsyms = list(bsyms)
+        self._storages = storages
+        self._writes = [storages.writes(bsym) for bsym in bsyms]
+        self._rank = _ranks(bsyms)
+        self._device = {
+            i: region.device for i, b in enumerate(bsyms) if (region := region_of(b)) is not None
+        }
+        self._readers: defaultdict[str, set[int]] = defaultdict(set)
+        for position, bsym in enumerate(bsyms):
+            self._enter(position, bsym)
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of our own fusions, in order."""
+        return list(self._device)
+
+    def consumers(self, producer: int) -> list[int]:
+        """The positions of the fusions of the same device that read the producer's results."""
+        names = (p.name for leaf in self.bsyms[producer].subsymbols for p in results(leaf))
+        readers = {i for name in names for i in self._readers.get(name, ()) if i != producer}
+        device = self._device[producer]
+        return sorted(i for i in readers if self._device.get(i) == device)
+
+    def hand_over(self, producer: int, consumer: int) -> None:
+        """Let the consumer read the cheapest values, and compute what it needs from them."""
+        cut = self._cut(producer, consumer)
+        before = self.bsyms[consumer]
+        made = {p.name for leaf in before.subsymbols for p in results(leaf)}
+        added = [x for x in cut.again if made.isdisjoint(p.name for p in results(x))]
+        if added:
+            # In the order of the trace, which keeps reads before the writes that follow them.
+            subsymbols = sorted((*added, *before.subsymbols), key=self._position)
+            self._replace(consumer, before.output, subsymbols)
+
+    def drop_unread(self, producer: int) -> None:
+        """Leave the producer the outputs that others read, and what computes them."""
+        fusion = self.bsyms[producer]
+        made = (p for leaf in fusion.subsymbols for p in results(leaf))
+        read = {p.name: p for p in made if self._readers[p.name] - {producer}}
+        read |= {p.name: p for p in write_results(fusion.subsymbols)}
+        subsymbols, _ = live(fusion.subsymbols, list(read.values()))
+        self._replace(producer, tuple(read.values()), subsymbols)
+
+    def _cut(self, producer: int, consumer: int) -> Cut:
+        steps = self.bsyms[producer].subsymbols
+        made = {p.name for leaf in steps for p in results(leaf)}
+        entering = {p.name for p in self.bsyms[consumer].flat_proxy_args}
+        inside = {p.name for leaf in self.bsyms[consumer].subsymbols for p in results(leaf)}
+        views = {
+            p.name for leaf in steps if prim_name(leaf) in CERTAIN_VIEWS for p in results(leaf)
+        }
+        written = frozenset().union(*self._writes[producer : consumer + 1])
+
+        def cost(proxy: Any) -> float:
+            name = proxy.name
+            if name in inside or (name in entering and name not in made):
+                return 0.0
+            readers = self._readers[name] - {producer}
+            undecided = {i for i in readers if i in self._device and i >= consumer} | {consumer}
+            is_there = name not in made or not readers <= undecided
+            # Of a value and a view of the same bytes all consumers should choose the value.
+            size = bytes_of(proxy) + (name in views)
+            return size * (1 if is_there else 1 + 1 / len(undecided))
+
+        needed = [name for name in entering if name in made]
+        return find_cut(steps, needed, lambda leaf: self._can_repeat(leaf, written), cost)
+
+    def _can_repeat(self, leaf: BoundSymbol, written: frozenset[str]) -> bool:
+        """True if running `leaf` later is cheap, reads the same versions and makes no second
+        memory. A value that is written in place must exist once: a copy would not see the write."""
+        return (
+            _is_cheap(leaf)
+            and not any(is_write(part) for part in leaves([leaf]))
+            and self._storages.reads(leaf).isdisjoint(written)
+            and not any(self._storages.is_written(p.name) for p in leaf.flat_proxy_outs)
+        )
+
+    def _replace(
+        self, position: int, output: Sequence[Any], subsymbols: Sequence[BoundSymbol]
+    ) -> None:
+        fusion = self.bsyms[position]
+        for p in fusion.flat_proxy_args:
+            self._readers[p.name].discard(position)
+        (edge,) = boundaries([subsymbols])
+        self.bsyms[position] = replace(
+            fusion, args=edge.inputs, output=tuple(output), subsymbols=tuple(subsymbols)
+        )
+        self._enter(position, self.bsyms[position])
+
+    def _enter(self, position: int, bsym: BoundSymbol) -> None:
+        for p in bsym.flat_proxy_args:
+            self._readers[p.name].add(position)
+
+    def _position(self, bsym: BoundSymbol) -> int:
+        return min((self._rank[p.name] for p in bsym.flat_proxy_outs), default=len(self._rank))
 
 
-def _fusion_pairs(bsyms: Sequence[BoundSymbol], consumers_of: Any) -> list[tuple[int, int]]:
-    position = {id(bsym): i for i, bsym in enumerate(bsyms)}
-    pairs = {
-        (i, position[id(consumer)])
-        for i, producer in enumerate(bsyms)
-        if producer.sym.is_fusion
-        for out in producer.flat_proxy_outs
-        for consumer in consumers_of.get(out, ())
-        if consumer.sym.is_fusion
-    }
-    return sorted(pairs)
+def _is_cheap(leaf: BoundSymbol) -> bool:
+    """True for what costs less to compute twice than to keep, and gives the same value again."""
+    if is_reduction(leaf):
+        return reduction_kind(leaf.args[0].shape, leaf.args[1]) is ReductionKind.SHORT
+    names = {prim_name(part) for part in leaves([leaf])}
+    is_random = not names.isdisjoint(RANDOM_PRIMS - _FUNCTIONS_OF_A_SEED)
+    return not is_random and not has_tags(leaf, _COMPUTED_ONCE)
 
 
-def _ranks(bsyms: Sequence[BoundSymbol]) -> dict[str, int]:
+def _ranks(bsyms: Iterable[BoundSymbol]) -> dict[str, int]:
     """The position of each value's definition in the trace before anything moved."""
     names = (p.name for leaf in leaves(bsyms) for p in leaf.flat_proxy_outs)
     return {name: position for position, name in reversed(list(enumerate(names)))}
-
-
-def _in_order(fusion: BoundSymbol, rank: dict[str, int]) -> BoundSymbol:
-    """The fusion in the order of the trace, which keeps reads before the writes that follow them.
-
-    Thunder sorts by data edges alone.
-    """
-
-    def key(bsym: BoundSymbol) -> int:
-        return min((rank[p.name] for p in bsym.flat_proxy_outs), default=len(rank))
-
-    return replace(fusion, subsymbols=tuple(sorted(fusion.subsymbols, key=key)))
-
-
-def _has_ends(producer: BoundSymbol, consumer: BoundSymbol) -> bool:
-    """True if the cut is defined: Thunder's needs something on the consumer's side to reach."""
-    return bool(consumer.output) or bool(find_external_consumer_inputs(producer, consumer))
-
-
-def _added(before: BoundSymbol, after: BoundSymbol) -> list[BoundSymbol]:
-    known = {id(bsym) for bsym in before.subsymbols}
-    return [bsym for bsym in after.subsymbols if id(bsym) not in known]
-
-
-def _can_move(added: Sequence[BoundSymbol], written: frozenset[str], storages: Storages) -> bool:
-    """True if running `added` later reads the same versions and makes no second memory.
-
-    A value that is ever written in place must exist once: its copy would not see the write.
-    """
-    return all(
-        not is_write(leaf)
-        and storages.reads(leaf).isdisjoint(written)
-        and not any(storages.is_written(p.name) for p in leaf.flat_proxy_outs)
-        for leaf in leaves(added)
-    )

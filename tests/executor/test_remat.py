@@ -1,0 +1,140 @@
+"""What the forward keeps for the backward, and what fusions compute again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import combinations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.executor.jitted import check, regions, saved
+from thunder_fuser.executor.remat_cut import find_cut
+
+ROWS, COLUMNS = 57, 131
+WIDE = ROWS * COLUMNS * 4  # bytes of one f32 activation
+PER_ROW, PER_COLUMN = ROWS * 4, COLUMNS * 4
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, requires_grad=True)
+
+
+def rmsnorm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    wide = x.float()
+    scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
+    return (wide * scale).to(x.dtype) * w
+
+
+def test_gelu_of_a_biased_tensor_saves_its_inputs_and_not_their_sum() -> None:
+    def program(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return F.gelu(x + b, approximate="tanh")
+
+    jfn = check(program, draw(ROWS, COLUMNS), draw(COLUMNS))
+    assert saved(jfn) == {"x": WIDE, "b": PER_COLUMN}
+
+
+def test_swiglu_saves_its_inputs() -> None:
+    jfn = check(lambda a, b: F.silu(a) * b, draw(ROWS, COLUMNS), draw(ROWS, COLUMNS))
+    assert saved(jfn) == {"a": WIDE, "b": WIDE}
+
+
+def test_rmsnorm_saves_one_number_per_row_beside_its_inputs() -> None:
+    jfn = check(rmsnorm, draw(ROWS, COLUMNS), draw(COLUMNS))
+    kept = saved(jfn)
+    assert (kept.pop("x"), kept.pop("w")) == (WIDE, PER_COLUMN)
+    assert list(kept.values()) == [PER_ROW]
+
+
+def test_layer_norm_saves_two_numbers_per_row_beside_its_inputs() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (COLUMNS,), w, b)
+
+    kept = saved(check(program, draw(ROWS, COLUMNS), draw(COLUMNS), draw(COLUMNS)))
+    assert (kept.pop("x"), kept.pop("w")) == (WIDE, PER_COLUMN)
+    assert list(kept.values()) == [PER_ROW, PER_ROW]
+
+
+def test_a_sum_that_is_returned_anyway_is_saved_instead_of_its_terms() -> None:
+    def program(
+        x: torch.Tensor, r: torch.Tensor, w: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        h = x + r
+        return h, rmsnorm(h, w)
+
+    kept = saved(check(program, draw(ROWS, COLUMNS), draw(ROWS, COLUMNS), draw(COLUMNS)))
+    assert kept.pop("w") == PER_COLUMN
+    assert sorted(kept.values()) == [PER_ROW, WIDE]
+    assert kept.keys().isdisjoint({"x", "r"})
+
+
+def test_a_long_reduction_is_not_computed_again_in_the_backward() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x * x).sum(-1, keepdim=True) * x * w
+
+    jfn = check(program, draw(ROWS, COLUMNS), draw(ROWS, COLUMNS))
+    assert sorted(saved(jfn).values()) == [PER_ROW, WIDE, WIDE]
+    assert sum(region.count("sum") for region in regions(jfn).forward) == 1
+    assert sum(region.count("sum") for region in regions(jfn).backward) == 1
+
+
+def test_a_value_passes_through_several_fusions_from_the_input() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        wide = x.double() * 2
+        first = torch.cumsum(wide.float(), 0)
+        second = torch.cumsum((wide + first).float(), 0)
+        return (wide - second) * y
+
+    jfn = check(program, torch.randn(3, 5), torch.randn(3, 5))
+    assert [region.count("convert_element_type") > 0 for region in regions(jfn).forward] == [
+        True,
+        True,
+        True,
+    ]
+
+
+@dataclass(frozen=True)
+class Value:
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    flat_proxy_args: tuple[Value, ...]
+    flat_proxy_outs: tuple[Value, ...]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_cut_is_the_cheapest_of_all(seed: int) -> None:
+    draw_ = random.Random(seed)
+    values = [Value(f"x{i}") for i in range(draw_.randint(1, 3))]
+    steps = []
+    for i in range(draw_.randint(2, 6)):
+        operands = tuple(draw_.sample(values, draw_.randint(0, min(2, len(values)))))
+        values.append(Value(f"t{i}"))
+        steps.append(Step(operands, (values[-1],)))
+    made = [step.flat_proxy_outs[0].name for step in steps]
+    price = {value.name: draw_.choice([0, 1, 2, 3, 5, 8]) for value in values}
+    fixed = {name for name in made if draw_.random() < 0.2}
+    needed = draw_.sample(made, draw_.randint(1, 2))
+
+    def can_repeat(step: Step) -> bool:
+        return step.flat_proxy_outs[0].name not in fixed
+
+    def is_enough(read: frozenset[str]) -> bool:
+        known = set(read)
+        for step in steps:
+            if can_repeat(step) and known.issuperset(v.name for v in step.flat_proxy_args):
+                known.add(step.flat_proxy_outs[0].name)
+        return known.issuperset(needed)
+
+    subsets = (frozenset(s) for n in range(len(values) + 1) for s in combinations(price, n))
+    best = min(sum(map(price.__getitem__, s)) for s in subsets if is_enough(s))
+    cut = find_cut(steps, needed, can_repeat, lambda value: price[value.name])  # type: ignore[arg-type]
+    assert is_enough(cut.names)
+    assert sum(map(price.__getitem__, cut.names)) == best
+    again = {step.flat_proxy_outs[0].name for step in cut.again}
+    assert again.isdisjoint(fixed | cut.names)
+    assert set(needed) <= again | cut.names
