@@ -12,7 +12,7 @@ from thunder_fuser import explain
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a = torch.sin(x) * 2
     b = torch.cumsum(a, 0)
-    return (b + y).t()[0].sum() + torch.cat((x, x, y)).sum(0).t()[0]
+    return (b + y).sum() + x.t()[0].sum(0)
 
 
 def test_each_symbol_has_a_verdict_and_the_users_line() -> None:
@@ -24,7 +24,6 @@ def test_each_symbol_has_a_verdict_and_the_users_line() -> None:
         for line in text.splitlines()
     )
     assert "outside: no rule for cumsum" in text
-    assert "it reduces an outer axis" in text
     assert "region TF0: 2 symbols, 1 inputs, 1 outputs, on cpu" in text
 
 

@@ -1,17 +1,12 @@
-"""Which reductions a region can hold.
+"""Which reductions a region can hold: those over static axes, of real numbers where they are long.
 
-[7, 130] over 1   =>  ROW     along the innermost axis: one kernel with what surrounds it
-[7, 130] over 0   =>  SHORT   7 terms, combined by one thread in registers
-[70, 13] over 0   =>  OUTER   long, and the innermost axis stays
-[4, 2**20] over 1 =>  FEW     so few and so long rows that most of a GPU would idle
+A short one is combined by one thread in registers; it may be computed again elsewhere. A long one
+is computed once, and what template reduces it is not decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
 from math import prod
-from typing import Any
 
 from thunder.core.dtypes import is_complex_dtype
 from thunder.core.prims import PrimIDs
@@ -20,37 +15,9 @@ from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.segment.reductions import MAX_SHORT_REDUCTION
 
-MANY_ROWS = 64  # blocks that together come near the bandwidth of a GPU
-MAX_LONE_ROW = 1 << 18  # elements that one block reduces in a few microseconds
-
-
-class ReductionKind(Enum):
-    """How a reduction relates to the axes of its operand; the value is what messages say."""
-
-    SHORT = "reduces few elements"
-    ROW = "reduces the innermost axis"
-    OUTER = "reduces an outer axis"
-    FEW = "reduces rows too few and too long for one block each"
-
-
 _PRIMS = frozenset(
     {PrimIDs.SUM, PrimIDs.PROD, PrimIDs.AMAX, PrimIDs.AMIN, PrimIDs.VAR, PrimIDs.VAR_MEAN}
 )
-CLAIMED_KINDS = frozenset(ReductionKind)
-
-
-def reduction_kind(shape: Sequence[Any], dims: Sequence[int]) -> ReductionKind:
-    """The kind of a reduction over `dims`, whose extents are ints; others may be NumberProxies."""
-    if prod(shape[d] for d in dims) <= MAX_SHORT_REDUCTION:
-        return ReductionKind.SHORT
-    sizable = [d for d, extent in enumerate(shape) if isinstance(extent, NumberProxy) or extent > 1]
-    if sizable[-1] not in dims:
-        return ReductionKind.OUTER
-    kept = [shape[d] for d in sizable if d not in dims]
-    are_few = not any(isinstance(n, NumberProxy) for n in kept) and prod(kept) < MANY_ROWS
-    if are_few and prod(shape[d] for d in dims) > MAX_LONE_ROW:
-        return ReductionKind.FEW
-    return ReductionKind.ROW
 
 
 def is_reduction(bsym: BoundSymbol) -> bool:
@@ -58,17 +25,18 @@ def is_reduction(bsym: BoundSymbol) -> bool:
     return bsym.sym.id in _PRIMS
 
 
+def is_long(bsym: BoundSymbol) -> bool:
+    """True for a reduction prim of more terms than one thread combines, over static axes."""
+    return _terms(bsym) > MAX_SHORT_REDUCTION
+
+
 def reduction_refusal(bsym: BoundSymbol) -> str | None:
     """Why a region cannot hold a reduction prim (operand, dims, ...), None if it can."""
     a, dims = bsym.args[0], bsym.args[1]
-    reduced = [a.shape[d] for d in dims]
-    if any(isinstance(extent, NumberProxy) for extent in reduced):
+    if any(isinstance(a.shape[d], NumberProxy) for d in dims):
         return "it reduces an axis whose extent is not static"
-    kind = reduction_kind(a.shape, dims)
-    if kind not in CLAIMED_KINDS:
-        return f"it {kind.value}"
-    if kind is not ReductionKind.SHORT and is_complex_dtype(a.dtype):
-        return f"it reduces {prod(reduced)} complex numbers; at most {MAX_SHORT_REDUCTION}"
+    if is_complex_dtype(a.dtype) and is_long(bsym):
+        return f"it reduces {_terms(bsym)} complex numbers; at most {MAX_SHORT_REDUCTION}"
     return None
 
 
@@ -81,12 +49,17 @@ def extremum_refusal(bsym: BoundSymbol) -> str | None:
 
 def variance_refusal(bsym: BoundSymbol) -> str | None:
     """As `reduction_refusal`, for VAR and VAR_MEAN, whose `correction` must be a whole number."""
-    a, dims, correction = bsym.args[0], bsym.args[1], bsym.kwargs["correction"]
-    if is_complex_dtype(a.dtype):
+    correction = bsym.kwargs["correction"]
+    if is_complex_dtype(bsym.args[0].dtype):
         return "the variance of complex numbers"
     if isinstance(correction, NumberProxy) or correction != int(correction):
         return f"a correction of {correction} degrees of freedom, which is no constant integer"
     reason = reduction_refusal(bsym)
-    if reason is None and correction >= prod(a.shape[d] for d in dims):
+    if reason is None and correction >= _terms(bsym):
         return f"a correction of {correction} leaves no degrees of freedom"
     return reason
+
+
+def _terms(bsym: BoundSymbol) -> int:
+    """How many elements make one result."""
+    return int(prod(bsym.args[0].shape[d] for d in bsym.args[1]))

@@ -26,7 +26,7 @@ from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
 from thunder_fuser.executor.liveness import boundaries, live
-from thunder_fuser.executor.reductions import ReductionKind, is_reduction, reduction_kind
+from thunder_fuser.executor.reductions import is_long, is_reduction
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.storage import Storages, is_write, leaves
@@ -151,7 +151,7 @@ class _Regions:
 def _is_cheap(leaf: BoundSymbol) -> bool:
     """True for what costs less to compute twice than to keep, and gives the same value again."""
     if is_reduction(leaf):
-        return reduction_kind(leaf.args[0].shape, leaf.args[1]) is ReductionKind.SHORT
+        return not is_long(leaf)
     names = {prim_name(part) for part in leaves([leaf])}
     is_random = not names.isdisjoint(RANDOM_PRIMS - _FUNCTIONS_OF_A_SEED)
     return not is_random and not has_tags(leaf, _COMPUTED_ONCE)
