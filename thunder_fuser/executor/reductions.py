@@ -13,7 +13,7 @@ from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
 
-from thunder_fuser.segment.reductions import MAX_SHORT_REDUCTION
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION
 
 _PRIMS = frozenset(
     {PrimIDs.SUM, PrimIDs.PROD, PrimIDs.AMAX, PrimIDs.AMIN, PrimIDs.VAR, PrimIDs.VAR_MEAN}

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from math import prod
 
+from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, row_shape
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
-from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.segment.reductions import column_shape, is_long, plane_of, row_shape
 
 PIECE = 16384  # elements of a long row that one block reduces
 PARTS = 64  # parts of a column sum on its own: enough blocks, little traffic
@@ -30,30 +31,12 @@ MIN_TERMS = 256  # of a column, below which one pass is as good
 def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with its large reductions in two stages. Inputs stay the same tensors."""
     planes = {plane_of(tv) for tv in fusion.tensors if is_long(tv) and row_shape(tv)}
-    new: dict[TensorView, TensorView] = {}
 
-    def value(v: Value) -> Value:
-        return new[v] if isinstance(v, TensorView) else v
-
-    for tv in fusion.tensors:
-        expr = tv.definition
-        if expr is None:
-            new[tv] = tv
-            continue
-        inputs = [value(v) for v in expr.inputs]
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_long(tv) else None
-        if parts is not None:
-            new[tv] = _in_two(tv, inputs[0], parts)
-        elif all(a is b for a, b in zip(inputs, expr.inputs, strict=True)):
-            new[tv] = tv
-        else:
-            made = apply(expr.op, inputs, dict(expr.attrs))
-            assert isinstance(made, TensorView)
-            new[tv] = made
-    if all(old is made for old, made in new.items()):
-        return fusion
-    writes = tuple(Write(new[w.value], w.target) for w in fusion.writes)
-    return Fusion(fusion.inputs, tuple(new[tv] for tv in fusion.outputs), writes)
+        return None if parts is None else _in_two(tv, inputs[0], parts)
+
+    return rewrite(fusion, rule)
 
 
 def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | None:

@@ -16,10 +16,10 @@ from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, atom, combine
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rows import Rejected, unflatten
-from thunder_fuser.segment.reductions import column_shape, is_long
 from thunder_fuser.segment.segment import Segment, Store
 
 WARP = 32

@@ -10,13 +10,13 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
-from thunder_fuser.segment.reductions import is_long
 from thunder_fuser.segment.segment import Segment
 
 

@@ -21,9 +21,9 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, combine, divmod_form
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.reductions import is_long, plane_of, row_shape
 from thunder_fuser.segment.segment import Segment, Store
 
 WARP = 32

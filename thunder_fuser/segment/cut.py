@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import Layout, output_layout
+from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, row_shape
 from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
@@ -23,7 +24,6 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost
 from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.outputs import plan_outputs
-from thunder_fuser.segment.reductions import column_shape, is_long, plane_of, row_shape
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
 
