@@ -24,7 +24,7 @@ def up(n: int, d: int) -> int:
 def test_every_letter_of_the_page_has_a_test() -> None:
     text = PAGE.read_text()
     letters = ("Q1", "Q2", "Q3", "Q4", "Q5", "E", "F", "G", "S", "A", "A\N{PRIME}", "B", "B1", "B2")
-    letters += ("B3", "B4", "B\N{MINUS SIGN}", "C", "D", "H", "L", "R", "M")
+    letters += ("B3", "B4", "B\N{MINUS SIGN}", "C", "D", "H", "L", "R", "M", "I")
     tests = {name for name in globals() if name.startswith("test_")}
     for letter in letters:
         assert f"**{letter}" in text, letter
@@ -276,6 +276,38 @@ def test_m_steps_on_two_mesh_dims_commute() -> None:
     assert {x: (x % 2, k) for x, (_, k) in second.items()} == both
     shards = [4, 4, 2]  # N = 10 over 3 devices: no common second cut in 2
     assert len({up(n, 2) for n in shards}) > 1
+
+
+def test_i_views_of_a_strided_input_are_strides() -> None:
+    """Chains of permute, broadcast and squeeze: `axes` has x's axis, or None, per axis of y."""
+    rng = random.Random()
+    for _ in range(300):
+        shape = [rng.randrange(1, 5) for _ in range(rng.randrange(1, 4))]
+        strides = [rng.randrange(0, 9) for _ in shape]
+        axes: list[int | None] = list(range(len(shape)))
+        sizes, maps = list(shape), []
+        for _ in range(rng.randrange(1, 6)):
+            units = [k for k, n in enumerate(sizes) if n == 1]
+            match rng.randrange(3):
+                case 0:
+                    order = rng.sample(range(len(sizes)), len(sizes))
+                    maps.append(lambda j, order=order: [j[order.index(k)] for k in range(len(j))])
+                    axes, sizes = [axes[k] for k in order], [sizes[k] for k in order]
+                case 1:
+                    at, wide = rng.randrange(len(sizes) + 1), rng.randrange(1, 4)
+                    maps.append(lambda j, at=at: j[:at] + j[at + 1 :])
+                    axes, sizes = [*axes[:at], None, *axes[at:]], [*sizes[:at], wide, *sizes[at:]]
+                case 2 if units:
+                    at = rng.choice(units)
+                    maps.append(lambda j, at=at: [*j[:at], 0, *j[at:]])
+                    del axes[at], sizes[at]
+        for point in product(*map(range, sizes)):
+            index = list(point)
+            for step in reversed(maps):
+                index = step(index)
+            offset = sum(s * i for s, i in zip(strides, index, strict=True))
+            moved = [0 if k is None else strides[k] for k in axes]
+            assert offset == sum(s * i for s, i in zip(moved, point, strict=True))
 
 
 def test_section_5_equality_on_an_edge_is_not_transitive() -> None:

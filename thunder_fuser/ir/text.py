@@ -41,9 +41,6 @@ def print_type(tv: TensorView) -> str:
     logical = tv.domain.logical
     text = f"{tv.dtype}[{', '.join(map(print_axis, logical))}]"
     visible = [a for a in logical if not a.is_reduction]
-    if tv.definition is None and tv.domain.root != logical:  # a view that is part of the input
-        visible = list(tv.domain.root)
-        text += f" bound as [{', '.join(map(print_axis, visible))}]"
     if list(tv.domain.allocation) != visible:
         order = [visible.index(a) for a in tv.domain.allocation if a in visible]
         text += f" allocation {order}"
