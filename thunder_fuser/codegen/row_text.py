@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
     INT_LIMIT,
-    form_text,
     indent,
+    load_call,
     load_text,
     number,
     statement_text,
@@ -13,7 +13,6 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
 
 WARP = 32
@@ -22,18 +21,51 @@ WARP = 32
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
     if not kernel.sums:
-        return [*_rows(kernel), *_row(kernel)]
+        return [*_rows(kernel), *_declare(kernel, ""), *_fill(kernel, "", "turn"), *_row(kernel)]
     turns = number(kernel.axes.turn.size)
-    head = f"for (int turn = 0; turn < {turns}; ++turn) {{"
     barrier = ["__syncthreads();"] if kernel.threads_per_row > WARP else []
+    turn = [
+        *_declare(kernel, "_next"),
+        f"if (turn + 1 < {turns}) {{",
+        *indent(_fill(kernel, "_next", "(turn + 1)")),
+        "}",
+        *_row(kernel),
+        *barrier,
+        *_advance(kernel),
+    ]
     return [
         *_rows(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
-        head,
-        *indent([*_row(kernel), *barrier]),
+        *_declare(kernel, ""),
+        *_fill(kernel, "", "0"),
+        f"for (int turn = 0; turn < {turns}; ++turn) {{",
+        *indent(turn),
         "}",
         *_scope(kernel.columns, kernel),
     ]
+
+
+def _declare(kernel: RowKernel, suffix: str) -> list[str]:
+    """The registers of a row."""
+    held = kernel.vectors_per_thread
+    return [f"{vector_type(a)} {a.name}{suffix}[{held}];" for a in kernel.kept]
+
+
+def _fill(kernel: RowKernel, suffix: str, turn: str) -> list[str]:
+    """Load the vectors of the row of that turn. With column sums the next row is on its way while
+    this one is worked on."""
+    names = {**kernel.names, kernel.axes.turn: turn}
+    loads = [f"{a.name}{suffix}[k] = {load_call(a, names)};" for a in kernel.kept]
+    return _vectors(kernel, loads) if loads else []
+
+
+def _advance(kernel: RowKernel) -> list[str]:
+    """The next row becomes this one."""
+    moves = [f"{a.name}[k] = {a.name}_next[k];" for a in kernel.kept]
+    if not moves:
+        return []
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(moves), "}"]
 
 
 def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
@@ -52,9 +84,6 @@ def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
 def _row(kernel: RowKernel) -> list[str]:
     """What is done for one row."""
     lines = [load_text(a, kernel.names) for a in kernel.once]
-    if kernel.kept:
-        lines += [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in kernel.kept]
-        lines += _vectors(kernel, [_keep(a, kernel) for a in kernel.kept])
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
     lines += _active(kernel, _scope(kernel.final, kernel))
@@ -103,12 +132,6 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         inner = [inner[0], test, *indent(lines), "}"]
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent(inner), "}"]
-
-
-def _keep(access: VectorAccess, kernel: RowKernel) -> str:
-    arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
-    offset = form_text(access.offset, kernel.names)
-    return f"{access.name}[k] = tf::load<{arguments}>({access.pointer} + {offset});"
 
 
 def _scope(scope: Scope, kernel: RowKernel) -> list[str]:

@@ -27,9 +27,12 @@ INT_LIMIT = 2**31  # indices at or beyond it are 64 bits wide
 
 
 def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    return f"const auto {access.name} = {load_call(access, names)};"
+
+
+def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
-    offset = form_text(access.offset, names)
-    return f"const auto {access.name} = tf::load<{arguments}>({access.pointer} + {offset});"
+    return f"tf::load<{arguments}>({access.pointer} + {form_text(access.offset, names)})"
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:

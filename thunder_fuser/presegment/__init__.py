@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.presegment.fold_powers import fold_powers
 
-PASSES: tuple[Callable[[Fusion], Fusion], ...] = ()
+PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers,)
 
 
 def tidy(fusion: Fusion) -> Fusion:

@@ -20,6 +20,7 @@ from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rows import Rejected, unflatten
+from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
 WARP = 32
@@ -55,6 +56,24 @@ class ColumnSchedule:
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads that share a column
+
+    def __str__(self) -> str:
+        axes, tensors = self.axes, self.segment.names
+        every = [axes.row, axes.vector]
+        names = dict(zip(every, ("row", "vector"), strict=True))
+        if axes.lane is not None:
+            every.append(axes.lane)
+            names[axes.lane] = "lane"
+        stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
+        return "\n".join(
+            [
+                f"columns over {print_axes(every, names)}",
+                f"  {self.threads_across} threads across, {self.threads_down} down",
+                f"  reduce {print_elements(self.reductions, tensors, names)} "
+                f"of {print_elements(self.terms, tensors, names)}",
+                f"  store {stored}",
+            ]
+        )
 
 
 def reject(segment: Segment) -> str | None:

@@ -6,7 +6,7 @@ along the parallel axes, the innermost fastest.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import offset_of
@@ -16,6 +16,7 @@ from thunder_fuser.schedule.classes import classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
 from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
 from thunder_fuser.segment.segment import Segment
 
@@ -25,6 +26,12 @@ class MapSchedule:
     segment: Segment
     classes: tuple[VectorClass, ...]
     parameters: MapParameters
+
+    def __str__(self) -> str:
+        lines = [f"map, blocks of {self.parameters.threads}"]
+        for found in self.classes:
+            lines += _print_class(found, self.segment.names)
+        return "\n".join(lines)
 
 
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
@@ -48,6 +55,24 @@ def reject(segment: Segment, parameters: MapParameters) -> str | None:
         if (reason := _hazard(vector_class, targets)) is not None:
             return reason
     return None
+
+
+def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[str]:
+    """A class and, below it, what one of its threads stores."""
+    names = named("i", found.axes)
+    lanes = "" if found.lane is None else f" and lane{{{found.lanes}}}"
+    streams = ", streaming" if found.streams else ""
+    lines = [f"  class over {print_axes(found.axes, names)}{lanes}{streams}"]
+    for nest in found.group.nests:
+        # Nests of a class number their parallel axes alike; each has unrolled ones of its own.
+        unrolled = named("u", nest.unrolled)
+        known = {**names, **unrolled}
+        if found.lane is not None:
+            known[found.lane] = "lane"
+        copies = f", {print_axes(nest.unrolled, unrolled)} in one thread" if unrolled else ""
+        target = tensors[nest.store.value]
+        lines.append(f"    {print_element(target, nest.index, known)}{copies}")
+    return lines
 
 
 def _hazard(vector_class: VectorClass, targets: Set[TensorView]) -> str | None:

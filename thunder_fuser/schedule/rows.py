@@ -24,6 +24,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
 WARP = 32
@@ -80,6 +81,35 @@ class RowSchedule:
     threads_per_row: int
     rows_per_block: int
     is_persistent: bool
+
+    def __str__(self) -> str:
+        axes, tensors = self.axes, self.segment.names
+        every = [axes.group, axes.turn, axes.vector]
+        names = dict(zip(every, ("group", "turn", "vector"), strict=True))
+        if axes.lane is not None:
+            every.append(axes.lane)
+            names[axes.lane] = "lane"
+        held = "held in registers" if self.is_persistent else "read in every phase"
+        lines = [
+            f"rows over {print_axes(every, names)}, {held}",
+            f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
+        ]
+        for number, phase in enumerate(self.phases):
+            reduced = print_elements(phase.reductions, tensors, names)
+            terms = print_elements(phase.terms, tensors, names)
+            lines.append(f"  phase {number}: {reduced} of {terms}")
+        if self.columns.reductions:
+            reduced = print_elements(self.columns.reductions, tensors, names)
+            terms = print_elements(self.columns.terms, tensors, names)
+            lines.append(f"  down columns: {reduced} of {terms}")
+        for title, found in (
+            ("whole rows", self.full),
+            ("one element a row", self.single),
+            ("one element a column", self.columns.stores),
+        ):
+            stored = print_elements([(s.value, index) for s, index in found], tensors, names)
+            lines += [f"  store {title}: {stored}"] if stored else []
+        return "\n".join(lines)
 
     @property
     def vectors_per_thread(self) -> int:
@@ -282,6 +312,8 @@ def _threads(
     """Threads of one row, at least `least`, and whether they can keep it in registers."""
     vectors = axes.vector.size
     held = max((HELD if vectors * axes.lanes <= FEW else 2 * HELD) // axes.lanes, 1)
+    if least > 1:  # column sums: accumulators and the next row need registers too
+        held = max(HELD // 2 // axes.lanes, 1)
     threads = max(-(-vectors // held), least)
     if threads > WARP:
         threads = min(-(-threads // WARP) * WARP, MAX_THREADS)

@@ -17,7 +17,7 @@ from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
-FEW_STORES = 2  # of one thread; with more, half as many lanes keep the same bytes in flight
+FEW_STORES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
 

@@ -1,0 +1,33 @@
+"""One bottom-up rewrite of a fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.tensor import TensorView, Value
+
+Rule = Callable[[TensorView, tuple[Value, ...]], TensorView | None]
+
+
+def rewrite(fusion: Fusion, rule: Rule) -> Fusion:
+    """`fusion` with every tensor replaced by what `rule` makes of it and its rewritten inputs; None
+    leaves the op. Inputs stay the same tensors; where nothing changed so does the fusion."""
+    new: dict[TensorView, TensorView] = {}
+    for tv in fusion.tensors:
+        expr = tv.definition
+        if expr is None:
+            new[tv] = tv
+            continue
+        inputs = tuple(new[v] if isinstance(v, TensorView) else v for v in expr.inputs)
+        made: Value | None = rule(tv, inputs)
+        if made is None:
+            same = all(a is b for a, b in zip(inputs, expr.inputs, strict=True))
+            made = tv if same else apply(expr.op, inputs, dict(expr.attrs))
+        assert isinstance(made, TensorView)
+        new[tv] = made
+    if all(old is made for old, made in new.items()):
+        return fusion
+    writes = tuple(Write(new[w.value], w.target) for w in fusion.writes)
+    return Fusion(fusion.inputs, tuple(new[tv] for tv in fusion.outputs), writes)
