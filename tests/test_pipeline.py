@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import check, fusion, like, total
+from tests.programs import cat, check, flip, full, fusion, like, reshape, total
+from thunder_fuser.ir.build import call
 
 
 @pytest.mark.parametrize(
@@ -16,3 +17,18 @@ def test_rows_that_share_a_block_are_summed_apart(rows: int, columns: int) -> No
     (a,) = like(x)
     check(fusion([a], total(a, 1)), x)
     check(fusion([b := like(x.float())[0]], total(b, 1)), x.float())
+
+
+def test_a_guarded_read_of_an_expanded_axis_leaves_the_unguarded_one_alone() -> None:
+    x = torch.tensor([[True]]).expand(1, 5)
+    (a,) = like(x)
+    row = reshape(cat(a, a, a, dim=1), 15, 1)
+    check(fusion([a], row, flip(row, 0)), x)
+
+
+def test_a_kernel_may_be_handed_an_empty_value_that_nobody_writes() -> None:
+    x = torch.randn(5, 0)
+    (a,) = like(x)
+    empty = full(1.0, 5, 0)
+    rows = total(call("add", call("segment_set", call("add", a, empty)), a), 1)
+    check(fusion([a], rows, empty), x)

@@ -313,6 +313,23 @@ def test_a_long_sum_is_written_in_place_without_being_computed_again() -> None:
     assert reads.count([7, 1000]) == 1
 
 
+def test_a_view_of_an_output_is_computed_anew_in_the_kernel_that_writes_it() -> None:
+    x = torch.randn(4, 8)
+    (a,) = like(x)
+    first = chain(stop(a), "neg")
+    halves = reshape(first, 16, 2)
+    padded = stop(pad(halves, [1, 2]))
+    check(fusion([a], cat(padded, padded, dim=0), total(pad(halves, [1, 2]), 0), first), x)
+
+
+def test_what_reads_a_row_sum_does_not_run_before_it() -> None:
+    x, y = torch.randn(7, 100).round(), torch.randn(5, 7)
+    a, b = like(x, y)
+    rows = total(a, 1)
+    check(fusion([a, b], rows, call("mul", rows, rows), chain(b, "abs")), x, y)
+    check(fusion([a, b], rows, call("mul", flip(rows, 0), rows), chain(b, "abs")), x, y)
+
+
 def test_one_value_is_written_to_two_targets() -> None:
     x, y = torch.randn(7, 10), torch.randn(10, 7).t()
     a, b = like(x, y)

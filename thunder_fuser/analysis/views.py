@@ -72,7 +72,8 @@ def view_of(tv: TensorView, chain: Chain, layout: Layout) -> View | None:
             return None
         strides[axis] = weight
     filled = _fill_units(tv.shape, [strides[a] for a in tv.logical])
-    return View(chain.root, tv.shape, filled, offset.constant)
+    first = 0 if 0 in tv.shape else offset.constant  # a flip of nothing would begin at -1
+    return View(chain.root, tv.shape, filled, first)
 
 
 def _fill_units(shape: tuple[int, ...], strides: list[int]) -> tuple[int, ...]:

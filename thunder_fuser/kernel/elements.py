@@ -74,7 +74,8 @@ class ElementWriter:
         """Statements for everything in `needs`; the requests have been grouped by now."""
         for tv, index in needs.leaves:
             if (tv, index) not in self.values:
-                read = self.accesses.read(tv, offset_of(self.segment.layouts[tv], index))
+                offset = offset_of(self.segment.layouts[tv], index)
+                read = self.accesses.read(tv, offset, _guards(tv, index))
                 self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
         for element in needs.elements.values():
             self.values[element.tensor, element.index] = self._element(element)

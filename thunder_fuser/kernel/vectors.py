@@ -67,7 +67,10 @@ class Accesses:
         self.places: dict[tuple[TensorView, Form], Place] = {}
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
-        self.requests[tv, offset] = guards
+        """Ask for an element. One that somebody reads at every index needs no guard for others:
+        along an expanded axis different indices share an offset."""
+        if not guards or (tv, offset) not in self.requests:
+            self.requests[tv, offset] = guards
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         """Vector loads for every request that can be part of one."""
@@ -75,12 +78,12 @@ class Accesses:
         loads, self.places = self._group(free, "v")
         return loads
 
-    def read(self, tv: TensorView, offset: Form) -> Expression:
-        """How one lane gets a requested element."""
+    def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
+        """How one lane gets a requested element that it needs where `guards` hold."""
         place = self.places.get((tv, offset))
         if place is None:
-            guards = self.requests[tv, offset]
-            return ReadElement(self.names[tv], offset, tv.dtype, guards)
+            needed = guards if self.requests[tv, offset] else ()
+            return ReadElement(self.names[tv], offset, tv.dtype, needed)
         return ReadVector(place.vector, place.weight, place.delta, tv.dtype)
 
     def group_stores(

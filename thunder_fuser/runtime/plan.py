@@ -229,8 +229,8 @@ class _Writer:
 
     def _pointer(self, tv: TensorView) -> str:
         view = self.segmented.views.get(tv)
-        if view is None:
-            return f"{self.names[tv]}.data_ptr()"
+        if view is None:  # an empty one may have no segment that writes it
+            return f"{self._result(tv)}.data_ptr()"
         offset = view.offset * tv.dtype.itemsize
         return f"{self._pointer(view.root)} + {offset}" if offset else self._pointer(view.root)
 

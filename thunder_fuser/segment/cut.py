@@ -204,11 +204,7 @@ class _Cutter:
             for tv in [t for t in self.stored[depth] if t in self.opaque]:
                 segments.append(self._segment([Store(tv, tv)], is_opaque=True))
                 reasons.append("no template holds a reduction this long yet")
-            stores = [Store(tv, tv) for tv in self.stored[depth] if tv not in self.opaque]
-            waiting = [w.value for w in postponed if w.value.definition is not None]
-            stores += [Store(v, v) for v in waiting if v not in self.stored[depth]]
-            stores += [Store(w.value, w.target) for w in direct]
-            for group in self._kernels(stores):
+            for group in self._kernels(self._stores(depth, direct, postponed)):
                 segments.append(self._segment(group))
                 reasons.append("behind a cut" if depth else "the region")
         for write in late:
@@ -218,17 +214,19 @@ class _Cutter:
         return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
 
     def _kernels(self, stores: list[Store]) -> list[list[Store]]:
-        """The stores of one depth as one kernel, or those that need rows apart from the others."""
-        if not stores or self.reject(self._segment(stores)) is None:
+        """The stores of one depth as one kernel, or those with other kinds of sums apart, in an order
+        in which each may read what was written before it."""
+        whole = self._segment(stores)
+        if not stores or self.reject(whole) is None:
             return [stores] if stores else []
         kinds: dict[tuple[bool, bool], list[Store]] = {}
         for store in stores:
-            kinds.setdefault(self._reductions_of(store), []).append(store)
+            kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
         return [kinds[kind] for kind in sorted(kinds)]
 
-    def _reductions_of(self, store: Store) -> tuple[bool, bool]:
-        """Whether a store needs sums down columns, and sums along rows."""
-        segment = self._segment([store])
+    def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, bool]:
+        """Whether sums down columns, and sums along rows, lie between `leaves` and a store."""
+        segment = Segment((store,), leaves, self.layouts)
         long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
         down = any(column_shape(tv) is not None for tv in long)
         return down, any(row_shape(tv) is not None for tv in long)
@@ -242,14 +240,21 @@ class _Cutter:
         writes = [w for w in self.fusion.writes if self.depth[w.value] == depth]
         direct = [w for w in writes if w.value not in self.opaque]
         direct = [w for w in direct if not self._read_later(w.target, depth)]
-        plain = [Store(tv, tv) for tv in self.stored[depth] if tv not in self.opaque]
-        stores = [*plain, *(Store(w.value, w.target) for w in direct)]
-        if direct and self.reject(self._segment(stores)) is not None:
-            direct = []
         postponed = [w for w in writes if w not in direct]
-        for write in postponed:
+        for write in writes:
             self.layouts.setdefault(write.value, output_layout(write.value))
+        together = self._segment(self._stores(depth, direct, postponed))
+        if direct and self.reject(together) is not None:
+            direct, postponed = [], writes
         return direct, postponed
+
+    def _stores(self, depth: int, direct: list[Write], postponed: list[Write]) -> list[Store]:
+        """What the kernels of one depth write; postponed values wait in memory for their copy."""
+        known = {**self.memory, **self.stored[depth]}
+        waiting = [w.value for w in postponed if w.value not in known]
+        values = [tv for tv in self.stored[depth] if tv not in self.opaque]
+        stores = [Store(tv, tv) for tv in dict.fromkeys((*values, *waiting))]
+        return [*stores, *(Store(w.value, w.target) for w in direct)]
 
     def _read_later(self, target: TensorView, depth: int) -> bool:
         later = [d for d in self.stored if d > depth]
@@ -260,15 +265,17 @@ class _Cutter:
         stack, seen = [p for tv in roots if tv.definition for p in tv.definition.tensors], set()
         while stack:
             tv = stack.pop()
-            root = tv
-            while root in self.views:
-                root = self.views[root].root
-            if root is target:
+            if self._storage(tv) is target:
                 return True
             if tv not in seen and tv not in self.memory and tv.definition is not None:
                 seen.add(tv)
                 stack.extend(tv.definition.tensors)
         return False
+
+    def _storage(self, tv: TensorView) -> TensorView:
+        while tv in self.views:
+            tv = self.views[tv].root
+        return tv
 
     def _copy_segment(self, write: Write) -> Segment:
         leaves = frozenset({write.value})
@@ -276,7 +283,7 @@ class _Cutter:
 
     def _segment(self, stores: list[Store], is_opaque: bool = False) -> Segment:
         produced = {s.value for s in stores if s.value.definition is not None}
-        leaves = frozenset(tv for tv in self.memory if tv not in produced)
+        leaves = frozenset(tv for tv in self.memory if self._storage(tv) not in produced)
         return Segment(tuple(stores), leaves, self.layouts, is_opaque)
 
 

@@ -1,0 +1,99 @@
+"""Random programs: however they are cut, planned and compiled, the bits are torch's.
+
+Each run draws new programs; a failure prints the seed, and `THUNDER_FUSER_TEST_SEED` repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.programs import STRICT, UNCOMPILED, assert_same, check, copies, plan_of
+from tests.random_fusions import random_fusion
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.runtime.evaluate import evaluate
+
+UNCOMPILED_PROGRAMS = 400
+COMPILED_PROGRAMS = 60  # about 0.2 s each: one or two runs of the C++ compiler
+CUT_PROGRAMS = 40
+BATCH = 20
+
+
+def seeds(count: int) -> Iterator[range]:
+    """Fresh seeds in batches, or the one to be repeated."""
+    repeated = os.environ.get("THUNDER_FUSER_TEST_SEED")
+    if repeated is not None:
+        yield range(int(repeated), int(repeated) + 1)
+        return
+    first = random.SystemRandom().randrange(1 << 40)
+    for start in range(first, first + count, BATCH):
+        yield range(start, start + BATCH)
+
+
+def check_seed(seed: int, options: Options) -> None:
+    program, arguments = random_fusion(seed, steps=14)
+    try:
+        check(program, *arguments, options=options)
+    except Exception as error:
+        error.add_note(f"THUNDER_FUSER_TEST_SEED={seed}\n{program}")
+        raise
+
+
+@pytest.mark.parametrize("batch", range(UNCOMPILED_PROGRAMS // BATCH))
+def test_segments_and_views_of_a_random_program_give_its_values(batch: int) -> None:
+    for seed in next(seeds(BATCH)):
+        check_seed(seed, UNCOMPILED)
+
+
+@pytest.mark.parametrize("batch", range(COMPILED_PROGRAMS // BATCH))
+def test_kernels_of_a_random_program_give_its_bits(batch: int) -> None:
+    for seed in next(seeds(BATCH)):
+        check_seed(seed, STRICT)
+
+
+@pytest.mark.parametrize("order", ["reverse", "shuffled"])
+def test_the_order_of_threads_changes_nothing(order: str) -> None:
+    for seed in next(seeds(BATCH)):
+        check_seed(seed, Options(strict=True, thread_order=order))
+
+
+@pytest.mark.parametrize("batch", range(CUT_PROGRAMS // BATCH))
+def test_a_cut_after_any_value_changes_no_bit(batch: int) -> None:
+    for seed in next(seeds(BATCH)):
+        program, arguments = random_fusion(seed, steps=8)
+        for position, tv in enumerate(program.tensors):
+            if tv.definition is None:
+                continue
+            stopped = stop_after(program, tv)
+            try:
+                check(stopped, *arguments, options=UNCOMPILED)
+                given, wanted = copies(arguments), copies(arguments)
+                results = plan_of(stopped, *given).run(*given)
+                if not program.writes:
+                    for got, want in zip(results, evaluate(program, wanted), strict=True):
+                        assert_same(got, want)
+            except Exception as error:
+                error.add_note(f"THUNDER_FUSER_TEST_SEED={seed}, cut after T{position}\n{stopped}")
+                raise
+
+
+def stop_after(program: Fusion, stopped: TensorView) -> Fusion:
+    """`program` with a stop point behind one of its tensors."""
+    new: dict[TensorView, TensorView] = {}
+    for tv in program.tensors:
+        expr = tv.definition
+        if expr is None:
+            new[tv] = tv
+            continue
+        operands = [new[v] if isinstance(v, TensorView) else v for v in expr.inputs]
+        new[tv] = call(expr.op.name, *operands, **dict(expr.attrs))
+        if tv is stopped:
+            new[tv] = call("segment_set", new[tv])
+    writes = tuple(Write(new[w.value], w.target) for w in program.writes)
+    return Fusion(program.inputs, tuple(new[tv] for tv in program.outputs), writes)
