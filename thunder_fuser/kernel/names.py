@@ -21,10 +21,7 @@ class Names:
 
 def name_values(segment: Segment) -> Names:
     """T0, T1, ... in topological order; s0, s1, ... in order of first use."""
-    tensors = {tv: f"T{k}" for k, tv in enumerate(segment.tensors)}
-    for store in segment.stores:
-        tensors.setdefault(store.target, f"T{len(tensors)}")
-    return Names(tensors, {s: f"s{k}" for k, s in enumerate(segment.scalars)})
+    return Names(segment.names, {s: f"s{k}" for k, s in enumerate(segment.scalars)})
 
 
 def pointer_tensors(segment: Segment) -> tuple[TensorView, ...]:

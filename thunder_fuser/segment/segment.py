@@ -44,6 +44,14 @@ class Segment:
         return tuple(tv for tv in self.tensors if tv in self.leaves)
 
     @property
+    def names(self) -> dict[TensorView, str]:
+        """T0, T1, ... in topological order, then the targets: names that equal segments share."""
+        found = {tv: f"T{k}" for k, tv in enumerate(self.tensors)}
+        for store in self.stores:
+            found.setdefault(store.target, f"T{len(found)}")
+        return found
+
+    @property
     def scalars(self) -> tuple[Scalar, ...]:
         """Run-time scalars that the computation uses, in order of first use."""
         found: dict[Scalar, None] = {}
