@@ -14,6 +14,7 @@ from thunder_fuser.cli.text import add_json, show
 from thunder_fuser.options import PREFIX, Options, current, help_text
 from thunder_fuser.runtime import host_compiler, nvrtc
 from thunder_fuser.runtime.disk_cache import disk_cache
+from thunder_fuser.runtime.driver_version import driver_version
 from thunder_fuser.runtime.errors import FuserError
 from thunder_fuser.runtime.targets import target_for
 
@@ -86,10 +87,10 @@ def _or_why(identity: Any) -> str:
 
 
 def _driver() -> str:
-    if not torch.cuda.is_available():
-        return "none: torch finds no CUDA device, CPU tensors run on the host target"
-    version = torch._C._cuda_getDriverVersion()
-    return f"CUDA {version // 1000}.{version % 1000 // 10}"
+    version = driver_version()
+    if version is None:
+        return "none: CPU tensors run on the host target"
+    return f"serves CUDA {version}"
 
 
 def _gpus() -> dict[str, object]:
