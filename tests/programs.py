@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir import build
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -24,8 +25,15 @@ DTYPES = {ours: theirs for theirs, ours in TORCH_DTYPES.items()}
 
 
 def like(*tensors: torch.Tensor) -> tuple[TensorView, ...]:
-    """Inputs of the types and sizes of these."""
-    return tuple(build.tensor(DTYPES[t.dtype], *t.shape) for t in tensors)
+    """Inputs of the types and sizes of these, which lie like them."""
+    return tuple(_like(t) for t in tensors)
+
+
+def _like(tensor: torch.Tensor) -> TensorView:
+    contiguity, stride_order = compute_tensor_descriptor(tensor.shape, tensor.stride())
+    return build.tensor(
+        DTYPES[tensor.dtype], *tensor.shape, stride_order=stride_order, contiguity=contiguity
+    )
 
 
 def ints(values: Sequence[int]) -> tuple[sc.Scalar, ...]:

@@ -55,10 +55,49 @@ def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> t
     return tuple(strides)
 
 
+def misfit(
+    order: Sequence[int],
+    contiguity: Sequence[bool | None],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+) -> str | None:
+    """Why a tensor of these sizes and strides cannot be bound to an allocation domain, given as its
+    logical dims, outermost first, and their contiguity; None where it can.
+
+    Strides fall in that order, an expanded dim has stride 0, and a contiguous one the stride that
+    density demands. Unit dims and empty tensors have no stride to speak of.
+    """
+    if 0 in sizes:
+        return None
+    dense, wider = 1, 0
+    for dim, entry in zip(reversed(order), reversed(contiguity), strict=True):
+        size, stride = sizes[dim], strides[dim]
+        if size == 1:
+            continue
+        if entry is None:
+            if stride != 0:
+                return f"dim {dim} is expanded (stride 0) in the definition, got stride {stride}"
+            continue
+        if entry and stride != dense:
+            return (
+                f"dim {dim} is contiguous in the definition (stride {dense}), got strides "
+                f"{list(strides)} for sizes {list(sizes)}"
+            )
+        if stride and stride < wider:
+            ranks = [len(order) - 1 - order.index(d) for d in range(len(order))]
+            return f"strides {list(strides)} do not fall in the definition's stride order {ranks}"
+        dense, wider = stride * size, max(stride, wider)
+    return None
+
+
+def allocation_order(tv: TensorView) -> list[int]:
+    """The logical dims of a tensor, outermost in memory first."""
+    return [tv.logical.index(a) for a in tv.domain.allocation]
+
+
 def output_layout(tv: TensorView) -> Layout:
     """The dense layout in which a fresh tensor for `tv` is allocated."""
-    order = [tv.logical.index(a) for a in tv.domain.allocation]
-    return Layout(tv.shape, dense_strides(tv.shape, order))
+    return Layout(tv.shape, dense_strides(tv.shape, allocation_order(tv)))
 
 
 def offset_of(layout: Layout, index: Sequence[Form]) -> Form:

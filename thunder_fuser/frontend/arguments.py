@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import torch
 
+from thunder_fuser.analysis.layout import misfit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.constants import INT64_MAX, INT64_MIN
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
@@ -107,31 +108,13 @@ def _check_tensor(spec: TensorSpec, value: object) -> None:
 def _check_layout(spec: TensorSpec, value: torch.Tensor) -> None:
     """Strides must fall in the order of the definition and be dense where it says so."""
     sizes, strides = value.shape, value.stride()
-    if 0 in sizes:
-        return
-    dense, wider = 1, 0
-    for dim, entry in zip(reversed(spec.allocation), reversed(spec.contiguity), strict=True):
-        size, stride = sizes[dim], strides[dim]
-        if size == 1:
-            continue
-        if entry is None:
-            if stride != 0:
-                raise ValueError(
-                    f"dim {dim} is expanded (stride 0) in the definition, got stride {stride}"
-                )
-            continue
-        if entry and stride != dense:
-            raise ValueError(
-                f"dim {dim} is contiguous in the definition (stride {dense}), got strides "
-                f"{list(strides)} for sizes {list(sizes)}; contiguity "
-                f"{list(compute_tensor_descriptor(sizes, strides).contiguity)} describes them"
-            )
-        if stride and stride < wider:
-            raise ValueError(
-                f"strides {list(strides)} do not fall in the definition's stride order "
-                f"{list(spec.stride_order)}"
-            )
-        dense, wider = stride * size, max(stride, wider)
+    problem = misfit(spec.allocation, spec.contiguity, sizes, strides)
+    if problem is not None:
+        found = compute_tensor_descriptor(sizes, strides)
+        raise ValueError(
+            f"{problem}; contiguity {list(found.contiguity)} and stride order "
+            f"{list(found.stride_order)} describe it"
+        )
 
 
 def fitted(spec: TensorSpec, value: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import torch
 
-from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.layout import Layout, allocation_order, misfit
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, replay, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -39,7 +39,8 @@ def bind(
     """`fusion` with every size known. A zero-dimensional CPU tensor beside CUDA tensors becomes a
     scalar, read at every call.
 
-    Raises ValueError where arguments do not fit the fusion's inputs or lie on several devices.
+    Raises ValueError where arguments do not fit the fusion's inputs, in number, sizes or the way
+    their allocation domains say that they lie, and where they are on several devices.
     """
     symbols = bind_arguments(fusion, arguments)
     where = _device(arguments, device)
@@ -56,6 +57,10 @@ def bind(
             role = sc.symbol(f"{CPU_SCALAR}{positions[old]}", old.dtype)
             roles[old] = role
             return call("full", role, shape=(), dtype=old.dtype)
+        order, contiguity = allocation_order(old), old.domain.contiguity
+        problem = misfit(order, contiguity, argument.shape, argument.stride())
+        if problem is not None:
+            raise ValueError(f"argument {positions[old]}: {problem}")
         made = tensor(old.dtype, *argument.shape)
         roles[old], layouts[made] = made, layout_of(argument)
         return made
