@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, regions, saved
+from tests.executor.test_norms import rmsnorm
 from thunder_fuser.executor.remat_cut import find_cut
 
 ROWS, COLUMNS = 57, 131
@@ -20,12 +21,6 @@ PER_ROW, PER_COLUMN = ROWS * 4, COLUMNS * 4
 
 def draw(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, requires_grad=True)
-
-
-def rmsnorm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    wide = x.float()
-    scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
-    return (wide * scale).to(x.dtype) * w
 
 
 def test_gelu_of_a_biased_tensor_saves_its_inputs_and_not_their_sum() -> None:

@@ -41,8 +41,8 @@ class CustomOp:
 
 
 ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in row.prims}
-# Prims that several rows together make, by the name of the operation in `fd.ops`.
-OPERATION_OF_PRIM = {"VAR": "var", "VAR_MEAN": "var_mean"}
+# Prims that several rows together make; the translator knows which.
+COMPOSED_PRIMS = frozenset({"STD", "VAR", "VAR_MEAN"})
 
 # Prims that name an existing tensor anew or write into one. They have no row: the translator
 # resolves them to values.
@@ -52,7 +52,7 @@ SHAPE_PRIM = "SHAPE"
 # Has no row either: the fusion pass turns it into UNIFORM_PHILOX, on CUDA, before regions form.
 UNIFORM_PRIM = "UNIFORM"
 
-OWN_PRIMS = ROW_OF_PRIM.keys() | OPERATION_OF_PRIM | ALIAS_PRIMS | {WRITE_PRIM, UNIFORM_PRIM}
+OWN_PRIMS = ROW_OF_PRIM.keys() | COMPOSED_PRIMS | ALIAS_PRIMS | {WRITE_PRIM, UNIFORM_PRIM}
 
 _LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
@@ -240,6 +240,7 @@ _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
     "PROD": reduction_refusal,
     "AMAX": extremum_refusal,
     "AMIN": extremum_refusal,
+    "STD": variance_refusal,
     "VAR": variance_refusal,
     "VAR_MEAN": variance_refusal,
     "UNIFORM": _uniform,

@@ -16,7 +16,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION
 
 _PRIMS = frozenset(
-    {PrimIDs.SUM, PrimIDs.PROD, PrimIDs.AMAX, PrimIDs.AMIN, PrimIDs.VAR, PrimIDs.VAR_MEAN}
+    getattr(PrimIDs, name) for name in ("SUM", "PROD", "AMAX", "AMIN", "STD", "VAR", "VAR_MEAN")
 )
 
 
@@ -48,7 +48,7 @@ def extremum_refusal(bsym: BoundSymbol) -> str | None:
 
 
 def variance_refusal(bsym: BoundSymbol) -> str | None:
-    """As `reduction_refusal`, for VAR and VAR_MEAN, whose `correction` must be a whole number."""
+    """As `reduction_refusal`, for STD, VAR, VAR_MEAN; `correction` must be a whole number."""
     correction = bsym.kwargs["correction"]
     if is_complex_dtype(bsym.args[0].dtype):
         return "the variance of complex numbers"

@@ -17,8 +17,8 @@ from thunder.core.symbol import BoundSymbol
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.executor.claims import (
     ALIAS_PRIMS,
+    COMPOSED_PRIMS,
     CUSTOM_OPS,
-    OPERATION_OF_PRIM,
     ROW_OF_PRIM,
     SHAPE_PRIM,
     WRITE_PRIM,
@@ -148,8 +148,8 @@ class _Translation:
         kwargs = {key: _map(convert, value) for key, value in kwargs.items()}
         if custom is not None:
             return custom.translator(self._fd, *args, **kwargs)
-        if name in OPERATION_OF_PRIM:
-            return getattr(self._fd.ops, OPERATION_OF_PRIM[name])(*args, **kwargs)
+        if name in COMPOSED_PRIMS:
+            return _COMPOSED[name](self._fd.ops, *args, **kwargs)
         row = ROW_OF_PRIM[name]
         handle = getattr(self._fd.ops, row.name)(*args, **kwargs)
         if isinstance(bsym.flat_proxy_outs[0], NumberProxy):
@@ -238,7 +238,14 @@ _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "FULL": _without_device,
     "IOTA": _without_device,
     "PAD": _pad,
+    "STD": _variance,
     "UNIFORM_PHILOX": _uniform,
     "VAR": _variance,
     "VAR_MEAN": _variance,
+}
+
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "STD": lambda ops, x, dims, correction: ops.sqrt(ops.var(x, dims, correction)),
+    "VAR": lambda ops, x, dims, correction: ops.var(x, dims, correction),
+    "VAR_MEAN": lambda ops, x, dims, correction: ops.var_mean(x, dims, correction),
 }

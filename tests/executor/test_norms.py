@@ -1,0 +1,101 @@
+"""Norms and softmaxes through Thunder: one region each way, values against fp64 beside eager's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+import thunder
+import torch
+import torch.nn.functional as F
+
+from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
+from thunder_fuser.executor.region import FusedRegion
+
+Program = Callable[..., torch.Tensor]
+
+
+def rmsnorm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    wide = x.float() if x.dtype is not torch.float64 else x
+    scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
+    return (wide * scale).to(x.dtype) * w
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, w.shape, w, b)
+
+
+def rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, w.shape, w)
+
+
+CASES = {
+    "rmsnorm": (rmsnorm, [(57, 131), (131,)]),
+    "rmsnorm of three dims": (rmsnorm, [(5, 9, 66), (66,)]),
+    "rms_norm": (rms_norm, [(57, 96), (96,)]),
+    "layer_norm": (layer_norm, [(57, 131), (131,), (131,)]),
+    "layer_norm over two dims": (layer_norm, [(41, 5, 27), (5, 27), (5, 27)]),
+    "layer_norm without weights": (lambda x: F.layer_norm(x, (67,)), [(37, 67)]),
+    "softmax": (lambda x: torch.softmax(x, -1), [(57, 131)]),
+    "softmax down columns": (lambda x: torch.softmax(x, 0), [(57, 13)]),
+    "softmax of a middle dim": (lambda x: torch.softmax(x, 1), [(3, 45, 7)]),
+    "log_softmax": (lambda x: torch.log_softmax(x, -1), [(57, 131)]),
+    "variance": (lambda x: x.var(1), [(57, 131)]),
+    "deviation over two dims": (
+        lambda x: x * x.std((1, 2), correction=0, keepdim=True),
+        [(29, 7, 19)],
+    ),
+    "standardised columns": (lambda x: (x - x.mean(0)) / x.std(0), [(67, 5)]),
+    "logsumexp": (lambda x: torch.logsumexp(x, -1), [(57, 131)]),
+}
+
+
+def runs(
+    fn: Program, given: Sequence[torch.Tensor], cotangent: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """The result of `fn` and the gradients of its arguments, in f64."""
+    args = [x.detach().clone().requires_grad_() for x in given]
+    result = fn(*args)
+    gradients = torch.autograd.grad(result, args, cotangent.to(result.dtype))
+    return tuple(t.detach().double() for t in (result, *gradients))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("case", CASES)
+def test_errors_are_like_those_of_eager(case: str, dtype: torch.dtype) -> None:
+    program, shapes = CASES[case]
+    args = [torch.randn(shape, dtype=dtype) for shape in shapes]
+    cotangent = torch.randn(program(*args).shape, dtype=dtype)
+    jfn = thunder.jit(program, executors=[fuser])
+    exact = runs(program, [x.double() for x in args], cotangent)
+    found, eager = runs(jfn, args, cotangent), runs(program, args, cotangent)
+    for value, ours, theirs in zip(exact, found, eager, strict=True):
+        rounding = torch.finfo(dtype).eps * value.abs().max()
+        allowed = 2 * (theirs - value).abs().max() + 16 * rounding
+        assert (ours - value).abs().max() <= allowed
+
+
+@pytest.mark.parametrize("reduce", [torch.sum, torch.prod, torch.amax, torch.amin])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_reductions_are_exact_where_eager_is(reduce: Program, dim: int, dtype: torch.dtype) -> None:
+    x = torch.randint(-3, 4, (35, 41, 37)).to(dtype)
+    jfn = thunder.jit(lambda x: reduce(x * 2, dim) + 1, executors=[fuser])
+    torch.testing.assert_close(jfn(x), reduce(x * 2, dim) + 1)
+
+
+@pytest.mark.parametrize("case", ["rmsnorm", "layer_norm", "softmax", "log_softmax"])
+def test_a_norm_is_one_region_and_one_kernel_each_way(case: str) -> None:
+    program, shapes = CASES[case]
+    jfn = thunder.jit(program, executors=[fuser])
+    args = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    jfn(*args).sum().backward()
+    assert [kinds(region) for region in regions_of(jfn)] == [["kernel"], ["kernel"]]
+
+
+def kinds(region: FusedRegion) -> list[str]:
+    """What runs each segment of the region's only plan: kernel or torch."""
+    (plan,) = region.plans()
+    return re.findall(r"^segment \d+ \((\w+);", plan, re.MULTILINE)
