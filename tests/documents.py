@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import re
 import runpy
+import tempfile
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import thunder
 
 from thunder_fuser import explain, fuser
-from thunder_fuser.executor.explain import regions_of
-from thunder_fuser.frontend.definition import FusionDefinition
-from thunder_fuser.kernel.lower import lower
 from thunder_fuser.options import KEYWORD, PREFIX, Options
-from thunder_fuser.runtime.plan import Plan
-from thunder_fuser.schedule.map import schedule
-from thunder_fuser.schedule.parameters import parameters_for
-from thunder_fuser.target import HOST
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "life-of-a-fusion.md")
@@ -55,70 +50,49 @@ def program() -> str:
 
 def claim() -> str:
     """What `explain` says of the bound symbols."""
-    text = explain(_compiled()).split("\n\n")[0]
+    text = explain(_compiled()[0]).split("\n\n")[0]
     return _fenced("text", text.replace(f"{ROOT}/", ""))
 
 
-def records() -> str:
-    """The definition; its id counts the fusions of the process."""
-    return _fenced("python", re.sub(r"_id\d+", "_id0", str(_definition())))
+def _stage(file: str, language: str = "text") -> Callable[[], str]:
+    """A file of the program's dump."""
 
+    def printed() -> str:
+        text = re.sub(r"_id\d+", "_id0", _compiled()[1][file])  # counts the fusions of a process
+        return _fenced(language, text)
 
-def fusion() -> str:
-    return _fenced("text", _definition().fusion_ir())
-
-
-def segments() -> str:
-    return _fenced("text", str(_plan().segmented))
-
-
-def kernel() -> str:
-    """The statement IR, before it becomes text."""
-    (segment,) = _plan().segmented.segments
-    return _fenced("text", str(lower(schedule(segment, parameters_for(HOST)), strict=False)))
+    return printed
 
 
 def cuda() -> str:
     """The entry point; above it stands the device header."""
-    (source,) = _plan().sources
+    source = _compiled()[1]["7_kernel_0.cu"]
     return _fenced("cuda", source[source.index('extern "C"') :])
-
-
-def plan() -> str:
-    return _fenced("python", _plan().text)
 
 
 PARTS: dict[str, Callable[[], str]] = {
     "options": options_table,
     "program": program,
     "claim": claim,
-    "records": records,
-    "fusion": fusion,
-    "segments": segments,
-    "kernel": kernel,
+    "records": _stage("0_definition.py", "python"),
+    "fusion": _stage("1_fusion.txt"),
+    "segments": _stage("4_segmented.txt"),
+    "schedule": _stage("5_schedule_0.txt"),
+    "kernel": _stage("6_kernel_0.ir.txt"),
     "cuda": cuda,
-    "plan": plan,
+    "plan": _stage("8_plan.py", "python"),
 }
 
 
-def _compiled() -> Any:
-    """The program of docs/life.py, compiled and called."""
+@cache
+def _compiled() -> tuple[Any, dict[str, str]]:
+    """The program of docs/life.py, compiled and called, and the files of its dump."""
     namespace = runpy.run_path(str(ROOT / "docs" / "life.py"))
-    jfn = thunder.jit(namespace["rotate"], executors=[fuser])
-    jfn(*namespace["arguments"]())
-    return jfn
-
-
-def _definition() -> FusionDefinition:
-    (region,) = regions_of(_compiled())
-    (definition,) = region.definitions
-    return definition
-
-
-def _plan() -> Plan:
-    found = _definition().leaf.program.plans[0]
-    assert isinstance(found, Plan)
-    return found
+    with tempfile.TemporaryDirectory() as directory:
+        jfn = thunder.jit(namespace["rotate"], executors=[fuser], fuser_dump=directory)
+        jfn(*namespace["arguments"]())
+        files = {path.name: path.read_text() for path in Path(directory, "0_TF0").iterdir()}
+    return jfn, files
 
 
 def _fenced(language: str, text: str) -> str:

@@ -145,7 +145,7 @@ def test_explain_runs_a_script_and_writes_its_stages(
     assert "never" not in said
     assert f"in region TF0  ({script}:5)" in said
     assert "cumsum" in said
-    fusion = (tmp_path / "stages" / "once" / "TF0" / "0" / "2_fusion.txt").read_text()
+    fusion = (tmp_path / "stages" / "0_TF0" / "1_fusion.txt").read_text()
     assert fusion.startswith("fusion(T0: f32[i3, i5]) {\n  T1: f32[i3, i5] = tanh(T0)\n")
 
 

@@ -55,12 +55,10 @@ def test_its_limits_are_those_of_the_code() -> None:
     def program(x: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
         norm = torch.nn.functional.layer_norm(x, x.shape[-1:])
         picked = torch.nn.functional.cross_entropy(x, target)
-        return norm, picked, torch.exp(x).sum(0)
+        return norm, picked, torch.cumsum(norm, 0)
 
     jfn = thunder.jit(program, executors=[fuser], fuser_evaluator=True)
     jfn(torch.randn(45, 50), torch.randint(0, 50, (45,)))
     outside = re.findall(r"outside: (.*?)(?:  \(|$)", explain(jfn).split("\n\n")[0], re.MULTILINE)
-    assert [reason for reason in outside if "one op" not in reason] == [
-        "no rule for take_along_axis",
-        "sum: it reduces an outer axis",
-    ]
+    assert len(outside) == 2
+    assert "no rule for take_along_axis" in outside  # the pick in cross entropy

@@ -10,8 +10,8 @@ from typing import Any
 
 import thunder
 
-from thunder_fuser.cli.stages import write_stages
 from thunder_fuser.executor.explain import explain
+from thunder_fuser.options import options
 
 _EXAMPLES = """examples:
   python -m thunder_fuser explain train.py
@@ -38,11 +38,11 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain the script's functions. Returns 1 if it compiled none."""
-    found = compiled_functions(arguments.script, arguments.arguments)
+    chosen = {} if arguments.dump is None else {"dump": arguments.dump}
+    with options(**chosen):
+        found = compiled_functions(arguments.script, arguments.arguments)
     for name, function in found.items():
         print(f"{name}\n{'=' * len(name)}\n{explain(function)}\n")
-        if arguments.dump is not None:
-            print(f"stages: {write_stages(function, Path(arguments.dump) / name)}\n")
     if not found:
         print(f"{arguments.script} has no variable that holds a called result of thunder.jit")
     return 0 if found else 1

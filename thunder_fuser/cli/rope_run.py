@@ -14,7 +14,6 @@ import torch
 import thunder_fuser
 from thunder_fuser.cli.measure import Times, measure
 from thunder_fuser.cli.rope import Sizes, Tensors, arguments, program
-from thunder_fuser.cli.stages import write_stages
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.frontend.cache import FusionCache
@@ -71,18 +70,18 @@ class DemoReport:
 def run_rope(sizes: Sizes, device: torch.device, directory: Path) -> DemoReport:
     """Run the program forward and backward and look at what happened.
 
-    Raises ValueError for sizes that make no attention, OSError if `directory` cannot be written.
+    Every stage is dumped into `directory`. Raises ValueError for sizes that make no attention.
     """
     _check(sizes)
     torch.manual_seed(SEED)
     given = arguments(sizes, torch.bfloat16, device)
     rope = program(sizes)
     cotangents = tuple(torch.randn_like(t) for t in rope(*given))
-    jfn = thunder.jit(rope, executors=[thunder_fuser.fuser])
+    chosen = {"executors": [thunder_fuser.fuser], "fuser_dump": str(directory)}
+    jfn = thunder.jit(rope, **chosen)
     first, results = _counted(jfn, given, cotangents)
     second, _ = _counted(jfn, given, cotangents)
-    anew, _ = _counted(thunder.jit(rope, executors=[thunder_fuser.fuser]), given, cotangents)
-    stages = write_stages(jfn, directory)
+    anew, _ = _counted(thunder.jit(rope, **chosen), given, cotangents)
     return DemoReport(
         program=f"RoPE of NVIDIA/Fuser#2577, bf16, {sizes}",
         target=f"{target_for(device)} on {_device_name(device)}",
@@ -92,8 +91,8 @@ def run_rope(sizes: Sizes, device: torch.device, directory: Path) -> DemoReport:
         first_call=first,
         second_call=second,
         compiled_anew=anew,
-        stages=str(stages),
-        cuda_files=[str(path) for path in sorted(stages.rglob("*.cu"))],
+        stages=str(directory.resolve()),
+        cuda_files=[str(path) for path in sorted(directory.resolve().glob("*_TF*/*.cu"))],
     )
 
 
