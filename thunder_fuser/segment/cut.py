@@ -214,8 +214,8 @@ class _Cutter:
         return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
 
     def _kernels(self, stores: list[Store]) -> list[list[Store]]:
-        """The stores of one depth as one kernel, or those with other kinds of sums apart, in an order
-        in which each may read what was written before it."""
+        """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
+        order in which each may read what was written before it."""
         whole = self._segment(stores)
         if not stores or self.reject(whole) is None:
             return [stores] if stores else []
