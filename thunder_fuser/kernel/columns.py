@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Accumulate, Variable
+from thunder_fuser.kernel.ir import Accumulate, Operand, Variable
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.columns import ColumnSchedule
 from thunder_fuser.schedule.rows import needs_of
+from thunder_fuser.segment.segment import Store
 
 
 def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
@@ -21,13 +27,14 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams=False)
     writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
     results = [(s.value, i) for s, i in planned.stores]
+    full = [(s.value, i) for s, i in planned.full]
     writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
-    writer.request(needs_of(segment, sums, [*planned.terms, *results]))
+    writer.request(needs_of(segment, sums, [*planned.terms, *full, *results]))
     writer.known = {}
     loads = accesses.group_loads()
 
     writer.begin()
-    writer.evaluate(needs_of(segment, sums, planned.terms))
+    writer.evaluate(needs_of(segment, sums, [*planned.terms, *full]))
     lane = "[lane]" if axes.lane is not None else "[0]"
     accumulated, accumulators = [], []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
@@ -38,16 +45,13 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), row, value))
         accumulators.append(Accumulator(name, dtype, row))
         writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
-    statements = (*writer.statements, *accumulated)
-    loop = Scope(loads_read_by(loads, statements), statements)
+    element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
+    statements = (*writer.statements, *element_writes, *accumulated)
+    loop = Scope(loads_read_by(loads, statements), statements, element_vectors)
 
     writer.begin()
     writer.evaluate(needs_of(segment, sums, [r for r in results if r not in writer.known]))
-    targets = [
-        (s.target, offset_of(segment.layouts[s.target], i), writer.values[s.value, i])
-        for s, i in planned.stores
-    ]
-    writes, vectors = accesses.group_stores(targets)
+    writes, vectors = accesses.group_stores(_targets(writer, planned.stores))
     after = (*writer.statements, *writes)
     return ColumnKernel(
         pointers_of(segment, names),
@@ -59,3 +63,11 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         tuple(accumulators),
         Scope(loads_read_by(loads, after), after, vectors),
     )
+
+
+def _targets(
+    writer: ElementWriter, stores: Sequence[tuple[Store, Index]]
+) -> list[tuple[TensorView, Form, Operand]]:
+    """Where each stored value goes."""
+    layouts, values = writer.segment.layouts, writer.values
+    return [(s.target, offset_of(layouts[s.target], i), values[s.value, i]) for s, i in stores]

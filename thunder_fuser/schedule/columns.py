@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, atom, combine
+from thunder_fuser.analysis.digits import Form, add, atom, combine, scale
 from thunder_fuser.analysis.index_map import edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
@@ -49,10 +49,13 @@ class ColumnAxes:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSchedule:
+    """`full` are stores of every element of the plane, `stores` of one per column."""
+
     segment: Segment
     axes: ColumnAxes
     reductions: tuple[tuple[TensorView, Index], ...]
     terms: tuple[tuple[TensorView, Index], ...]
+    full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads that share a column
@@ -105,9 +108,33 @@ def schedule(segment: Segment) -> ColumnSchedule:
         reductions.append((tv, index))
         terms.append((edge.producer, edge.index))
     _check_levels(segment, long, terms)
-    stores = tuple((s, _place(s, columns, axes)) for s in segment.stores)
+    full, stores = [], []
+    for store in segment.stores:
+        if prod(store.value.shape) == rows * columns and not store.is_in_place:
+            full.append((store, _element(store, *terms[0])))
+        else:
+            stores.append((store, _place(store, columns, axes)))
+    results = [(s.value, i) for s, i in full]
+    _check_levels(segment, long, results)
     across, down = _threads(axes)
-    return ColumnSchedule(segment, axes, tuple(reductions), tuple(terms), stores, across, down)
+    return ColumnSchedule(
+        segment,
+        axes,
+        tuple(reductions),
+        tuple(terms),
+        tuple(full),
+        tuple(stores),
+        across,
+        down,
+    )
+
+
+def _element(store: Store, term: TensorView, index: Index) -> Index:
+    """The element of a full store that goes with a term: the same in row-major order."""
+    linear = Form()
+    for stride, form in zip(dense_strides(term.shape), index, strict=True):
+        linear = add(linear, scale(form, stride))
+    return unflatten(linear, store.value.shape)
 
 
 def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
