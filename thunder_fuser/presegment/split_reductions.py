@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, row_shape
+from thunder_fuser.analysis.reductions import (
+    MAX_SHORT_REDUCTION,
+    column_shape,
+    is_long,
+    plane_of,
+    row_shape,
+)
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
@@ -53,7 +59,8 @@ def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | Non
     is_leading = reduced == sorted(reduced, reverse=True)
     if down is None or not is_leading or down[0] < MIN_TERMS:
         return None
-    return _divisor(down[0], 2 * multiprocessors if beside_rows else PARTS)
+    limit = 2 * multiprocessors if beside_rows else PARTS
+    return _divisor(down[0], min(limit, down[0] // (2 * MAX_SHORT_REDUCTION)))
 
 
 def _divisor(size: int, limit: int) -> int | None:
