@@ -36,7 +36,7 @@ from thunder_fuser.analysis.placement import (
     StridedShard,
     replicated,
 )
-from thunder_fuser.analysis.sharding import check_sizes, place
+from thunder_fuser.analysis.sharding import check_sizes, local_shape, place
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
@@ -97,11 +97,17 @@ class ShardingPlan:
             by_consumer.setdefault(plan.edge.consumer, []).append(plan)
         for tensor in self.fusion.tensors:
             made = tensor.definition
-            op = f" = {made.op.name}" if made is not None else ""
+            op = f" = {made.op.name}" if made is not None else self._bound(tensor)
             lines.append(f"  {names[tensor]}: {self.shardings[tensor]}{op}")
             for plan in by_consumer.get(tensor, ()):
                 lines += [f"    {names[plan.edge.producer]}: {text}" for text in _describe(plan)]
         return "\n".join(lines)
+
+    def _bound(self, tensor: TensorView) -> str:
+        """What devices bind to an input: the shapes of their shards, in order of size."""
+        sharding = self.shardings[tensor]
+        shapes = {local_shape(sharding, tensor.shape, at) for at in self.mesh.coordinates}
+        return f", bound as {' or '.join(str(list(s)) for s in sorted(shapes, reverse=True))}"
 
 
 def propagate(

@@ -22,6 +22,7 @@ from thunder_fuser.analysis.blocks import (
     take,
 )
 from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.layout import allocation_order, misfit
 from thunder_fuser.analysis.placement import (
     Partial,
     Placement,
@@ -94,6 +95,25 @@ def local_shape(
             k = placement.axis
             sizes[k] = local_size(sizes[k], split_factor(placement), count, rank)
     return tuple(sizes)
+
+
+def shard_misfit(
+    tv: TensorView,
+    sharding: Sharding,
+    where: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+) -> str | None:
+    """Why a local tensor of these sizes and strides cannot be the shard of `tv` that the device at
+    coordinates `where` binds; None where it can. The global sizes are tv's: a local size does not
+    determine them."""
+    expected = local_shape(sharding, tv.shape, where)
+    if tuple(sizes) != expected:
+        return (
+            f"the device at {list(where)} of {sharding.mesh} holds {list(expected)} of "
+            f"{list(tv.shape)} placed {sharding}, got a local tensor of {list(sizes)}"
+        )
+    return misfit(allocation_order(tv), tv.domain.contiguity, sizes, strides)
 
 
 @dataclass(frozen=True)
