@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
+from thunder_fuser import pipeline
+from thunder_fuser.codegen.emit import AnyKernel
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir import build
@@ -15,9 +18,12 @@ from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
+from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.segment.segmented import SegmentedFusion
+from thunder_fuser.target import cuda
 
 STRICT = Options(strict=True)
 UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
@@ -167,3 +173,19 @@ def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
     assert (got.dtype, got.shape) == (want.dtype, want.shape), where
     same = torch.equal(got.nan_to_num(nan=12345.0), want.nan_to_num(nan=12345.0))
     assert same, f"{got}\nis not\n{want}\n{where}"
+
+
+H200 = cuda("sm_90a", 132, l2_bytes=60 << 20)
+
+
+def cuda_kernels(
+    program: Fusion, *tensors: torch.Tensor
+) -> tuple[SegmentedFusion, list[AnyKernel]]:
+    """The segments and the kernels for an H200, for CPU tensors in place of CUDA ones."""
+    bound = bind(program, tensors)
+    segmented = pipeline.cut_region(bound.fusion, bound.layouts, H200)
+    return segmented, [pipeline.build(s, H200, False, _unwatched) for s in segmented.segments]
+
+
+def _unwatched(stage: str, value: Any, *segment: int) -> Any:
+    return value

@@ -32,7 +32,8 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 SIZES = (0, 1, 1, 2, 3, 4, 5, 6, 8, 12, 16)
-MAX_ELEMENTS = 3000
+LONG = (33, 40, 100, 129, 256)  # more terms than one thread sums
+MAX_ELEMENTS = 6000
 MAX_RANK = 7
 DTYPES = (
     DataType.Float,
@@ -50,7 +51,9 @@ DTYPES = (
 def argument(rng: random.Random, dtype: DataType) -> torch.Tensor:
     """A tensor of some rank, sizes, strides and alignment: dense, permuted, sliced or expanded."""
     shape = [rng.choice(SIZES) for _ in range(rng.choice([0, 1, 2, 2, 3, 3, 4, 5]))]
-    while prod(shape) > MAX_ELEMENTS:
+    if shape and rng.random() < 0.3:
+        shape[rng.randrange(len(shape))] = rng.choice(LONG)
+    while prod(shape) > MAX_ELEMENTS // 2:
         shape.pop()
     kind = rng.choice(["dense", "shifted", "permuted", "sliced", "expanded", "cut"])
     values = small(rng, [n + 2 for n in shape], dtype)

@@ -78,6 +78,15 @@ class Form:
         return low, high
 
     @cached_property
+    def reach(self) -> int:
+        """A bound on the magnitude of all that evaluation meets: every partial sum, in any order,
+        and what stands inside a division, which may be far larger than the result."""
+        steps = [weight * (digit.extent - 1) for weight, digit in self.terms]
+        ends = (sum(s for s in (*steps, self.constant) if s * sign > 0) for sign in (1, -1))
+        inside = (d.base.form.reach for _, d in self.terms if isinstance(d.base, Opaque))
+        return max(*map(abs, ends), *inside)
+
+    @cached_property
     def bases(self) -> frozenset[IterDomain]:
         """Every axis that the value depends on."""
         found: set[IterDomain] = set()

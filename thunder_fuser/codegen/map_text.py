@@ -64,7 +64,7 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
 
 def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     """The parallel axes' indices from the thread's number within the body, innermost fastest."""
-    reach = [max(abs(bound) for bound in form.bounds) for form in body.forms]
+    reach = [form.reach for form in body.forms]
     kind = "long long" if max([blocks * threads, *reach]) >= INT_LIMIT else "int"
     wide = f"({kind}){block}" if kind != "int" else block
     lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]

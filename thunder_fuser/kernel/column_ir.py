@@ -49,7 +49,7 @@ class ColumnKernel:
         for scope in (self.loop, self.final):
             forms += [a.offset for a in (*scope.loads, *scope.stores)]
             forms += [f for s in scope.statements for f in forms_of(s)]
-        return max((abs(b) for form in forms for b in form.bounds), default=0)
+        return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
         shape = f"{self.blocks} blocks of {self.threads_across} x {self.threads_down} threads"

@@ -127,7 +127,7 @@ class RowKernel:
         forms: list[Form] = [a.offset for a in accesses]
         for scope in scopes:
             forms += [f for s in scope.statements for f in forms_of(s)]
-        return max((abs(b) for form in forms for b in form.bounds), default=0)
+        return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
         return print_row_kernel(self)

@@ -1,0 +1,170 @@
+"""The CUDA text of kernels: golden files, accepted by NVRTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.programs import (
+    H200,
+    cat,
+    chain,
+    cuda_kernels,
+    expand,
+    flip,
+    fusion,
+    like,
+    pad,
+    permute,
+    piece,
+    reshape,
+    run,
+    total,
+    unsqueeze,
+)
+from tests.rope import Rope
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.options import Options
+from thunder_fuser.runtime import nvrtc
+from thunder_fuser.runtime.compilation import Unit
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "codegen"
+Case = tuple[Fusion, list[torch.Tensor]]
+
+
+def scaled() -> Case:
+    x, w = torch.empty(6, 40, dtype=torch.bfloat16), torch.empty(40)
+    a, b = like(x, w)
+    return fusion([a, b], call("cast", call("mul", a, b), dtype=DataType.BFloat16)), [x, w]
+
+
+def padded_and_joined() -> Case:
+    x = torch.empty(5, 12)
+    (a,) = like(x)
+    return fusion([a], cat(flip(a, 1), pad(a, [3, 1], 2.0))), [x]
+
+
+def updated_in_place() -> Case:
+    x, y = torch.empty(7, 9), torch.empty(9)
+    a, b = like(x, y)
+    return fusion([a, b], writes=[(call("add", a, b), a)]), [x, y]
+
+
+def summed_shortly() -> Case:
+    x = torch.empty(4, 3, 64, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], total(a, 1)), [x]
+
+
+def roped() -> Case:
+    case = Rope(length=64)
+    program = case.forward()
+    return program, case.arguments(program)
+
+
+CASES = {
+    f.__name__: f for f in (scaled, padded_and_joined, updated_in_place, summed_shortly, roped)
+}
+
+
+def entry(text: str) -> str:
+    """The kernel without the device prelude, which has tests of its own."""
+    return text[text.index('extern "C"') :]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text(name: str, golden: Callable[[str, str], None]) -> None:
+    program, arguments = CASES[name]()
+    _, kernels = cuda_kernels(program, *arguments)
+    golden(f"codegen/{name}.cu", "".join(entry(emit(k).text) for k in kernels))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nvrtc_compiles_the_text_without_spills(name: str) -> None:
+    program, arguments = CASES[name]()
+    _, kernels = cuda_kernels(program, *arguments)
+    for kernel in kernels:
+        source = emit(kernel)
+        flags = nvrtc.flags(H200, Options())
+        compiled = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
+        assert compiled.spill_bytes == 0
+
+
+def test_every_golden_file_has_a_case() -> None:
+    assert {p.stem for p in GOLDEN.glob("*.cu")} == set(CASES)
+
+
+def text_of(program: Fusion, *arguments: torch.Tensor) -> str:
+    _, kernels = cuda_kernels(program, *arguments)
+    return "".join(entry(emit(k).text) for k in kernels)
+
+
+def test_a_target_that_is_read_is_not_restricted() -> None:
+    text = text_of(*_case(updated_in_place))
+    assert re.search(r"kernel\(float\* T0, const float\* __restrict__ T1\)", text)
+
+
+def _case(make: Callable[[], Case]) -> tuple[object, ...]:
+    program, arguments = make()
+    return program, *arguments
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**31, 2**31 + 1, 2**31 + 8])
+def test_offsets_from_2_31_on_are_64_bits_wide(count: int) -> None:
+    x = torch.empty(1, dtype=torch.int8).expand(count)
+    (a,) = like(x)
+    text = text_of(fusion([a], chain(a, "neg")), x)
+    assert ("const long long thread" in text) == (count > 2**31)
+
+
+def test_what_stands_inside_a_division_may_need_64_bits() -> None:
+    n = 65537
+    x = torch.randint(0, 1000, (n,))
+    (a,) = like(x)
+    square = reshape(expand(unsqueeze(a, 0), n, n), n * n)
+    program = fusion([a], chain(piece(square, 0, 0, n * n, 65536), "neg"))
+    assert "const long long i0" in text_of(program, x)
+    (found,) = run(program, x)
+    assert torch.equal(found, -x[torch.arange(0, n * n, 65536) % n])
+
+
+def test_a_large_expanded_operand_of_a_small_result_needs_no_wide_index() -> None:
+    x = torch.empty(1, 5, dtype=torch.int8).expand(2**31, 5)
+    (a,) = like(x)
+    assert "long long" not in text_of(fusion([a], chain(piece(a, 0, 3, 7), "neg")), x)
+
+
+def test_a_broadcast_at_an_input_is_no_operand_of_its_own() -> None:
+    """NVIDIA/Fuser#3366 (a): neg(x[i0]) -> broadcast -> mul(y[i0, i1])."""
+    x, y = torch.empty(8), torch.empty(8, 12)
+    a, b = like(x, y)
+    segmented, (kernel,) = cuda_kernels(
+        fusion([a, b], call("mul", unsqueeze(chain(a, "neg"), 1), b)), x, y
+    )
+    assert [p.name for p in kernel.pointers] == ["T0", "T3", "T4"]
+    assert segmented.edge_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: expand(unsqueeze(a, 0), 3, 8, 12),
+        lambda a: permute(unsqueeze(a, 1), 2, 1, 0),
+        lambda a: reshape(unsqueeze(a, 2), 12, 8),
+    ],
+    ids=["broadcast", "permute", "squeeze"],
+)
+def test_trivial_views_are_index_maps(view: object) -> None:
+    assert callable(view)
+    x = torch.empty(8, 12)
+    (a,) = like(x)
+    segmented, (kernel,) = cuda_kernels(fusion([a], chain(view(a), "neg")), x)
+    assert len(kernel.pointers) == 2
+    assert segmented.edges == ()
