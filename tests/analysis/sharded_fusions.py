@@ -86,6 +86,14 @@ def expected(output: TensorView, inputs: Mapping[TensorView, torch.Tensor]) -> t
     return known[output]
 
 
+def checked(plan: ShardingPlan, output: TensorView) -> None:
+    """The simulated devices give torch's global result."""
+    done, inputs = run(plan, random.Random())
+    whole = torch.tensor(done.whole(output)).reshape(output.shape)
+    assert torch.equal(whole, expected(output, inputs).to(whole.dtype))
+    assert len(done.traffic) >= len(plan.communications)
+
+
 def _torch(tv: TensorView, operands: Sequence[torch.Tensor]) -> torch.Tensor:
     assert tv.definition is not None
     x, attr = operands[0], tv.definition.attr

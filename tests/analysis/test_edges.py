@@ -7,6 +7,7 @@ import random
 from tests.analysis.axis_cases import oracle
 from tests.analysis.sharded_fusions import (
     cat,
+    checked,
     cut,
     plan_of,
     reshape,

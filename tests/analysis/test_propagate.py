@@ -12,8 +12,8 @@ import torch
 
 from tests.analysis.sharded_fusions import (
     cat,
+    checked,
     cut,
-    expected,
     permute,
     plan_of,
     reshape,
@@ -47,14 +47,6 @@ def kinds(plan: ShardingPlan) -> list[str]:
 def placement(plan: ShardingPlan, tv: TensorView) -> Placement:
     (found,) = plan.shardings[tv].placements
     return found
-
-
-def checked(plan: ShardingPlan, output: TensorView) -> None:
-    """The simulated devices give torch's global result."""
-    done, inputs = run(plan, random.Random())
-    whole = torch.tensor(done.whole(output)).reshape(output.shape)
-    assert torch.equal(whole, expected(output, inputs).to(whole.dtype))
-    assert len(done.traffic) >= len(plan.communications)
 
 
 # ------------------------------------------------------------------ the four cases
