@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.executor.jitted import check, jit, region, regions
@@ -59,3 +60,30 @@ def test_a_converted_argument_is_returned_as_a_tensor_of_its_own() -> None:
     back, _ = jit(program)(x)
     assert torch.equal(back, x)
     assert back.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["half", "bfloat16", "float", "double", "byte", "char", "short", "int", "long"],
+)
+def test_conversion_methods_join_their_region(method: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return getattr(x * 2, method)() * 3
+
+    x = torch.arange(-7.0, 8.0).abs().reshape(3, 5)
+    jfn = check(program, x)
+    (names,) = regions(jfn).forward
+    assert names[0] == "mul"
+    assert names.count("mul") == 2
+
+
+def test_a_conversion_method_has_the_gradient_of_a_conversion() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x.half()).double() * 2
+
+    x = torch.randn(3, 5, requires_grad=True)
+    jfn = jit(program)
+    cotangent = torch.randn(3, 5, dtype=torch.float64)
+    (found,) = torch.autograd.grad(jfn(x), x, cotangent)
+    torch.testing.assert_close(found, (cotangent * 2 * x.cos()).float(), rtol=4e-3, atol=4e-3)
+    assert len(regions(jfn).forward) == len(regions(jfn).backward) == 1

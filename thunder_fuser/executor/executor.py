@@ -23,7 +23,9 @@ from thunder.extend import FUEL_LEVEL, FusionExecutor
 from thunder_fuser import log
 from thunder_fuser.executor import claims
 from thunder_fuser.executor.casts import remove_redundant_casts
+from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.inplace import (
     in_split_order,
     move_writes_out_of_backward,
@@ -38,6 +40,7 @@ from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
+from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
 from thunder_fuser.executor.storage import Storages, check_versions
 from thunder_fuser.options import current
@@ -58,6 +61,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
+        self._lookasides.update(conversion_lookasides())
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
 
@@ -113,6 +117,30 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         """Time, bytes, bandwidth and grid of every segment in one call of `jfn`, which is called
         once before that. See `executor.profile.profile`."""
         return profile(jfn, *args, **kwargs)
+
+    def explain(self, jfn: Callable[..., Any]) -> str:
+        """What became of every symbol of `jfn`, and why. See `executor.explain.explain`."""
+        return explain(jfn)
+
+    def segments(self, jfn: Callable[..., Any]) -> Any:
+        """Every segment of the regions of `jfn`, as a DataFrame or as rows. See
+        `executor.segments.segments`."""
+        return segments(jfn)
+
+    def repro(self, jfn: Callable[..., Any], region: str | int = 0) -> str:
+        """A script that runs one region of `jfn` alone, on random tensors of the shapes and strides
+        that it was called with. `region` is its name or its position, forward before backward.
+
+        Raises ValueError for a region that does not exist or was not called.
+        """
+        found = regions_of(jfn)
+        names = [r.name for r in found]
+        position = names.index(region) if region in names else region
+        if not isinstance(position, int) or not -len(found) <= position < len(found):
+            raise ValueError(
+                f"there is no region {region!r}; there are {', '.join(names) or 'none'}"
+            )
+        return found[position].repro()
 
     def fusion_pass(self, trace: TraceCtx) -> TraceCtx:
         """The trace with regions of claimed symbols replaced by fusions."""

@@ -49,7 +49,11 @@ def explain(jfn: Callable[..., Any]) -> str:
 
 
 def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
-    """The region callables of the last forward and backward traces, in order."""
+    """The region callables of the last forward and backward traces, in order.
+
+    Raises ValueError for a function that thunder.jit did not compile or that was never called.
+    """
+    _check_called(jfn)
     regions: list[FusedRegion] = []
     for traces in (thunder.last_traces(jfn), thunder.last_backward_traces(jfn)):
         if traces:
@@ -59,13 +63,17 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
 
 
 def _reasons(jfn: Callable[..., Any]) -> Mapping[Key, deque[str]]:
-    data, stats = thunder.compile_data(jfn), thunder.compile_stats(jfn)
-    if data is None or stats is None:
+    _check_called(jfn)
+    reports = reports_of(thunder.compile_data(jfn))
+    return reports[-1].reasons() if reports else {}
+
+
+def _check_called(jfn: Callable[..., Any]) -> None:
+    stats = thunder.compile_stats(jfn)
+    if thunder.compile_data(jfn) is None or stats is None:
         raise ValueError(f"{jfn!r} was not made by thunder.jit")
     if not stats.last_traces:
         raise ValueError(f"{jfn!r} was never called: there is nothing to explain yet")
-    reports = reports_of(data)
-    return reports[-1].reasons() if reports else {}
 
 
 def _lines(

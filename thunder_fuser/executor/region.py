@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
+from thunder.core.profile import annotate_for_profile
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
@@ -22,6 +23,7 @@ from thunder_fuser.executor.inplace import Ref, advance, passed_through
 from thunder_fuser.executor.translate import Layout, translate
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
+from thunder_fuser.frontend.repro import describe_inputs, repro_script
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.profile import Profile
 
@@ -94,6 +96,14 @@ class FusedRegion:
         """The printed plans of every call so far: segments, kernels, aliases."""
         return [str(plan) for fd in self.definitions for plan in fd.leaf.program.plans]
 
+    def repro(self) -> str:
+        """A script that runs the last definition on tensors like those that it was first called
+        with, of random elements. Raises ValueError before the first call."""
+        if self.last_used is None:
+            raise ValueError(f"{self.name} was not called yet: it has no definition to repeat")
+        given = self._described[id(self.last_used)]
+        return repro_script(self.last_used.leaf, given, self.name, self.options)
+
     def recompiles(self) -> list[str]:
         """Why there is more than one plan of a definition."""
         return [reason for fd in self.definitions for reason in fd.leaf.program.recompiles]
@@ -123,6 +133,7 @@ class FusedRegion:
         self._calls = 0
         self._forget_choices()
         self._definitions: dict[Any, FusionDefinition] = {}
+        self._described: dict[int, tuple[object, ...]] = {}  # by definition, which stays alive
         self.last_used = None
 
     def _select(self, strides: Strides, args: Sequence[Any]) -> tuple[Strides, Run]:
@@ -157,7 +168,10 @@ class FusedRegion:
             made = iter(run(args))
             return [next(made) if position is None else args[position] for position in passed]
 
-        return run if all(position is None for position in passed) else run_and_pass
+        chosen = run if all(position is None for position in passed) else run_and_pass
+        # A range of its own where THUNDER_ANNOTATE_TRACES asks for them, `chosen` itself otherwise.
+        annotated: Run = annotate_for_profile(f"{self.name} of thunder_fuser")(chosen)
+        return annotated
 
     def _rename(self, args: Sequence[Any]) -> Sequence[Any]:
         """What is left of a region whose computed results turned out equal to others."""
@@ -173,6 +187,7 @@ class FusedRegion:
                 computed = [p for p, k in zip(self.outputs, self._passed, strict=True) if k is None]
                 translate(fd, self.bsyms, self.inputs, computed, shapes, layouts)
             self._definitions[key] = fd
+            self._described[id(fd)] = describe_inputs(args)
         return fd
 
     def _arrival(
