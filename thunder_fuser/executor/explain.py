@@ -9,22 +9,8 @@ from typing import Any
 import thunder
 from thunder.core.symbol import BoundSymbol
 
-from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.region import FusedRegion, region_of
-from thunder_fuser.executor.report import Key, reports_of, take_reason
-
-_SILENT = frozenset(
-    {
-        "CHECK_LEN",
-        "COMMENT",
-        "DEL",
-        "PYTHON_DEL",
-        "PYTHON_RETURN",
-        "RETURN",
-        "UNPACK_SEQUENCE",
-        "UNPACK_TRIVIAL",
-    }
-)
+from thunder_fuser.executor.report import Key, is_bookkeeping, reports_of, take_reason
 
 
 def explain(jfn: Callable[..., Any]) -> str:
@@ -85,7 +71,7 @@ def _lines(
             regions.append(region)
             for part in bsym.subsymbols:
                 yield _line(part, f"in region {region.name}")
-        elif prim_name(bsym) not in _SILENT and not bsym.sym.name.startswith(("python_", "clear_")):
+        elif not is_bookkeeping(bsym):
             yield _line(bsym, f"outside: {_why(bsym, reasons)}")
 
 

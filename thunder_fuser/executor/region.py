@@ -149,7 +149,7 @@ class FusedRegion:
 
     def _runner(self, fd: FusionDefinition) -> Run:
         program, options, device = fd.leaf.program, self.options, self.device
-        origin, passed, profiles = fd.origin(self.name), self._passed, self._profiles
+        origin, passed, profiles = fd.origin(self.name, self), self._passed, self._profiles
 
         def run(args: Sequence[Any]) -> Sequence[Any]:
             self.last_used = fd

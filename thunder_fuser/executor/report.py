@@ -11,10 +11,31 @@ from thunder.core.compile_data import get_compile_data
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser import log
+from thunder_fuser.executor.claims import prim_name
 
 # Thunder renames the results of unclaimed symbols after the pass; their name, source line and
 # order stay.
 Key = tuple[str, "str | None", "int | None"]
+
+
+_BOOKKEEPING = frozenset(
+    {
+        "CHECK_LEN",
+        "COMMENT",
+        "DEL",
+        "PYTHON_DEL",
+        "PYTHON_RETURN",
+        "RETURN",
+        "UNPACK_SEQUENCE",
+        "UNPACK_TRIVIAL",
+    }
+)
+
+
+def is_bookkeeping(bsym: BoundSymbol) -> bool:
+    """True for what Thunder adds around a program: nobody asks why that was not fused."""
+    is_internal = bsym.sym.name.startswith(("python_", "clear_", "get_grad", "put_grad"))
+    return is_internal or prim_name(bsym) in _BOOKKEEPING
 
 
 @dataclass
@@ -33,7 +54,8 @@ class Report:
         for bsym in bsyms:
             _, reason = self._refused.get(id(bsym), (bsym, group_reason))
             self._reasons[key_of(bsym)].append(reason)
-            log.event("claim", "outside: %s: %s", bsym.sym.name, reason)
+            if not is_bookkeeping(bsym):
+                log.event("claim", "outside: %s: %s", bsym.sym.name, reason)
 
     def reasons(self) -> dict[Key, deque[str]]:
         """The reasons by key, to be taken from the left as the final trace is walked."""

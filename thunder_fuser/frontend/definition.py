@@ -265,13 +265,15 @@ class FusionDefinition(DefinitionCalls):
         differ. `map` is exact, almost_exact, broadcast or permissive (docs/axes.md)."""
         return explain_axes(self.leaf, a, b, map)
 
-    def origin(self, name: str | None = None) -> Origin:
+    def origin(self, name: str | None = None, owner: object | None = None) -> Origin:
         """What the pipeline tells about this definition; always the same object.
 
-        `name` is how messages and dumps call it, by default `fusion_<id>`.
+        `name` is how messages and dumps call it, by default `fusion_<id>`; `owner` is the region
+        that it belongs to, by default the definition itself.
         """
         if self._origin is None:
-            self._origin = origin_of(self.leaf, name or f"fusion_{self.leaf.id}", self._places)
+            name = name or f"fusion_{self.leaf.id}"
+            self._origin = origin_of(self.leaf, name, owner, self._places)
         return self._origin
 
     def written_at(self, place: Place | None) -> None:

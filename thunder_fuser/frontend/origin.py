@@ -14,14 +14,14 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.origin import Origin
 
 
-def origin_of(leaf: Leaf, name: str, places: Sequence[Place | None]) -> Origin:
-    """The origin of a definition whose records were written at `places`, as far as known."""
+def origin_of(leaf: Leaf, name: str, owner: object, places: Sequence[Place]) -> Origin:
+    """The origin of a definition whose records were written at `places`, if they are known."""
     told = _Told(leaf, places)
-    return Origin(name, told.definition, told.script, told.place)
+    return Origin(name, owner, told.definition, told.script, told.place)
 
 
 class _Told:
-    def __init__(self, leaf: Leaf, places: Sequence[Place | None]) -> None:
+    def __init__(self, leaf: Leaf, places: Sequence[Place]) -> None:
         self._leaf, self._places = leaf, places
 
     def definition(self) -> str:
@@ -39,4 +39,4 @@ class _Told:
     def _place_of(self) -> dict[TensorView, Place]:
         owners = self._leaf.definition.owners
         pairs = zip(owners, self._places, strict=False)
-        return {tv: place for made, place in pairs if place is not None for tv in made}
+        return {tv: place for made, place in pairs for tv in made}

@@ -31,7 +31,7 @@ from thunder_fuser.runtime.plan import PLAN_FILE, Plan
 from thunder_fuser.runtime.title import Place, describe, line_of, titles
 from thunder_fuser.segment.segmented import SegmentedFusion
 
-_warned: WeakSet[Origin] = WeakSet()  # regions that have said that torch runs a segment of theirs
+_warned: WeakSet[object] = WeakSet()  # regions that have said that torch runs a segment of theirs
 _VARIABLE = re.compile(r"\b[Tt](\d+)_\d+ = ")  # how kernel text names the value of a tensor
 
 
@@ -105,8 +105,9 @@ class Failures:
         made = _retold(error, text, self.origin, self.arguments, self.options)
         if not self.options.fallback or isinstance(error, CaptureError):
             raise made from error
-        if self.origin not in _warned:
-            _warned.add(self.origin)
+        owner = self.origin.owner or self.origin
+        if owner not in _warned:
+            _warned.add(owner)
             warnings.warn(
                 f"torch runs a segment instead of a kernel\n{made}", RuntimeWarning, stacklevel=2
             )

@@ -1,0 +1,37 @@
+"""Kernels with planted faults: what checks, errors and fallbacks are tested with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from thunder_fuser import pipeline
+from thunder_fuser.codegen.source import Source
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str) -> None:
+    """Have every kernel generated from now on changed where `pattern` matches its text."""
+    emit: Callable[..., Source] = pipeline.emit
+
+    def emit_faulty(kernel: object) -> Source:
+        source = emit(kernel)
+        text = re.sub(pattern, replacement, source.text)
+        assert text != source.text, "nothing was planted"
+        return replace(source, fragments=(text,), literals=())
+
+    monkeypatch.setattr(pipeline, "emit", emit_faulty)
+
+
+# Changes that leave a kernel compilable.
+OTHER_VALUE = (r"tf::exp\(", "1.5f * tf::exp(")
+STORE_BEYOND = (r"(tf::store\w*<\d+>\()T(\d+) \+", r"\1T\2 + 8 +")
+LOAD_BEYOND = (r"(tf::load<[^>]*>\()T(\d+) \+", r"\1T\2 + 8 +")
+STUCK = (
+    r"(const int thread = [^;]*;)",
+    r"\1 if (threadIdx.x == 0) { __syncthreads(); } else { __syncwarp(); }",
+)
+# A call of a function that does not exist.
+UNKNOWN = (r"(float T\d+_0 = )tf::exp\(", r"\1tf::nope(")
