@@ -46,6 +46,11 @@ def test_a_long_reduction_of_complex_numbers_stays_with_torch() -> None:
     assert reasons(lambda x: x.sum(1), torch.randn(70, 3, dtype=torch.complex64))["sum"] is None
 
 
+def test_a_reduction_of_a_number_stays_with_torch() -> None:
+    found = reasons(lambda x: x.amax(0), torch.randn(()))
+    assert found["amax"] == "amax: it reduces a dim of a tensor that has none"
+
+
 @pytest.mark.parametrize("reduce", [torch.sum, torch.amax, torch.amin, torch.var_mean])
 @pytest.mark.parametrize("dims", [(0,), (0, 2), (2,), (1, 2), (0, 1, 2)])
 def test_reductions_of_any_axes_are_claimed(

@@ -32,8 +32,8 @@ def test_importing_registers_the_executor_by_name() -> None:
 
 def test_importing_costs_little_beyond_thunder() -> None:
     script = (
-        "import thunder, time; start = time.perf_counter(); import thunder_fuser; "
-        "print(time.perf_counter() - start)"
+        "import thunder, time; start = time.process_time(); import thunder_fuser; "
+        "print(time.process_time() - start)"
     )
     seconds = min(
         float(subprocess.check_output([sys.executable, "-W", "ignore", "-c", script]))

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.executor.jitted import check, regions, saved
+from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.test_norms import rmsnorm
 from thunder_fuser.executor.remat_cut import find_cut
 
@@ -133,3 +133,20 @@ def test_the_cut_is_the_cheapest_of_all(seed: int) -> None:
     again = {step.flat_proxy_outs[0].name for step in cut.again}
     assert again.isdisjoint(fixed | cut.names)
     assert set(needed) <= again | cut.names
+
+
+def test_numbers_that_a_fusion_computes_are_computed_again_in_the_next() -> None:
+    def program(x: torch.Tensor, n: int) -> torch.Tensor:
+        scaled = torch.sin(x * (n * 2.5 + x.shape[0]))
+        summed = torch.cumsum(scaled, 0)
+        return (summed * scaled).exp() * (n * 2.5)
+
+    jfn = jit(program, cache="symbolic values")
+    for rows, n in ((3, 2), (7, 5)):
+        x = torch.randn(rows, 5, requires_grad=True)
+        found, expected = jfn(x, n), program(x, n)
+        torch.testing.assert_close(found, expected)
+        cotangent = torch.randn(rows, 5)
+        torch.testing.assert_close(
+            torch.autograd.grad(found, x, cotangent), torch.autograd.grad(expected, x, cotangent)
+        )

@@ -33,6 +33,8 @@ def is_long(bsym: BoundSymbol) -> bool:
 def reduction_refusal(bsym: BoundSymbol) -> str | None:
     """Why a region cannot hold a reduction prim (operand, dims, ...), None if it can."""
     a, dims = bsym.args[0], bsym.args[1]
+    if a.ndim == 0 and dims:  # as torch lets one write
+        return "it reduces a dim of a tensor that has none"
     if any(isinstance(a.shape[d], NumberProxy) for d in dims):
         return "it reduces an axis whose extent is not static"
     if is_complex_dtype(a.dtype) and is_long(bsym):

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from thunder.core.prims import OpTags
+from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, has_tags
 from thunder.core.trace import TraceCtx, from_trace
 
@@ -29,8 +30,9 @@ from thunder_fuser.executor.liveness import boundaries, live
 from thunder_fuser.executor.reductions import is_long, is_reduction
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
-from thunder_fuser.executor.storage import Storages, is_write, leaves
+from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
 
+_NEVER = float(1 << 62)  # bytes: more than any cut costs
 _FUNCTIONS_OF_A_SEED = frozenset({"UNIFORM_PHILOX"})
 _COMPUTED_ONCE = {OpTags.RANDOM_OP, OpTags.MATMUL_OP, OpTags.REDUCTION_OP}
 
@@ -88,7 +90,7 @@ class _Regions:
     def drop_unread(self, producer: int) -> None:
         """Leave the producer the outputs that others read, and what computes them."""
         fusion = self.bsyms[producer]
-        made = (p for leaf in fusion.subsymbols for p in results(leaf))
+        made = tensors(p for leaf in fusion.subsymbols for p in results(leaf))
         read = {p.name: p for p in made if self._readers[p.name] - {producer}}
         read |= {p.name: p for p in write_results(fusion.subsymbols)}
         subsymbols, _ = live(fusion.subsymbols, list(read.values()))
@@ -98,6 +100,7 @@ class _Regions:
         steps = self.bsyms[producer].subsymbols
         made = {p.name for leaf in steps for p in results(leaf)}
         entering = {p.name for p in self.bsyms[consumer].flat_proxy_args}
+        needed = [p.name for p in tensors(self.bsyms[consumer].flat_proxy_args) if p.name in made]
         inside = {p.name for leaf in self.bsyms[consumer].subsymbols for p in results(leaf)}
         views = {
             p.name for leaf in steps if prim_name(leaf) in CERTAIN_VIEWS for p in results(leaf)
@@ -106,8 +109,10 @@ class _Regions:
 
         def cost(proxy: Any) -> float:
             name = proxy.name
-            if name in inside or (name in entering and name not in made):
+            if name in inside or (name in entering and name not in needed):
                 return 0.0
+            if name in made and not isinstance(proxy, TensorProxy):
+                return _NEVER  # a region returns tensors only: the number is computed again
             readers = self._readers[name] - {producer}
             undecided = {i for i in readers if i in self._device and i >= consumer} | {consumer}
             is_there = name not in made or not readers <= undecided
@@ -115,7 +120,6 @@ class _Regions:
             size = bytes_of(proxy) + (name in views)
             return size * (1 if is_there else 1 + 1 / len(undecided))
 
-        needed = [name for name in entering if name in made]
         return find_cut(steps, needed, lambda leaf: self._can_repeat(leaf, written), cost)
 
     def _can_repeat(self, leaf: BoundSymbol, written: frozenset[str]) -> bool:
