@@ -211,6 +211,15 @@ def bad(fd: FusionDefinition, x: Any, placements: Any) -> None:
     fd.place(x, placements)
 
 
+def empty(fd: FusionDefinition, x: Any) -> None:
+    bad(fd, fd.ops.slice(x, [0, 0], [0, 6]), ["S(0)"])
+
+
+def deep(fd: FusionDefinition, x: Any) -> None:
+    fd.define_mesh([2, 2, 2, 2])
+    fd.place(x, ["S(0)", "R", "R", "R"])
+
+
 def read_first(fd: FusionDefinition, x: Any) -> None:
     fd.define_mesh([2])
     fd.ops.neg(x)
@@ -245,6 +254,8 @@ def twice(fd: FusionDefinition, x: Any) -> None:
         (lambda fd, x: bad(fd, x, ["S(0, strided by 0)"]), ValueError, "must be positive"),
         (lambda fd, x: bad(fd, x, ["S(0, strided by 3)"]), ValueError, "3 equal blocks"),
         (lambda fd, x: [fd.define_mesh([2]), fd.define_mesh([2])], ValueError, "has one mesh"),
+        (empty, ValueError, "is empty, there is nothing to place on mesh.2."),
+        (deep, ValueError, "loop domains name the last 3 mesh dims"),
         (read_first, ValueError, "neg has read the tensor already"),
         (uneven_twice, ValueError, "cut twice in .S.0., S.0.., and the first cut is uneven"),
         (twice, ValueError, "placed .S.0.. already"),
@@ -301,6 +312,38 @@ def test_contradictions_between_placements_fail_when_the_definition_closes() -> 
         with pytest.raises(ValueError, match=message) as caught:
             defined(define)
         assert "fusion(T0: i32[i8" in str(caught.value)
+
+
+def test_scalar_inputs_and_casts_are_simulated() -> None:
+    with FusionDefinition(cache=new_cache()) as fd:
+        fd.define_mesh([2])
+        x = fd.define_tensor([4, 6], contiguity=True)
+        s = fd.define_scalar(None, DataType.Double)
+        fd.place(x, ["S(0)"])
+        fd.add_output(fd.ops.cast(fd.ops.mul(x, s + 1.0), DataType.BFloat16))
+    value = torch.randn(4, 6)
+    (got,) = fd.simulate([value, 2.5])
+    torch.testing.assert_close(got, (value * 3.5).bfloat16())
+
+
+def test_the_block_layout_of_fused_qkv_needs_no_communication() -> None:
+    """[3, d, h/d]: slices of the sharded axis itself are local views, and the cat is local."""
+    fd, qkv = on_mesh([3, 48], "S(1, strided by 3)")
+    parts = []
+    for m in range(3):
+        heads = fd.ops.reshape(fd.ops.slice(qkv, [0, 16 * m], [3, 16 * (m + 1)]), [3, 4, 4])
+        low = fd.ops.slice(heads, [0, 0, 0], [3, 4, 2])
+        high = fd.ops.slice(heads, [0, 0, 2], [3, 4, 4])
+        parts.append(fd.ops.reshape(fd.ops.cat([fd.ops.neg(high), low], 2), [3, 16]))
+    fd.add_output(fd.ops.cat(parts, 1))
+    fd.__exit__(None, None, None)
+    text = fd.explain()
+    assert "local view at [0, 8]" in text
+    assert not [w for w in ("all-", "ring", "reduce-") if w in text]
+    value = integers(3, 48)
+    x = value.reshape(3, 3, 4, 4)
+    want = torch.cat([-x[..., 2:], x[..., :2]], 3).reshape(3, 48)
+    assert torch.equal(fd.simulate([value])[0], want)
 
 
 def test_uneven_shards_are_cut_as_torch_cuts_them() -> None:

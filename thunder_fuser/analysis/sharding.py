@@ -217,9 +217,9 @@ def atoms(domain: TensorDomain) -> dict[IterDomain, Form]:
 
 
 def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> tuple[int, ...]:
-    """The extents as numbers. Raises ValueError, naming `what`, for a symbolic extent, for blocks
-    of different sizes, and for a second cut of an axis that the first has left uneven: shards of
-    different sizes cannot be cut alike."""
+    """The extents as numbers. Raises ValueError, naming `what`, for a symbolic extent, for an empty
+    tensor on several devices, for blocks of different sizes, and for a second cut of an axis that
+    the first has left uneven: shards of different sizes cannot be cut alike."""
     check(sharding, len(extents), what)
     sizes = [sc.static_int(e) for e in extents]
     known = [s for s in sizes if s is not None]
@@ -227,6 +227,11 @@ def check_sizes(sharding: Sharding, extents: Sequence[sc.Scalar], what: str) -> 
         raise ValueError(
             f"{what}: extents ({', '.join(map(str, extents))}) are not all known; placements need "
             "numbers: define the tensor with numbers in place of -1 (bind the symbols)"
+        )
+    if 0 in known and sharding.mesh.size > 1:
+        raise ValueError(
+            f"{what}: {known} is empty, there is nothing to place on {sharding.mesh}; leave the "
+            "mesh out"
         )
     left = list(known)
     uneven: set[int] = set()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 
 from thunder_fuser.analysis.communication import Communication
 from thunder_fuser.analysis.exchange import (
@@ -31,7 +32,7 @@ from thunder_fuser.analysis.propagate import EdgePlan, ShardingPlan
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number
-from thunder_fuser.ir.tensor import Expr, TensorView
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
 
 
@@ -74,8 +75,12 @@ class Run:
         return [value for _, value in sorted(self.shards[tensor][where].items())]
 
 
-def simulate(plan: ShardingPlan, inputs: Mapping[TensorView, Sequence[Number]]) -> Run:
-    """Run `plan` on the global row-major values of the fusion's tensor inputs.
+def simulate(
+    plan: ShardingPlan,
+    inputs: Mapping[TensorView, Sequence[Number]],
+    scalars: Mapping[sc.Symbol, Number] = MappingProxyType({}),
+) -> Run:
+    """Run `plan` on the global row-major values of the fusion's tensor inputs, and its scalar ones.
 
     Raises ValueError where a device needs an element that the plan did not bring to it, or for an
     op that has no Python expression.
@@ -98,7 +103,7 @@ def simulate(plan: ShardingPlan, inputs: Mapping[TensorView, Sequence[Number]]) 
                 held, received = communicate(edge_plan, step, held, edge_plan.computed)
                 traffic.append(Traffic(step, tensor, received))
             operands.append(held)
-        made = _compute(tensor, plans, operands, sharding)
+        made = _compute(tensor, plans, operands, sharding, scalars)
         for step in plans[0].after if plans else ():
             made, received = finish(tensor, sharding, step, made)
             traffic.append(Traffic(step, tensor, received))
@@ -128,6 +133,7 @@ def _compute(
     plans: Sequence[EdgePlan],
     operands: Sequence[dict[Coordinates, Held]],
     sharding: Sharding,
+    scalars: Mapping[sc.Symbol, Number],
 ) -> dict[Coordinates, Held]:
     """Every device's shard of `tensor` (still partial where the plan reduces afterwards)."""
     computed = plans[0].computed if plans else sharding
@@ -135,7 +141,7 @@ def _compute(
     for where in sharding.mesh.coordinates:
         held = [o[where] for o in operands]
         made[where] = {
-            point: _element(tensor, plans, held, point, where)
+            point: _element(tensor, plans, held, point, where, scalars)
             for point in owned_points(tensor, computed, where)
         }
     return made
@@ -147,6 +153,7 @@ def _element(
     held: Sequence[Held],
     point: Point,
     where: Coordinates,
+    scalars: Mapping[sc.Symbol, Number],
 ) -> Number:
     expr = tensor.definition
     assert expr is not None
@@ -165,30 +172,40 @@ def _element(
             )
         else:
             values.append(mine[source])
-    return _apply(expr, values, tensor)
+    return _apply(expr, values, tensor, scalars)
 
 
-def _apply(expr: Expr, values: Sequence[Number | None], tensor: TensorView) -> Number:
+def _apply(
+    expr: Expr,
+    values: Sequence[Number | None],
+    tensor: TensorView,
+    scalars: Mapping[sc.Symbol, Number],
+) -> Number:
     present = [v for v in values if v is not None]
     match expr.op.family:
         case Family.VIEW | Family.CAT:
             return present[0]
         case Family.PAD:
-            return present[0] if present else _number(expr.inputs[-1])
+            return present[0] if present else _number(expr.inputs[-1], scalars)
         case Family.FULL:
-            return _number(expr.inputs[0])
+            return _number(expr.inputs[0], scalars)
         case Family.POINTWISE:
             tensors = iter(present)
-            args = [next(tensors) if isinstance(v, TensorView) else _number(v) for v in expr.inputs]
+            args = [
+                next(tensors) if isinstance(v, TensorView) else _number(v, scalars)
+                for v in expr.inputs
+            ]
             return sc.evaluate_row(expr.op, args, tensor.dtype)
         case _:
             raise ValueError(f"the simulator has no rule for {expr.op.name}")
 
 
-def _number(value: object) -> Number:
-    if not isinstance(value, sc.Constant):
-        raise ValueError(f"the simulator needs a constant, got {value}")
-    return value.value
+def _number(value: Value, scalars: Mapping[sc.Symbol, Number]) -> Number:
+    assert not isinstance(value, TensorView)
+    bound = sc.bind(value, scalars)
+    if not isinstance(bound, sc.Constant):
+        raise ValueError(f"the simulator is not given the value of {bound}")
+    return bound.value
 
 
 def _reduce_local(

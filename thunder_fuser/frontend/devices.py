@@ -9,6 +9,7 @@ import torch
 from thunder_fuser.analysis.simulate import simulate
 from thunder_fuser.frontend.arguments import check_arguments
 from thunder_fuser.frontend.leaf import Definition
+from thunder_fuser.ir.scalar import Number, Symbol
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
@@ -35,12 +36,16 @@ def simulate_definition(definition: Definition, inputs: Sequence[object]) -> lis
     if plan is None:
         raise RuntimeError("nothing to simulate: the definition has no mesh of several devices")
     arguments = check_arguments(definition.specs, inputs)
-    values = {
-        tv: value.flatten().tolist()
-        for tv, value in zip(plan.fusion.inputs, arguments, strict=False)
-        if isinstance(tv, TensorView) and isinstance(value, torch.Tensor)
-    }
-    run = simulate(plan, values)
+    values: dict[TensorView, list[Number]] = {}
+    scalars: dict[Symbol, Number] = {}
+    for name, value in zip(plan.fusion.inputs, arguments, strict=False):  # drawn numbers come last
+        if isinstance(value, torch.Tensor):
+            assert isinstance(name, TensorView)
+            values[name] = value.flatten().tolist()
+        else:
+            assert isinstance(name, Symbol)
+            scalars[name] = value
+    run = simulate(plan, values, scalars)
     return [
         torch.tensor(run.whole(tv), dtype=TORCH_DTYPES[tv.dtype]).reshape(tv.shape)
         for tv in plan.fusion.outputs
