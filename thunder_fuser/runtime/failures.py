@@ -161,11 +161,19 @@ def _retold(
 ) -> FuserError:
     """`error` with another text, and a script that repeats it; a GenerateError if it is no error
     of ours."""
-    path = write_repro(origin.script(arguments, options))
+    path = write_repro(_script(origin, arguments, options))
     if path is not None:
         text = f"{text}\nrun it alone: python {path}"
     kind = error if isinstance(error, FuserError) else GenerateError()
     return kind.retold(text, path)
+
+
+def _script(origin: Origin, arguments: Sequence[object], options: Options) -> str:
+    """The repro script; "" where writing it fails in turn, since the first error is what counts."""
+    try:
+        return origin.script(arguments, options)
+    except Exception:
+        return ""
 
 
 def write_repro(script: str) -> Path | None:

@@ -1,0 +1,41 @@
+"""The checks hold for every template, and for random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.executor.jitted import check
+
+Fn = Callable[..., torch.Tensor]
+
+
+def normalised(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w
+
+
+def column_sums(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (x * w).sum(0)
+
+
+@pytest.mark.parametrize("mode", ["nan", "bounds", "eager"])
+@pytest.mark.parametrize("fn", [normalised, column_sums])
+def test_reductions_pass(fn: Fn, mode: str) -> None:
+    x, w = torch.randn(37, 99, requires_grad=True), torch.randn(99)
+    check(fn, x, w, fuser_check=mode, fuser_evaluator=False)
+
+
+@pytest.mark.parametrize("mode", ["nan", "bounds", "eager"])
+def test_integers_and_truth_values_pass(mode: str) -> None:
+    def program(x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (n * 3 + 1) // 2, (x > 0.5) & (n > 2)
+
+    check(
+        program,
+        torch.rand(7, 9),
+        torch.randint(0, 9, (7, 9)),
+        fuser_check=mode,
+        fuser_evaluator=False,
+    )
