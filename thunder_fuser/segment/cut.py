@@ -38,7 +38,7 @@ def cut(
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor."""
-    fusion = _save_crossed(fusion)
+    fusion = _settle_writes(fusion)
     opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and plane_of(tv) is None)
     while True:
         segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
@@ -57,16 +57,18 @@ def _refused(segmented: SegmentedFusion, reject: Reject) -> frozenset[TensorView
     return frozenset(found)
 
 
-def _save_crossed(fusion: Fusion) -> Fusion:
-    """`fusion` with every input that is written into one input and over by another write saved as a
-    value of its own, since the order of the writes would matter otherwise."""
-    targets = {w.target for w in fusion.writes}
-    crossed = {w.value for w in fusion.writes} & targets
-    if not crossed:
+def _settle_writes(fusion: Fusion) -> Fusion:
+    """`fusion` with writes whose order does not matter: the last one of each target, and a saved
+    value for every input that is written into one input and over by another write."""
+    last = {w.target: w.value for w in fusion.writes}
+    crossed = set(last.values()) & set(last)
+    if len(last) == len(fusion.writes) and not crossed:
         return fusion
     saved = {tv: call("set", tv) for tv in fusion.tensors if tv in crossed}
-    writes = tuple(Write(saved.get(w.value, w.value), w.target) for w in fusion.writes)
-    return Fusion(fusion.inputs, tuple(saved.get(tv, tv) for tv in fusion.outputs), writes)
+    final = {w.value: saved.get(last[w.target], last[w.target]) for w in fusion.writes}
+    outputs = tuple(final.get(tv, tv) for tv in fusion.outputs)
+    writes = tuple(Write(saved.get(value, value), target) for target, value in last.items())
+    return Fusion(fusion.inputs, outputs, writes)
 
 
 @dataclass

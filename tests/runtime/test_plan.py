@@ -1,0 +1,127 @@
+"""Launch plans: what is allocated, launched, viewed and released, as printed text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.programs import STRICT, chain, check, fusion, like, permute, piece, plan_of, stop, total
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_plan_reads_as_straight_line_python() -> None:
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    a, b = like(x, y)
+    middle = stop(call("mul", a, b))
+    plan = check(fusion([a, b], chain(middle, "neg"), permute(a, 1, 0)), x, y)
+    assert plan.text == dedent("""\
+        def run(T0, T1):
+            T3 = empty((4, 6), (6, 1), dtype=float32, device=device)
+            launch0(0, T0.data_ptr(), T1.data_ptr(), T3.data_ptr())
+            T4 = empty((4, 6), (6, 1), dtype=float32, device=device)
+            launch1(0, T3.data_ptr(), T4.data_ptr())
+            del T3
+            T5 = T0.as_strided((6, 4), (1, 6), T0.storage_offset())
+            return [T4, T5]
+        """)
+
+
+def test_an_edge_is_released_after_its_last_reader() -> None:
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    first = stop(call("mul", a, a))
+    second = stop(call("mul", first, a))
+    third = call("mul", second, first)
+    plan = check(fusion([a], third), x)
+    lines = plan.text.splitlines()
+    (released,) = (k for k, line in enumerate(lines) if "del" in line)
+    assert released == max(k for k, line in enumerate(lines) if "launch" in line) + 1
+
+
+def test_the_same_value_returned_twice_is_one_tensor() -> None:
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    value, view = chain(a, "neg"), piece(a, 1, 0, 3)
+    found = plan_of(fusion([a], value, view, value, view, a), x).run(x)
+    assert found[0] is found[2]
+    assert found[1] is found[3]
+    assert found[4] is x
+
+
+def test_scalars_are_computed_once_and_passed_to_each_segment() -> None:
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    n = sc.symbol("n", sc.constant(1).dtype)
+    twice = sc.mul(n, sc.constant(2))
+    value = call("mul", stop(call("mul", a, twice)), twice)
+    program = Fusion((a, n), (value,))
+    plan = plan_of(program, x, 3, options=STRICT)  # type: ignore[arg-type]
+    assert plan.text.count("= compute_") == 1
+    assert plan.text.count(", s1)") == 2
+    assert torch.equal(plan.run(x, 3)[0], x * 6 * 6)
+
+
+def test_no_launch_for_nothing() -> None:
+    x = torch.empty(0, 5)
+    (a,) = like(x)
+    plan = check(fusion([a], chain(a, "neg"), total(a, 1)), x)
+    assert plan.launches == 0
+
+
+PRINT_PLAN = """
+from tests.rope import Rope
+from tests.programs import UNCOMPILED, cuda_kernels, plan_of
+from tests.random_fusions import random_fusion
+from thunder_fuser.codegen.emit import emit
+program = Rope().backward()
+arguments = Rope().arguments(program)
+segmented, kernels = cuda_kernels(program, *arguments)
+print(segmented, *(emit(k).text for k in kernels))
+for seed in range(6):
+    program, arguments = random_fusion(seed, 14)
+    print(program, plan_of(program, *arguments))
+"""
+
+
+def test_plans_do_not_depend_on_the_hash_seed() -> None:
+    """This process hashes by a random seed, the other one by seed 1."""
+    other = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PRINT_PLAN],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with redirect_stdout(StringIO()) as here:
+        exec(PRINT_PLAN, {})
+    text, _ = other.communicate()
+    assert len(text) > 10_000
+    assert here.getvalue() == text
+
+
+def test_the_last_write_into_a_target_wins() -> None:
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    first, second = chain(a, "neg"), chain(a, "abs")
+    check(fusion([a], first, writes=[(first, a), (second, a)]), x)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 8, 9])
+def test_every_rank_runs(rank: int) -> None:
+    shape = (2,) * rank
+    x = torch.randn(shape)
+    a = tensor(like(x)[0].dtype, *shape)
+    turned = permute(a, *reversed(range(rank)))
+    check(fusion([a], call("add", chain(turned, "neg"), a), turned), x)
