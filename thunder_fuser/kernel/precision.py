@@ -1,0 +1,25 @@
+"""Which values are computed for 16-bit results only."""
+
+from __future__ import annotations
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.segment import Segment
+
+
+def ends_narrow(segment: Segment) -> frozenset[TensorView]:
+    """The f32-computed tensors whose every use ends, through floating-point ops, in a stored f16 or
+    bf16. An error of 2^-18 in one of them vanishes in the final rounding, unless a comparison, a
+    jump (floor, remainder), an integer or a wider result depends on it."""
+    tensors = segment.tensors
+    stored = {s.value for s in segment.stores}
+    wide: set[TensorView] = set()
+    for tv in reversed(tensors):
+        is_float = tv.dtype.is_floating and tv.dtype is not DataType.Double
+        if not is_float or (tv in stored and not tv.dtype.is_reduced_precision):
+            wide.add(tv)
+        if tv.definition is None or tv in segment.leaves:
+            continue
+        if tv in wide or tv.definition.op.is_step:
+            wide.update(tv.definition.tensors)
+    return frozenset(tv for tv in tensors if tv not in wide)
