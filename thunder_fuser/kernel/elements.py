@@ -27,7 +27,6 @@ from thunder_fuser.kernel.ir import (
     Select,
     Variable,
 )
-from thunder_fuser.kernel.precision import ends_narrow
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.ops import Cost, Family, op
 from thunder_fuser.ops.definition import Operand as RuleOperand
@@ -52,7 +51,6 @@ class ElementWriter:
     ) -> None:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
-        self.narrow = ends_narrow(segment)
         self.known: dict[Key, Operand] = {}
         self.copies: dict[str, int] = {}
         self.begin()
@@ -124,7 +122,7 @@ class ElementWriter:
     def _accuracy(self, tv: TensorView) -> Accuracy:
         if self.strict:
             return Accuracy.STRICT
-        return Accuracy.FAST if tv in self.narrow else Accuracy.NORMAL
+        return Accuracy.FAST if tv in self.segment.narrow else Accuracy.NORMAL
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
         assert tv.definition is not None

@@ -162,7 +162,7 @@ def schedule(segment: Segment) -> RowSchedule:
     )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    threads, persistent = _threads(segment, axes, phases, full, BLOCK if down else 1)
+    threads, persistent = _threads(segment, axes, phases, full, len(down))
     per_block = max(BLOCK // threads, 1)
     if down and (per_block > 1 or not persistent):
         raise Rejected("column sums beside rows that are too short or too long for one block")
@@ -307,14 +307,15 @@ def _threads(
     axes: RowAxes,
     phases: Sequence[Phase],
     full: Sequence[tuple[Store, Index]],
-    least: int,
+    sums: int,
 ) -> tuple[int, bool]:
-    """Threads of one row, at least `least`, and whether they can keep it in registers."""
+    """Threads of one row, and whether they can keep it in registers. With column `sums` these hold
+    the accumulators and the next row too."""
     vectors = axes.vector.size
     held = max((HELD if vectors * axes.lanes <= FEW else 2 * HELD) // axes.lanes, 1)
-    if least > 1:  # column sums: accumulators and the next row need registers too
+    if sums:
         held = max(HELD // 2 // axes.lanes, 1)
-    threads = max(-(-vectors // held), least)
+    threads = max(-(-vectors // held), BLOCK if sums else 1)
     if threads > WARP:
         threads = min(-(-threads // WARP) * WARP, MAX_THREADS)
     else:
@@ -329,5 +330,6 @@ def _threads(
         and not axes.row.bases.isdisjoint(bases)
     }
     row_bytes = sum(tv.dtype.itemsize for tv, _ in rows) * axes.lanes
-    registers = -(-vectors // threads) * row_bytes // 4 + SCRATCH
+    held = -(-vectors // threads)
+    registers = held * row_bytes // 4 * (2 if sums else 1) + held * axes.lanes * sums + SCRATCH
     return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH

@@ -239,11 +239,11 @@ TF_FN T pow(T a, T b) {
 #endif
 
 // chunk: fast_exp2
-TF_FAST(fast_exp2, __builtin_exp2f(x), "ex2.approx.f32")
+TF_FAST(fast_exp2, __builtin_exp2f(x), "ex2.approx.ftz.f32")
 // chunk: fast_reciprocal
-TF_FAST(fast_reciprocal, 1.0f / x, "rcp.approx.f32")
+TF_FAST(fast_reciprocal, 1.0f / x, "rcp.approx.ftz.f32")
 // chunk: fast_sqrt
-TF_FAST(fast_sqrt, __builtin_sqrtf(x), "sqrt.approx.f32")
+TF_FAST(fast_sqrt, __builtin_sqrtf(x), "sqrt.approx.ftz.f32")
 
 // chunk: fast_exp
 // Within 2^-17: the product is rounded, and it is at most 128.
@@ -262,11 +262,8 @@ TF_FN float fast_divide(float a, float b) {
 }
 
 // chunk: fast_tanh
-// Within 2^-18: (1 - e) / (1 + e) with e = exp(-2|x|), and x - x^3 / 3 where that cancels.
+// Within 2^-13: 1 - 2 / (1 + exp(2x)), and x where that cancels.
 TF_FN float fast_tanh(float x) {
-  const float size = x < 0.0f ? -x : x;
-  const float e = tf::fast_exp(-2.0f * size);
-  const float far = (1.0f - e) * tf::fast_reciprocal(1.0f + e);
-  const float near = x - x * x * x * (1.0f / 3.0f);
-  return size < 0.05f ? near : x < 0.0f ? -far : far;
+  const float far = 1.0f - 2.0f * tf::fast_reciprocal(1.0f + tf::fast_exp2(x * 2.88539008f));
+  return (x < 0.0f ? -x : x) < 0.01f ? x : far;
 }

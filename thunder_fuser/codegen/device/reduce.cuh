@@ -1,6 +1,6 @@
 // Reductions over the threads of a warp and the warps of a block, in a fixed order.
 
-// chunk: warp_reduce
+// chunk: shuffle_xor warp_reduce
 // The value combined over WIDTH neighbouring threads, a power of two; all of them get it. Every thread
 // of the warp takes part.
 template <class T>
