@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -18,6 +21,11 @@ from thunder_fuser.runtime.errors import CheckError
 MODES = ("nan", "bounds", "eager")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 on_host = pytest.mark.skipif(DEVICE == "cuda", reason="red zones are on the host")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where repro scripts go
 
 
 def exponential(x: torch.Tensor) -> FusionDefinition:

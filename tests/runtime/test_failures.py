@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -32,8 +33,9 @@ KERNELS = {"fuser_evaluator": False, "fuser_cache": "off"}
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_planned_yet() -> None:
+def nothing_is_planned_or_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FusionCache.get().reset()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where refused kernels and repros go
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
