@@ -60,6 +60,8 @@ def program(fd: FusionDefinition, rng: random.Random) -> tuple[list[Value], list
     inputs: list[Value] = []
     for _ in range(2):
         shape = [rng.choice([1, 2, 3, 4, 6, 8]) for _ in range(rng.randint(1, 3))]
+        while 2 * prod(shape) > MAX_ELEMENTS:
+            shape.pop()
         handle = fd.define_tensor(shape, contiguity=True, dtype=DataType.Int32)
         if rng.random() < 0.8:
             fd.place(handle, placements(rng, len(shape), mesh))
