@@ -7,6 +7,7 @@ import torch
 
 from tests.programs import cat, check, flip, full, fusion, like, reshape, total
 from thunder_fuser.ir.build import call
+from thunder_fuser.runtime.evaluate import evaluate
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,9 @@ def test_a_kernel_may_be_handed_an_empty_value_that_nobody_writes() -> None:
     empty = full(1.0, 5, 0)
     rows = total(call("add", call("segment_set", call("add", a, empty)), a), 1)
     check(fusion([a], rows, empty), x)
+
+
+def test_constants_are_made_on_the_device_that_is_asked_for() -> None:
+    program = fusion([], full(2.0, 3, 4), total(full(1.0, 40, 100), 0))
+    for found in evaluate(program, [], device=torch.device("meta")):
+        assert found.device.type == "meta"

@@ -27,7 +27,11 @@ Argument: TypeAlias = "Tensor | Number"
 
 
 def evaluate(
-    fusion: Fusion, arguments: Sequence[Argument], *, dtype: torch.dtype | None = None
+    fusion: Fusion,
+    arguments: Sequence[Argument],
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
 ) -> list[Tensor]:
     """The outputs of `fusion` in order.
 
@@ -35,13 +39,14 @@ def evaluate(
     Writes go into the target arguments after everything else is computed, and an output that is the
     value of a write is the target itself. With `dtype=torch.float64` all floats become f64 and all
     complex numbers c128, arguments stay unchanged, and integers and random numbers are what they
-    would be without it. Raises ValueError where arguments do not fit the fusion's inputs.
+    would be without it. `device` is where constants are made if no argument says it. Raises
+    ValueError where arguments do not fit the fusion's inputs.
     """
     symbols = bind_arguments(fusion, arguments)
     types = _Types(dtype)
     values = _inputs(fusion, arguments, types)
-    device = next((v.device for v in values.values() if v.ndim), None)
-    device = device or next((v.device for v in values.values()), torch.device("cpu"))
+    given = sorted(values.values(), key=lambda v: v.ndim == 0)  # CPU numbers may join CUDA tensors
+    device = given[0].device if given else device or torch.device("cpu")
     ending = _last_uses(fusion)
     for tv in fusion.tensors:
         if tv.definition is not None:

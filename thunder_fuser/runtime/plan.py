@@ -247,7 +247,7 @@ class _Writer:
     def _evaluate(self, position: int, segment: Segment) -> None:
         """A segment that torch runs: its fusion is evaluated op by op."""
         fresh = torch_outputs(segment)
-        self.bound[f"evaluate{position}"] = torch_segment(segment)
+        self.bound[f"evaluate{position}"] = torch_segment(segment, self.device)
         arguments = [self._result(tv) for tv in torch_inputs(segment)]
         arguments += [self._scalar(s) for s in segment.scalars]
         targets = "".join(f"{self.names[tv]}, " for tv in fresh)

@@ -39,14 +39,14 @@ def torch_fusion(segment: Segment) -> Fusion:
     return extract(torch_inputs(segment), segment.scalars, torch_outputs(segment), writes)
 
 
-def torch_segment(segment: Segment) -> TorchSegment:
-    """A function of `torch_inputs` and scalars that runs the segment; it returns
+def torch_segment(segment: Segment, device: torch.device) -> TorchSegment:
+    """A function of `torch_inputs` and scalars that runs the segment on `device`; it returns
     `torch_outputs`."""
     part = torch_fusion(segment)
     layouts = [segment.layouts[tv] for tv in torch_outputs(segment)]
 
     def run(*arguments: Argument) -> list[torch.Tensor]:
-        return _own(evaluate(part, arguments), layouts, arguments)
+        return _own(evaluate(part, arguments, device=device), layouts, arguments)
 
     return run
 
