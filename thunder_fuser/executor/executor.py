@@ -21,7 +21,7 @@ from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
-from thunder_fuser.executor import claims
+from thunder_fuser.executor import claims, cross_entropy
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -62,6 +62,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         self._lookasides.update(conversion_lookasides())
+        self.register_supported(
+            cross_entropy.SYMBOL,
+            cross_entropy.can_replace,
+            execution_transform=cross_entropy.forward,
+            grad_transform=cross_entropy.gradient,
+        )
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
 
@@ -70,16 +76,16 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         return claims.is_claimed_directly(bsym) and claims.why_not(bsym) is None
 
     def can_fuse(self, bsym: BoundSymbol) -> bool:
-        """True if the symbol can be part of a region; `why_not` gives the reason otherwise."""
-        return claims.why_not(bsym) is None
+        """True if the symbol can be part of a region, or is replaced by symbols that can;
+        `why_not` gives the reason otherwise."""
+        return claims.why_not(bsym) is None or self._is_replaced(bsym)
 
     def why_not(self, bsym: BoundSymbol) -> str | None:
         """The reason why the symbol cannot be part of a region, None if it can."""
         return claims.why_not(bsym)
 
-    def get_execution_transform(self, bsym: BoundSymbol) -> None:
-        """Claimed symbols stay as they are until `fusion_pass`."""
-        return None
+    def _is_replaced(self, bsym: BoundSymbol) -> bool:
+        return self.get_execution_transform(bsym) is not None
 
     def get_fuel(self, amount: int = 1, /) -> bool:
         """Take fuel for `amount` regions; False, and nothing taken, if there is not enough."""

@@ -1,0 +1,115 @@
+"""Cross entropy without the log-probabilities in memory.
+
+    loss[i] = log(sum(exp(x[i, :] - max[i]))) - (x[i, t[i]] - max[i])
+    dx[i, c] = g[i] * (softmax(x[i, :])[c] - [c = t[i]])
+
+Thunder composes it of log_softmax and a gather, and saves the log-probabilities. Here the target is
+picked by comparing with the class index, so that forward and backward each read the logits once and
+the backward needs two numbers per row beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import thunder.core.dtypes as dtypes
+import thunder.torch as ltorch
+from thunder.core.proxies import TensorProxy
+from thunder.core.transforms import get_grad, put_grad
+
+from thunder_fuser.executor.claims import claimed_device_type
+
+SYMBOL = ltorch.cross_entropy
+_REDUCTIONS = ("none", "sum", "mean")
+
+
+def can_replace(
+    a: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> bool:
+    """True for logits [rows, classes] and classes [rows] of static shape, without weights."""
+    options = (weight, size_average, reduce)
+    if any(option is not None for option in options) or label_smoothing != 0:
+        return False
+    if reduction not in _REDUCTIONS or not isinstance(ignore_index, int):
+        return False
+    return (
+        type(a) is TensorProxy
+        and type(target) is TensorProxy
+        and a.ndim == 2
+        and target.ndim == 1
+        and all(isinstance(n, int) and n > 0 for n in a.shape)
+        and dtypes.is_float_dtype(a.dtype)
+        and dtypes.to_strong_dtype(target.dtype) is dtypes.int64
+        and a.device.devicetype is claimed_device_type()
+        and a.device == target.device
+    )
+
+
+def forward(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+    """The loss. A class outside of [0, classes) that is not ignored makes it NaN."""
+    loss, _ = _loss(a, target, *_options(*args, **kwargs))
+    return loss
+
+
+def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+    """The loss, with the rule for the gradient of the logits."""
+    ignore_index, reduction = _options(*args, **kwargs)
+    loss, parts = _loss(a, target, ignore_index, reduction)
+    g = ltorch.to(get_grad(loss), parts.below_max.dtype)
+    if reduction == "mean":
+        g = ltorch.true_divide(g, parts.count)
+    per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, g, 0.0), 1)
+    probability = ltorch.exp(ltorch.sub(parts.below_max, parts.log_sum))
+    excess = ltorch.where(parts.is_target, ltorch.sub(probability, 1.0), probability)
+    put_grad(a, ltorch.to(ltorch.mul(excess, per_row), a.dtype))
+    return loss
+
+
+class _Parts(NamedTuple):
+    """`below_max` and `is_target` are [rows, classes], `log_sum` [rows, 1], `is_counted` [rows]."""
+
+    below_max: Any
+    is_target: Any
+    log_sum: Any
+    is_counted: Any
+    count: Any
+
+
+def _options(
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> tuple[int, str]:
+    return ignore_index, reduction
+
+
+def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
+    classes = a.shape[1]
+    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
+    wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
+    index = ltorch.arange(classes, device=a.device)
+    is_target = ltorch.eq(ltorch.unsqueeze(target, 1), index)
+    top = ltorch.amax(wide, 1, True)
+    top = ltorch.where(ltorch.eq(ltorch.abs(top), float("inf")), 0.0, top)
+    below = ltorch.sub(wide, top)
+    log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
+    picked = ltorch.sum(ltorch.where(is_target, below, 0.0), 1)
+    is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
+    is_counted = ltorch.ne(target, ignore_index)
+    distance = ltorch.where(is_class, ltorch.sub(ltorch.squeeze(log_sum, 1), picked), float("nan"))
+    losses = ltorch.where(is_counted, distance, 0.0)
+    count = ltorch.sum(ltorch.to(is_counted, wide.dtype))
+    loss = losses if reduction == "none" else ltorch.sum(losses)
+    if reduction == "mean":
+        loss = ltorch.true_divide(loss, count)
+    return ltorch.to(loss, a.dtype), _Parts(below, is_target, log_sum, is_counted, count)
