@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from thunder_fuser import pipeline
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str) -> None:

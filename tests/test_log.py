@@ -13,7 +13,7 @@ from tests.frontend.fusions import example
 from thunder_fuser import log
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import LOG_TOPICS, Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from tests.frontend.fusions import example
 from thunder_fuser import fuser
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 from thunder_fuser.runtime import cuda_kernel
 from thunder_fuser.runtime.errors import CaptureError
 from thunder_fuser.runtime.kernels import KERNELS

@@ -71,3 +71,12 @@ def test_weights_and_smoothing_stay_with_thunder(smoothing: float) -> None:
         return F.cross_entropy(x, t, w, label_smoothing=smoothing)
 
     check(program, torch.randn(ROWS, CLASSES), targets().clamp(min=0), torch.rand(CLASSES))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_probabilities_as_targets_have_thunders_gradient(smoothing: float) -> None:
+    def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, label_smoothing=smoothing)
+
+    t = torch.softmax(torch.randn(ROWS, CLASSES), 1)
+    check(program, torch.randn(ROWS, CLASSES, requires_grad=True), t)

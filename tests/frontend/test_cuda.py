@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from thunder_fuser.frontend import FusionCache, FusionDefinition
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 
 pytestmark = [
     pytest.mark.gpu,

@@ -16,7 +16,7 @@ import torch
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ORDERS = ("forward", "reverse", "shuffled") if DEVICE == "cpu" else ("forward",)

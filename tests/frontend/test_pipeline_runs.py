@@ -7,7 +7,7 @@ import torch
 
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -12,7 +12,7 @@ from torch.distributed import tensor as dtensor
 
 from tests.frontend.fusions import defined, new_cache, redefined
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 
 INT = DataType.Int32
 Body = Callable[[FusionDefinition], Any]

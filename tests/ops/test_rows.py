@@ -81,7 +81,12 @@ def test_fast_forms_use_the_hardwares_approximations() -> None:
     fast = {row.name: row_kernel(row, DataType.Float, "fast") for row in ELEMENTWISE if row.fast}
     assert set(fast) == FAST_ROWS
     ptx = compile_ptx(unit(list(fast.values())))
-    for instruction in ("ex2.approx.ftz.f32", "rcp.approx.ftz.f32", "sqrt.approx.ftz.f32", "div.full.f32"):
+    for instruction in (
+        "ex2.approx.ftz.f32",
+        "rcp.approx.ftz.f32",
+        "sqrt.approx.ftz.f32",
+        "div.full.f32",
+    ):
         assert instruction in ptx
     for exact in ("div.rn", "rcp.rn", "sqrt.rn"):
         assert exact not in ptx

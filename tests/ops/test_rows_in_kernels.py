@@ -16,7 +16,7 @@ from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 from thunder_fuser.runtime.evaluate import evaluate
 
 SHAPE = (5, 37)

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from thunder_fuser.codegen.source import Parameter
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter
 from thunder_fuser.runtime.arguments import Arguments
 
 

@@ -15,7 +15,7 @@ from tests.executor.test_rope import rope
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 from thunder_fuser.runtime.errors import CheckError
 
 MODES = ("nan", "bounds", "eager")

@@ -13,7 +13,7 @@ import torch
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 from thunder_fuser.runtime.host_compiler import compiler_available
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.toolchain import TOOLCHAINS

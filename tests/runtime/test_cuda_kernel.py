@@ -14,8 +14,8 @@ import pytest
 import torch
 from cuda.bindings import driver
 
-from thunder_fuser.codegen.source import Parameter, Source, lift
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter, Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cuda_kernel
 from thunder_fuser.runtime.cuda_kernel import CudaKernel, target_of

@@ -18,7 +18,7 @@ from tests.frontend.fusions import example
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
-from thunder_fuser.pipeline import Program
+from thunder_fuser.program import Program
 from thunder_fuser.runtime import host_compiler, nvrtc
 from thunder_fuser.runtime.errors import (
     CaptureError,

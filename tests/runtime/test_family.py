@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from thunder_fuser.codegen.source import Parameter, Source
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.runtime.family import Family, family_key
 from thunder_fuser.target import HOST, cuda
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from thunder_fuser.codegen.source import Parameter, Source
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler
 from thunder_fuser.runtime.errors import CompileError, FuserError, LaunchError

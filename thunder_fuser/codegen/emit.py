@@ -13,12 +13,12 @@ from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
-from thunder_fuser.codegen.source import Parameter, Source
 from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.source import Parameter, Source
 
 AnyKernel: TypeAlias = Kernel | RowKernel | ColumnKernel
 ENTRY = "kernel"

@@ -24,7 +24,7 @@ from thunder_fuser.frontend.leaf import Definition, Leaf, Program
 from thunder_fuser.frontend.records import END, Record, Result
 from thunder_fuser.frontend.text import definition_lines
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.pipeline import Program as PipelineProgram
+from thunder_fuser.program import Program as PipelineProgram
 
 MAX_FUSIONS = 16384  # leaves kept by the default cache
 MAX_ERRORS = 256  # stored errors, oldest dropped first

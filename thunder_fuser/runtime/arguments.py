@@ -11,8 +11,8 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 
-from thunder_fuser.codegen.source import Parameter
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter
 
 SLOT_BYTES = 16  # the widest scalar (complex128), and the strictest alignment
 

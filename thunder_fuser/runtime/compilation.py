@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.errors import CompileError
 

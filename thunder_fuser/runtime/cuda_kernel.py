@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from cuda.bindings import driver
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher

@@ -21,7 +21,7 @@ from threading import Lock
 
 import torch
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import package_version
 from thunder_fuser.runtime.origin import Origin

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_fuser import log
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segmented import SegmentedFusion
 

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import torch
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.errors import CaptureError, FuserError, GenerateError

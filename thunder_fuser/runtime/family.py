@@ -17,7 +17,7 @@ import hashlib
 from dataclasses import dataclass, field
 from threading import Lock
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.target import Target
 
 Positions = tuple[int, ...]

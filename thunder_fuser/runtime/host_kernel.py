@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 
-from thunder_fuser.codegen.source import Source
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher

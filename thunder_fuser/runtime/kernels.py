@@ -15,7 +15,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from thunder_fuser import log
-from thunder_fuser.codegen.source import Source, lift
+from thunder_fuser.kernel.source import Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
 from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit

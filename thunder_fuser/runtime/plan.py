@@ -19,12 +19,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from thunder_fuser.codegen.source import Source
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
 from thunder_fuser.kernel.names import pointer_tensors
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.overlap import separate

@@ -6,8 +6,8 @@ import torch
 
 from tests.programs import chain, cuda_kernels, fusion, like
 from thunder_fuser.codegen.emit import emit
-from thunder_fuser.codegen.source import Parameter, Source, lift
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.source import Parameter, Source, lift
 
 SOURCE = Source(
     "k",
