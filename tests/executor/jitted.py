@@ -10,12 +10,14 @@ import thunder
 import torch
 from torch.utils._pytree import tree_leaves
 
+from tests.devices import CPU, here
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.remat_cut import bytes_of
 
-# Values are those of torch's evaluator of the op rows: the kernels have tests of their own.
+# On the CPU values are those of torch's evaluator of the op rows, which compiles nothing: kernels
+# have tests of their own. On a GPU these tests are tests of kernels too.
 EVALUATOR = {"fuser_evaluator": True}
 
 
@@ -28,8 +30,9 @@ class Regions:
 
 
 def jit(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`thunder.jit` with our executor alone, on the evaluator."""
-    return thunder.jit(fn, executors=[fuser], **{**EVALUATOR, **options})
+    """`thunder.jit` with our executor alone, on the evaluator where the test's device is a CPU."""
+    defaults = EVALUATOR if here().type == "cpu" else {}
+    return thunder.jit(fn, executors=[fuser], **{**defaults, **options})
 
 
 def regions(jfn: Callable[..., Any]) -> Regions:
@@ -51,16 +54,17 @@ def region(jfn: Callable[..., Any]) -> FusedRegion:
 
 
 def check(fn: Callable[..., Any], *args: torch.Tensor, **options: Any) -> Callable[..., Any]:
-    """Results, gradients and written arguments equal eager's; returns the jitted function."""
+    """Results, gradients and written arguments on the test's device equal those of eager on the
+    CPU; returns the jitted function."""
     jfn = jit(fn, **options)
-    ours, eager = _copies(args), _copies(args)
+    ours, eager = _copies(args, here()), _copies(args, CPU)
     found, expected = _run(jfn, ours), _run(fn, eager)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close([a.detach() for a in ours], [a.detach() for a in eager])
+    _assert_close(found, expected)
+    _assert_close(ours, eager)
     differentiable = [i for i, t in enumerate(expected) if t.requires_grad]
     if differentiable:
         cotangents = [torch.randn_like(expected[i]) for i in differentiable]
-        torch.testing.assert_close(
+        _assert_close(
             _gradients([found[i] for i in differentiable], ours, cotangents),
             _gradients([expected[i] for i in differentiable], eager, cotangents),
         )
@@ -78,8 +82,13 @@ def _run(fn: Callable[..., Any], args: Sequence[torch.Tensor]) -> list[torch.Ten
     return [t for t in tree_leaves(fn(*args)) if isinstance(t, torch.Tensor)]
 
 
-def _copies(args: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    return [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
+def _assert_close(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> None:
+    torch.testing.assert_close([t.detach().cpu() for t in found], [t.detach() for t in expected])
+
+
+def _copies(args: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    copied = (a.detach().to(device, copy=True) for a in args)
+    return [c.requires_grad_(a.requires_grad) for c, a in zip(copied, args, strict=True)]
 
 
 def _gradients(
@@ -88,4 +97,5 @@ def _gradients(
     cotangents: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
     wanted = [a for a in args if a.requires_grad]
-    return list(torch.autograd.grad(outputs, wanted, cotangents))
+    moved = [c.to(o.device) for c, o in zip(cotangents, outputs, strict=True)]
+    return list(torch.autograd.grad(outputs, wanted, moved))

@@ -80,6 +80,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         `why_not` gives the reason otherwise."""
         return claims.why_not(bsym) is None or self._is_replaced(bsym)
 
+    def can_execute_or_fuse(self, bsym: BoundSymbol) -> bool:
+        """What Thunder asks before it takes our gradient of a symbol, without its arguments."""
+        if self.get_grad_transform(bsym.sym) is not None:
+            return self._is_replaced(bsym)
+        return self.can_execute(bsym) or self.can_fuse(bsym)
+
     def why_not(self, bsym: BoundSymbol) -> str | None:
         """The reason why the symbol cannot be part of a region, None if it can."""
         return claims.why_not(bsym)
