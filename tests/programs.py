@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tests.devices import CPU, copies, here
 from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import AnyKernel
 from thunder_fuser.dtypes import DataType
@@ -113,21 +114,10 @@ def fusion(
     return Fusion(tuple(inputs), outputs, tuple(Write(v, t) for v, t in writes))
 
 
-def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The same values at the same offsets and strides; what shared storage shares its copy."""
-    storages: dict[int, torch.UntypedStorage] = {}
-    made = []
-    for tensor in tensors:
-        storage = tensor.untyped_storage()
-        copied = storages.setdefault(storage.data_ptr(), storage.clone())
-        view = torch.empty(0, dtype=tensor.dtype)
-        made.append(view.set_(copied, tensor.storage_offset(), tensor.shape, tensor.stride()))
-    return made
-
-
-def plan_of(program: Fusion, *tensors: torch.Tensor, options: Options = UNCOMPILED) -> Plan:
-    """The plan for these arguments; by default nothing is compiled."""
-    return make_plan(program, tensors, options)
+def plan_of(program: Fusion, *tensors: torch.Tensor, options: Options | None = None) -> Plan:
+    """The plan for these arguments; by default nothing is compiled in tests on the CPU."""
+    default = UNCOMPILED if here().type == "cpu" else STRICT
+    return make_plan(program, tensors, default if options is None else options)
 
 
 def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> list[torch.Tensor]:
@@ -135,9 +125,9 @@ def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> l
 
 
 def check(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> Plan:
-    """Results and written arguments are those of the evaluator, bit for bit. A returned view of an
-    argument that is written shows the new value, as in eager."""
-    old, given, wanted = copies(tensors), copies(tensors), copies(tensors)
+    """Results and written arguments on the test's device are those of the evaluator on the CPU, bit
+    for bit. A returned view of an argument that is written shows the new value, as in eager."""
+    old, wanted, given = copies(tensors, CPU), copies(tensors, CPU), copies(tensors)
     plan = plan_of(program, *given, options=options)
     results, expected = plan.run(*given), evaluate(program, wanted)
     where = f"\n{program}\n{plan}"
@@ -171,6 +161,7 @@ def _seen_alike(view: torch.Tensor, of: torch.Tensor, other: torch.Tensor) -> to
 def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
     """Equal bit for bit, but for the sign of a NaN."""
     assert (got.dtype, got.shape) == (want.dtype, want.shape), where
+    got, want = got.cpu(), want.cpu()
     same = torch.equal(got.nan_to_num(nan=12345.0), want.nan_to_num(nan=12345.0))
     assert same, f"{got}\nis not\n{want}\n{where}"
 

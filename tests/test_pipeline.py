@@ -9,7 +9,10 @@ from tests.programs import cat, check, flip, full, fusion, like, reshape, total
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.evaluate import evaluate
 
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 
+
+@ON_EVERY_DEVICE
 @pytest.mark.parametrize(
     ("rows", "columns"), [(1, 33), (7, 64), (5, 100), (8, 1000), (7, 1001), (3, 4096)]
 )
@@ -20,6 +23,7 @@ def test_rows_that_share_a_block_are_summed_apart(rows: int, columns: int) -> No
     check(fusion([b := like(x.float())[0]], total(b, 1)), x.float())
 
 
+@ON_EVERY_DEVICE
 def test_a_guarded_read_of_an_expanded_axis_leaves_the_unguarded_one_alone() -> None:
     x = torch.tensor([[True]]).expand(1, 5)
     (a,) = like(x)
@@ -27,6 +31,7 @@ def test_a_guarded_read_of_an_expanded_axis_leaves_the_unguarded_one_alone() -> 
     check(fusion([a], row, flip(row, 0)), x)
 
 
+@ON_EVERY_DEVICE
 def test_a_kernel_may_be_handed_an_empty_value_that_nobody_writes() -> None:
     x = torch.randn(5, 0)
     (a,) = like(x)

@@ -1,6 +1,6 @@
 """Random programs: however they are cut, planned and compiled, the bits are torch's.
 
-Each run draws new programs; a failure prints the seed, and `THUNDER_FUSER_TEST_SEED` repeats it.
+Each run draws new programs; a failure prints the seed, and `FUSION_TEST_SEED` repeats it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.programs import STRICT, UNCOMPILED, assert_same, check, copies, plan_of
+from tests.devices import copies
+from tests.programs import STRICT, UNCOMPILED, assert_same, check, plan_of
 from tests.random_fusions import random_fusion
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
@@ -27,7 +28,7 @@ BATCH = 20
 
 def seeds(count: int) -> Iterator[range]:
     """Fresh seeds in batches, or the one to be repeated."""
-    repeated = os.environ.get("THUNDER_FUSER_TEST_SEED")
+    repeated = os.environ.get("FUSION_TEST_SEED")
     if repeated is not None:
         yield range(int(repeated), int(repeated) + 1)
         return
@@ -41,7 +42,7 @@ def check_seed(seed: int, options: Options) -> None:
     try:
         check(program, *arguments, options=options)
     except Exception as error:
-        error.add_note(f"THUNDER_FUSER_TEST_SEED={seed}\n{program}")
+        error.add_note(f"FUSION_TEST_SEED={seed}\n{program}")
         raise
 
 
@@ -51,6 +52,7 @@ def test_segments_and_views_of_a_random_program_give_its_values(batch: int) -> N
         check_seed(seed, UNCOMPILED)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("batch", range(COMPILED_PROGRAMS // BATCH))
 def test_kernels_of_a_random_program_give_its_bits(batch: int) -> None:
     for seed in next(seeds(BATCH)):
@@ -79,7 +81,7 @@ def test_a_cut_after_any_value_changes_no_bit(batch: int) -> None:
                     for got, want in zip(results, evaluate(program, wanted), strict=True):
                         assert_same(got, want)
             except Exception as error:
-                error.add_note(f"THUNDER_FUSER_TEST_SEED={seed}, cut after T{position}\n{stopped}")
+                error.add_note(f"FUSION_TEST_SEED={seed}, cut after T{position}\n{stopped}")
                 raise
 
 

@@ -12,6 +12,8 @@ from tests.programs import chain, check, flip, fusion, like, permute, piece, pla
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.overlap import may_overlap, separate
 
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
+
 
 def addresses(tensor: torch.Tensor) -> set[int]:
     item, start = tensor.element_size(), tensor.data_ptr()
@@ -63,6 +65,7 @@ def test_two_written_arguments_that_overlap_are_refused() -> None:
         separate([x[1:], x[:-1]], [0, 1])
 
 
+@ON_EVERY_DEVICE
 def test_columns_of_one_matrix_are_both_updated() -> None:
     base = torch.randn(9, 2)
     x, y = base[:, 0], base[:, 1]
@@ -70,6 +73,7 @@ def test_columns_of_one_matrix_are_both_updated() -> None:
     check(fusion([a, b], writes=[(call("add", a, b), a), (call("mul", a, b), b)]), x, y)
 
 
+@ON_EVERY_DEVICE
 @pytest.mark.parametrize(
     "views",
     [
@@ -91,8 +95,8 @@ def test_an_update_reads_the_old_value_of_an_overlapping_argument(views: object)
     check(fusion([a, b], chain(stop(flip(b, 1)), "neg"), writes=[(new, a)]), x, y)
 
 
-def test_what_is_returned_shows_the_write_and_not_the_copy() -> None:
-    base = torch.randn(9, 10)
+def test_what_is_returned_shows_the_write_and_not_the_copy(device: torch.device) -> None:
+    base = torch.randn(9, 10).to(device)
     old = base.clone()
     x, y = base[1:], base[:-1]
     a, b = like(x, y)

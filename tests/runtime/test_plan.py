@@ -18,6 +18,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,6 +39,7 @@ def test_a_plan_reads_as_straight_line_python() -> None:
         """)
 
 
+@ON_EVERY_DEVICE
 def test_an_edge_is_released_after_its_last_reader() -> None:
     x = torch.randn(4, 6)
     (a,) = like(x)
@@ -50,8 +52,8 @@ def test_an_edge_is_released_after_its_last_reader() -> None:
     assert released == max(k for k, line in enumerate(lines) if "launch" in line) + 1
 
 
-def test_the_same_value_returned_twice_is_one_tensor() -> None:
-    x = torch.randn(4, 6)
+def test_the_same_value_returned_twice_is_one_tensor(device: torch.device) -> None:
+    x = torch.randn(4, 6).to(device)
     (a,) = like(x)
     value, view = chain(a, "neg"), piece(a, 1, 0, 3)
     found = plan_of(fusion([a], value, view, value, view, a), x).run(x)
@@ -60,8 +62,8 @@ def test_the_same_value_returned_twice_is_one_tensor() -> None:
     assert found[4] is x
 
 
-def test_scalars_are_computed_once_and_passed_to_each_segment() -> None:
-    x = torch.randn(4, 6)
+def test_scalars_are_computed_once_and_passed_to_each_segment(device: torch.device) -> None:
+    x = torch.randn(4, 6).to(device)
     (a,) = like(x)
     n = sc.symbol("n", sc.constant(1).dtype)
     twice = sc.mul(n, sc.constant(2))
@@ -73,6 +75,7 @@ def test_scalars_are_computed_once_and_passed_to_each_segment() -> None:
     assert torch.equal(plan.run(x, 3)[0], x * 6 * 6)
 
 
+@ON_EVERY_DEVICE
 def test_no_launch_for_nothing() -> None:
     x = torch.empty(0, 5)
     (a,) = like(x)
@@ -111,6 +114,7 @@ def test_plans_do_not_depend_on_the_hash_seed() -> None:
     assert here.getvalue() == text
 
 
+@ON_EVERY_DEVICE
 def test_the_last_write_into_a_target_wins() -> None:
     x = torch.randn(4, 6)
     (a,) = like(x)
@@ -118,6 +122,7 @@ def test_the_last_write_into_a_target_wins() -> None:
     check(fusion([a], first, writes=[(first, a), (second, a)]), x)
 
 
+@ON_EVERY_DEVICE
 @pytest.mark.parametrize("rank", [0, 1, 8, 9])
 def test_every_rank_runs(rank: int) -> None:
     shape = (2,) * rank

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.programs import (
@@ -48,11 +49,15 @@ def test_constants_depend_on_no_data_and_draw_nothing() -> None:
     assert constants(program) == {one, minus, row, wide}
 
 
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
+
+
 def uniform(shape: tuple[int, ...]) -> TensorView:
     low, high, seed, offset = (sc.constant(v) for v in (0.0, 1.0, 123, 4))
     return call("uniform", low, high, seed, offset, shape=ints(shape), dtype=DataType.Float)
 
 
+@ON_EVERY_DEVICE
 def test_a_dropout_mask_is_drawn_again_behind_the_cut() -> None:
     x = torch.randn(6, 40)
     (a,) = like(x)
@@ -62,6 +67,7 @@ def test_a_dropout_mask_is_drawn_again_behind_the_cut() -> None:
     assert plan.segmented.edge_bytes == 6 * 40 * 4
 
 
+@ON_EVERY_DEVICE
 def test_casts_on_both_sides_of_a_cut_travel_as_16_bits() -> None:
     x, y = torch.randn(6, 40, dtype=torch.bfloat16), torch.randn(6, 40)
     a, b = like(x, y)

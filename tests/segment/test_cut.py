@@ -29,6 +29,8 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 def edges(plan: Plan) -> list[str]:
     """The values between segments, as `dtype[shape]`."""
@@ -198,11 +200,11 @@ def test_a_stop_right_after_split_leaves_views_of_the_input() -> None:
     assert views[0].strides[2] == 4
 
 
-def test_only_views_are_launched_by_nobody() -> None:
+def test_only_views_are_launched_by_nobody(device: torch.device) -> None:
     x = torch.randn(4, 6, 10)
     (a,) = like(x)
     outputs = [permute(a, 2, 0, 1), piece(a, 2, 3, 8), reshape(a, 24, 10)]
-    given = x.clone()
+    given = x.to(device)
     plan = plan_of(fusion([a], *outputs), given)
     assert plan.launches == 0
     found = plan.run(given)
@@ -281,8 +283,8 @@ def test_a_copy_of_the_old_value_is_taken_before_the_write() -> None:
     check(fusion([a], *old, writes=[(chain(a, "neg"), a)]), x)
 
 
-def test_a_returned_view_of_a_target_shows_the_new_value() -> None:
-    x = torch.randn(6, 10)
+def test_a_returned_view_of_a_target_shows_the_new_value(device: torch.device) -> None:
+    x = torch.randn(6, 10).to(device)
     before = x.clone()
     (a,) = like(x)
     new = chain(a, "neg")
@@ -294,8 +296,8 @@ def test_a_returned_view_of_a_target_shows_the_new_value() -> None:
     assert turned.data_ptr() == x.data_ptr()
 
 
-def test_a_returned_stop_of_a_target_is_read_before_the_write() -> None:
-    x = torch.randn(6, 10)
+def test_a_returned_stop_of_a_target_is_read_before_the_write(device: torch.device) -> None:
+    x = torch.randn(6, 10).to(device)
     before = x.clone()
     (a,) = like(x)
     part = stop(piece(a, 1, 2, 5))

@@ -22,6 +22,8 @@ from tests.programs import (
 )
 from thunder_fuser.ir.build import call
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 def launches_and_views(program: object, *tensors: torch.Tensor) -> tuple[int, int]:
     plan = check(program, *tensors)  # type: ignore[arg-type]

@@ -1,0 +1,59 @@
+"""Where a test of kernels runs. Inputs are made on the CPU, moved there, and judged on the CPU.
+
+A test asks for the `device` fixture, by argument or with `pytest.mark.usefixtures("device")`, and
+runs once on the host target and once, marked `gpu`, on a GPU. Helpers that move tensors for it
+(`programs.check`, `jitted.check`, `jitted.jit`) ask `here()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+CPU = torch.device("cpu")
+_current = CPU
+
+
+def here() -> torch.device:
+    """The device of the running test; the CPU for tests that do not ask for one."""
+    return _current
+
+
+@contextmanager
+def running_on(device: torch.device) -> Iterator[None]:
+    global _current
+    _current = device
+    try:
+        yield
+    finally:
+        _current = CPU
+
+
+def copies(
+    tensors: Sequence[torch.Tensor], device: torch.device | None = None
+) -> list[torch.Tensor]:
+    """The same values at the same offsets and strides on `device`, by default the test's; what
+    shared storage shares its copy."""
+    storages: dict[int, torch.UntypedStorage] = {}
+    made = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in storages:
+            storages[storage.data_ptr()] = _moved(storage, device or here())
+        view = torch.empty(0, dtype=tensor.dtype, device=device or here())
+        view.set_(
+            storages[storage.data_ptr()], tensor.storage_offset(), tensor.shape, tensor.stride()
+        )
+        made.append(view)
+    return made
+
+
+def _moved(storage: torch.UntypedStorage, device: torch.device) -> torch.UntypedStorage:
+    data = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return data.to(device, copy=True).untyped_storage()
+
+
+def to_cpu(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    return [t.cpu() for t in tensors]
