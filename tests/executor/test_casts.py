@@ -7,6 +7,8 @@ import torch
 
 from tests.executor.jitted import check, jit, region, regions
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 def test_a_chain_of_conversions_reads_its_source() -> None:
     def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -21,21 +23,21 @@ def test_a_chain_of_conversions_reads_its_source() -> None:
     assert "x" in converted
 
 
-def test_a_narrowing_conversion_undone_is_the_identity() -> None:
+def test_a_narrowing_conversion_undone_is_the_identity(device: torch.device) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x.to(torch.float16).float()) * 2
 
-    x = torch.randn(3, 5)
+    x = torch.randn(3, 5).to(device)
     jfn = jit(program)
     torch.testing.assert_close(jfn(x), torch.sin(x) * 2, rtol=1e-6, atol=1e-6)
     assert regions(jfn).forward == (("sin", "mul"),)
 
 
-def test_strict_keeps_the_rounding() -> None:
+def test_strict_keeps_the_rounding(device: torch.device) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x.to(torch.float16).float()) * 2
 
-    x = torch.randn(3, 5)
+    x = torch.randn(3, 5).to(device)
     jfn = jit(program, fuser_strict=True)
     torch.testing.assert_close(
         jfn(x), torch.sin(x.to(torch.float16).float()) * 2, rtol=1e-6, atol=1e-6
@@ -51,12 +53,12 @@ def test_integers_are_left_alone() -> None:
     assert regions(jfn).forward[0].count("convert_element_type") == 2
 
 
-def test_a_converted_argument_is_returned_as_a_tensor_of_its_own() -> None:
+def test_a_converted_argument_is_returned_as_a_tensor_of_its_own(device: torch.device) -> None:
     def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         wide = x.float()
         return wide.to(torch.bfloat16), torch.sin(wide)
 
-    x = torch.randn(3, 5, dtype=torch.bfloat16)
+    x = torch.randn(3, 5, dtype=torch.bfloat16).to(device)
     back, _ = jit(program)(x)
     assert torch.equal(back, x)
     assert back.data_ptr() != x.data_ptr()
@@ -77,13 +79,13 @@ def test_conversion_methods_join_their_region(method: str) -> None:
     assert names.count("mul") == 2
 
 
-def test_a_conversion_method_has_the_gradient_of_a_conversion() -> None:
+def test_a_conversion_method_has_the_gradient_of_a_conversion(device: torch.device) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x.half()).double() * 2
 
-    x = torch.randn(3, 5, requires_grad=True)
+    x = torch.randn(3, 5).to(device).requires_grad_()
     jfn = jit(program)
-    cotangent = torch.randn(3, 5, dtype=torch.float64)
+    cotangent = torch.randn(3, 5, dtype=torch.float64).to(device)
     (found,) = torch.autograd.grad(jfn(x), x, cotangent)
     torch.testing.assert_close(found, (cotangent * 2 * x.cos()).float(), rtol=4e-3, atol=4e-3)
     assert len(regions(jfn).forward) == len(regions(jfn).backward) == 1

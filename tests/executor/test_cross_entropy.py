@@ -10,6 +10,7 @@ from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.test_norms import runs
 
 ROWS, CLASSES = 43, 131
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
 
 
@@ -21,26 +22,27 @@ def targets() -> torch.Tensor:
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_error_is_like_eagers(reduction: str, dtype: torch.dtype) -> None:
+def test_the_error_is_like_eagers(reduction: str, dtype: torch.dtype, device: torch.device) -> None:
     t = targets()
 
     def program(x: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(x, t, reduction=reduction)
 
     def traced(x: torch.Tensor) -> torch.Tensor:
-        return jfn(x, t)
+        return jfn(x, t.to(device))
 
     jfn = jit(lambda x, t: F.cross_entropy(x, t, reduction=reduction), **KERNELS)
     x = torch.randn(ROWS, CLASSES, dtype=dtype)
     cotangent = torch.randn(program(x).shape, dtype=dtype)
     exact = runs(program, [x.double()], cotangent)
     for value, ours, theirs in zip(
-        exact, runs(traced, [x], cotangent), runs(program, [x], cotangent), strict=True
+        exact, runs(traced, [x], cotangent, device), runs(program, [x], cotangent), strict=True
     ):
         rounding = torch.finfo(dtype).eps * value.abs().max()
         assert (ours - value).abs().max() <= 2 * (theirs - value).abs().max() + 8 * rounding
 
 
+@ON_EVERY_DEVICE
 def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row() -> None:
     x = torch.randn(ROWS, CLASSES, requires_grad=True)
     jfn = check(lambda x, t: F.cross_entropy(x, t), x, targets())
@@ -51,6 +53,7 @@ def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row(
     assert sorted(kept.values()) == [4, ROWS * 4, ROWS * 4]
 
 
+@ON_EVERY_DEVICE
 def test_ignoring_another_class_and_extreme_logits() -> None:
     x = torch.randn(ROWS, CLASSES)
     x[3, 7], x[4] = float("-inf"), 1e30
@@ -65,6 +68,7 @@ def test_a_class_that_does_not_exist_makes_the_loss_nan() -> None:
     assert jfn(torch.randn(3, 5), torch.tensor([1, 5, 2])).isnan()
 
 
+@ON_EVERY_DEVICE
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_weights_and_smoothing_stay_with_thunder(smoothing: float) -> None:
     def program(x: torch.Tensor, t: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -73,6 +77,7 @@ def test_weights_and_smoothing_stay_with_thunder(smoothing: float) -> None:
     check(program, torch.randn(ROWS, CLASSES), targets().clamp(min=0), torch.rand(CLASSES))
 
 
+@ON_EVERY_DEVICE
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_probabilities_as_targets_have_thunders_gradient(smoothing: float) -> None:
     def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,8 @@ import torch
 
 from tests.executor.jitted import check, jit, region, regions
 
+pytestmark = pytest.mark.usefixtures("device")
+
 FUSION_TYPES = pytest.mark.parametrize("fusion_type", ["consecutive", "dataflow"])
 
 
@@ -47,24 +49,24 @@ def test_a_write_is_done_once_when_an_unclaimed_op_cuts_the_region(fusion_type: 
 
 
 @FUSION_TYPES
-def test_a_returned_view_shows_the_later_write(fusion_type: str) -> None:
+def test_a_returned_view_shows_the_later_write(fusion_type: str, device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         v = x[:, 1:]
         w = y * 2
         x.add_(1)
         return v, w
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
     v, _ = jit(program, fusion_type=fusion_type)(x, y)
     assert torch.equal(v, x[:, 1:])
     assert v.data_ptr() == x[:, 1:].data_ptr()
 
 
-def test_a_write_nothing_reads_is_not_lost() -> None:
+def test_a_write_nothing_reads_is_not_lost(device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> None:
         x.copy_(torch.sin(y) * 2)
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
     jfn = jit(program)
     jfn(x, y)
     torch.testing.assert_close(x, torch.sin(y) * 2)
@@ -170,39 +172,40 @@ def test_equal_values_that_receive_different_writes_stay_two() -> None:
     check(program, torch.randn(3, 5))
 
 
-def test_the_written_value_is_returned_as_a_tensor_of_its_own() -> None:
+def test_the_written_value_is_returned_as_a_tensor_of_its_own(device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = torch.sin(y) + 1
         x.copy_(z)
         return z, x
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
     z, written = jit(program)(x, y)
     assert torch.equal(z, written)
     assert written.data_ptr() == x.data_ptr() != z.data_ptr()
 
 
-def test_a_bare_copy_gives_later_reads_of_its_target_the_new_value() -> None:
+def test_a_bare_copy_gives_later_reads_of_its_target_the_new_value(device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         z = torch.exp(x) * y
         thunder.core.prims.copy_(z, x, grad_enabled=True)
         return x + y
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
     expected = torch.exp(x) * y
     found = jit(program)(x, y)
     torch.testing.assert_close(x, expected)
     torch.testing.assert_close(found, expected + y)
 
 
-def test_a_forward_write_is_not_moved_to_the_backward() -> None:
+def test_a_forward_write_is_not_moved_to_the_backward(device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         z = x * y
         z = z * x
         thunder.core.prims.copy_(z, x, grad_enabled=True)
         return y * y
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5, requires_grad=True)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
+    y.requires_grad_()
     expected = x * y.detach() * x
     found = jit(program)(x, y)
     torch.testing.assert_close(x, expected)
@@ -212,31 +215,31 @@ def test_a_forward_write_is_not_moved_to_the_backward() -> None:
     torch.testing.assert_close(x, expected)
 
 
-def test_batch_norm_updates_its_running_statistics() -> None:
-    ours, eager = torch.nn.BatchNorm1d(5), torch.nn.BatchNorm1d(5)
+def test_batch_norm_updates_its_running_statistics(device: torch.device) -> None:
+    ours, eager = (torch.nn.BatchNorm1d(5).to(device) for _ in range(2))
     jfn = jit(ours)
     for _ in range(2):
-        x = torch.randn(7, 5)
+        x = torch.randn(7, 5).to(device)
         torch.testing.assert_close(jfn(x), eager(x))
     torch.testing.assert_close(ours.running_mean, eager.running_mean)
     torch.testing.assert_close(ours.running_var, eager.running_var)
     assert ours.num_batches_tracked == 2
 
 
-def test_writing_a_leaf_that_requires_grad_is_refused() -> None:
+def test_writing_a_leaf_that_requires_grad_is_refused(device: torch.device) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         x.copy_(torch.sin(x) + 1)
         return x * 2
 
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        jit(program)(torch.randn(3, requires_grad=True))
+        jit(program)(torch.randn(3).to(device).requires_grad_())
 
 
-def test_a_region_returns_the_target_itself() -> None:
+def test_a_region_returns_the_target_itself(device: torch.device) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x.add_(torch.sin(y))
 
-    x, y = torch.randn(3, 5), torch.randn(3, 5)
+    x, y = (torch.randn(3, 5).to(device) for _ in range(2))
     jfn = jit(program)
     assert jfn(x, y).data_ptr() == x.data_ptr()
     assert region(jfn).outputs

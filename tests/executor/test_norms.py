@@ -10,6 +10,7 @@ import thunder
 import torch
 import torch.nn.functional as F
 
+from tests.devices import CPU
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
@@ -53,24 +54,29 @@ CASES = {
 
 
 def runs(
-    fn: Program, given: Sequence[torch.Tensor], cotangent: torch.Tensor
+    fn: Program,
+    given: Sequence[torch.Tensor],
+    cotangent: torch.Tensor,
+    device: torch.device = CPU,
 ) -> tuple[torch.Tensor, ...]:
-    """The result of `fn` and the gradients of its arguments, in f64."""
-    args = [x.detach().clone().requires_grad_() for x in given]
+    """The result of `fn` and the gradients of its arguments: run on `device`, as f64 on the CPU."""
+    args = [x.detach().to(device, copy=True).requires_grad_() for x in given]
     result = fn(*args)
-    gradients = torch.autograd.grad(result, args, cotangent.to(result.dtype))
-    return tuple(t.detach().double() for t in (result, *gradients))
+    gradients = torch.autograd.grad(result, args, cotangent.to(device, result.dtype))
+    return tuple(t.detach().cpu().double() for t in (result, *gradients))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("case", CASES)
-def test_errors_are_like_those_of_eager(case: str, dtype: torch.dtype) -> None:
+def test_errors_are_like_those_of_eager(
+    case: str, dtype: torch.dtype, device: torch.device
+) -> None:
     program, shapes = CASES[case]
     args = [torch.randn(shape, dtype=dtype) for shape in shapes]
     cotangent = torch.randn(program(*args).shape, dtype=dtype)
     jfn = thunder.jit(program, executors=[fuser])
     exact = runs(program, [x.double() for x in args], cotangent)
-    found, eager = runs(jfn, args, cotangent), runs(program, args, cotangent)
+    found, eager = runs(jfn, args, cotangent, device), runs(program, args, cotangent)
     for value, ours, theirs in zip(exact, found, eager, strict=True):
         rounding = torch.finfo(dtype).eps * value.abs().max()
         allowed = 2 * (theirs - value).abs().max() + 16 * rounding
@@ -80,17 +86,19 @@ def test_errors_are_like_those_of_eager(case: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("reduce", [torch.sum, torch.prod, torch.amax, torch.amin])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
-def test_reductions_are_exact_where_eager_is(reduce: Program, dim: int, dtype: torch.dtype) -> None:
+def test_reductions_are_exact_where_eager_is(
+    reduce: Program, dim: int, dtype: torch.dtype, device: torch.device
+) -> None:
     x = torch.randint(-3, 4, (35, 41, 37)).to(dtype)
     jfn = thunder.jit(lambda x: reduce(x * 2, dim) + 1, executors=[fuser])
-    torch.testing.assert_close(jfn(x), reduce(x * 2, dim) + 1)
+    torch.testing.assert_close(jfn(x.to(device)).cpu(), reduce(x * 2, dim) + 1)
 
 
 @pytest.mark.parametrize("case", ["rmsnorm", "layer_norm", "softmax", "log_softmax"])
-def test_a_norm_is_one_region_and_one_kernel_each_way(case: str) -> None:
+def test_a_norm_is_one_region_and_one_kernel_each_way(case: str, device: torch.device) -> None:
     program, shapes = CASES[case]
     jfn = thunder.jit(program, executors=[fuser])
-    args = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    args = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
     jfn(*args).sum().backward()
     assert [kinds(region) for region in regions_of(jfn)] == [["kernel"], ["kernel"]]
 

@@ -19,6 +19,30 @@ def test_consecutive_cuts_at_an_unclaimed_op() -> None:
     assert regions(jfn).forward == (("sin", "mul"), ("cos", "add", "mul", "add"))
 
 
+def test_what_a_run_does_not_depend_on_moves_to_its_front() -> None:
+    def swiglu(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(x @ gate) * (x @ up)
+
+    jfn = check(swiglu, torch.randn(7, 5), torch.randn(5, 9), torch.randn(5, 9))
+    (found,) = regions(jfn).forward
+    assert found[-1] == "mul"
+    x = torch.randn(7, 5, requires_grad=True)
+    jfn = check(swiglu, x, torch.randn(5, 9), torch.randn(5, 9, requires_grad=True))
+    assert len(regions(jfn).forward) == 1
+
+
+def test_a_write_keeps_its_place_in_a_run() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        a = torch.sin(x) * y
+        torch.cumsum(a, 0)
+        b = torch.cumsum(x, 0)
+        x.mul_(2)
+        c = torch.cumsum(x, 0)
+        return a * b + c * x
+
+    check(program, torch.randn(3, 5), torch.randn(3, 5))
+
+
 def test_dataflow_merges_around_it() -> None:
     jfn = check(two_arms, torch.randn(3, 5), torch.randn(3, 5), fusion_type="dataflow")
     assert len(regions(jfn).forward) == 1

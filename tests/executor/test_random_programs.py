@@ -14,6 +14,7 @@ START = 4  # extent of both arguments' axes
 PROGRAMS = 24
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_a_random_program_equals_eager(seed: int) -> None:
     source = random_program(random.Random(seed))

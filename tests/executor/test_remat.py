@@ -23,6 +23,7 @@ def draw(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, requires_grad=True)
 
 
+@pytest.mark.usefixtures("device")
 def test_gelu_of_a_biased_tensor_saves_its_inputs_and_not_their_sum() -> None:
     def program(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return F.gelu(x + b, approximate="tanh")
@@ -31,11 +32,13 @@ def test_gelu_of_a_biased_tensor_saves_its_inputs_and_not_their_sum() -> None:
     assert saved(jfn) == {"x": WIDE, "b": PER_COLUMN}
 
 
+@pytest.mark.usefixtures("device")
 def test_swiglu_saves_its_inputs() -> None:
     jfn = check(lambda a, b: F.silu(a) * b, draw(ROWS, COLUMNS), draw(ROWS, COLUMNS))
     assert saved(jfn) == {"a": WIDE, "b": WIDE}
 
 
+@pytest.mark.usefixtures("device")
 def test_rmsnorm_saves_one_number_per_row_beside_its_inputs() -> None:
     jfn = check(rmsnorm, draw(ROWS, COLUMNS), draw(COLUMNS))
     kept = saved(jfn)
@@ -43,6 +46,7 @@ def test_rmsnorm_saves_one_number_per_row_beside_its_inputs() -> None:
     assert list(kept.values()) == [PER_ROW]
 
 
+@pytest.mark.usefixtures("device")
 def test_layer_norm_saves_two_numbers_per_row_beside_its_inputs() -> None:
     def program(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, (COLUMNS,), w, b)
@@ -52,6 +56,7 @@ def test_layer_norm_saves_two_numbers_per_row_beside_its_inputs() -> None:
     assert list(kept.values()) == [PER_ROW, PER_ROW]
 
 
+@pytest.mark.usefixtures("device")
 def test_a_sum_that_is_returned_anyway_is_saved_instead_of_its_terms() -> None:
     def program(
         x: torch.Tensor, r: torch.Tensor, w: torch.Tensor
@@ -65,6 +70,7 @@ def test_a_sum_that_is_returned_anyway_is_saved_instead_of_its_terms() -> None:
     assert kept.keys().isdisjoint({"x", "r"})
 
 
+@pytest.mark.usefixtures("device")
 def test_a_long_reduction_is_not_computed_again_in_the_backward() -> None:
     def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x * x).sum(-1, keepdim=True) * x * w
@@ -75,6 +81,7 @@ def test_a_long_reduction_is_not_computed_again_in_the_backward() -> None:
     assert sum(region.count("sum") for region in regions(jfn).backward) == 1
 
 
+@pytest.mark.usefixtures("device")
 def test_a_value_passes_through_several_fusions_from_the_input() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         wide = x.double() * 2

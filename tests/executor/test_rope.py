@@ -31,6 +31,7 @@ def rope(heads: int, groups: int, size: int, n: int):
     return program
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(
     ("heads", "groups", "size", "n"), [(4, 2, 8, 4), (3, 3, 6, 6), (4, 1, 8, 4)]
 )

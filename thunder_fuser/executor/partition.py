@@ -3,8 +3,10 @@
     mul, add, matmul, tanh      =>      [mul, add]  matmul  [tanh]
 
 Two bound symbols may share a region if `kind` gives them the same value (device, forward or
-backward); None keeps one outside. "consecutive" takes maximal runs, "dataflow" merges along data
-edges and then sideways. Neither ever changes the order of a read and a write of one storage.
+backward); None keeps one outside. "consecutive" takes maximal runs; what stands in a run and
+neither reads nor feeds it moves to its front if the run then goes on: in silu(gate(x)) * up(x) the
+second product of matrices does. "dataflow" merges along data edges and then sideways. Neither ever
+changes the order of a read and a write of one storage.
 """
 
 from __future__ import annotations
@@ -47,29 +49,37 @@ def partition(
     Raises ValueError for a fusion type other than "consecutive" and "dataflow".
     """
     if fusion_type == "consecutive":
-        return _consecutive(trace.bound_symbols, kind)
+        return _consecutive(trace.bound_symbols, kind, storages)
     if fusion_type == "dataflow":
         return _dataflow(trace, kind, storages)
     legal = " or ".join(map(repr, FUSION_TYPES))
     raise ValueError(f"fusion_type={fusion_type!r} is not legal: it has to be {legal}")
 
 
-def _consecutive(bsyms: Sequence[BoundSymbol], kind: Kind) -> list[Group]:
+def _consecutive(bsyms: Sequence[BoundSymbol], kind: Kind, storages: Storages) -> list[Group]:
     groups: list[Group] = []
     run: list[BoundSymbol] = []
+    held: list[BoundSymbol] = []  # stand after the run, and would do before it as well
     run_kind: Hashable = None
 
     def close() -> None:
-        if run:
-            groups.append(Group(tuple(run), True))
-            run.clear()
+        groups.extend([Group(tuple(run), True)] if run else [])
+        groups.extend(Group((bsym,), False) for bsym in held)
+        run.clear()
+        held.clear()
 
     for bsym in bsyms:
         this = kind(bsym)
-        if this is None and run and _may_precede(bsym, run):
+        if this is None and run and not held and _may_precede(bsym, run):
             groups.append(Group((bsym,), False))
             continue
-        if this is None or this != run_kind:
+        if this is None and run and _is_independent(bsym, run, storages):
+            held.append(bsym)
+            continue
+        if held and this == run_kind and _reads(bsym, run):
+            groups.extend(Group((before,), False) for before in held)
+            held.clear()
+        if this is None or this != run_kind or held:
             close()
         run_kind = this
         if this is None:
@@ -78,6 +88,24 @@ def _consecutive(bsyms: Sequence[BoundSymbol], kind: Kind) -> list[Group]:
             run.append(bsym)
     close()
     return groups
+
+
+def _is_independent(bsym: BoundSymbol, run: Sequence[BoundSymbol], storages: Storages) -> bool:
+    """True for an op (a product of matrices, say) that may as well run before `run`."""
+    if prim_name(bsym) in _FIXED or not bsym.flat_proxy_outs or _reads(bsym, run):
+        return False
+    written = storages.writes(bsym)
+    touched = storages.reads(bsym) | written
+    return all(
+        touched.isdisjoint(storages.writes(member)) and written.isdisjoint(storages.reads(member))
+        for member in run
+    )
+
+
+def _reads(bsym: BoundSymbol, run: Sequence[BoundSymbol]) -> bool:
+    """True if an argument is a result of the run."""
+    args = {p.name for p in bsym.flat_proxy_args}
+    return any(p.name in args for member in run for p in member.flat_proxy_outs)
 
 
 def _may_precede(bsym: BoundSymbol, run: Sequence[BoundSymbol]) -> bool:
@@ -93,8 +121,7 @@ def _may_precede(bsym: BoundSymbol, run: Sequence[BoundSymbol]) -> bool:
     reads_tensors = any(isinstance(p, TensorProxy) for p in bsym.flat_proxy_args)
     if reads_tensors and prim_name(bsym) != SHAPE_PRIM:
         return False
-    made = {p.name for member in run for p in member.flat_proxy_outs}
-    return made.isdisjoint(p.name for p in bsym.flat_proxy_args)
+    return not _reads(bsym, run)
 
 
 def _dataflow(trace: TraceCtx, kind: Kind, storages: Storages) -> list[Group]:
