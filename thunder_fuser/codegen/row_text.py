@@ -21,23 +21,21 @@ WARP = 32
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
     if not kernel.sums:
-        return [*_rows(kernel), *_declare(kernel, ""), *_fill(kernel, "", "turn"), *_row(kernel)]
-    turns = number(kernel.axes.turn.size)
-    barrier = ["__syncthreads();"] if kernel.threads_per_row > WARP else []
+        return [*_rows(kernel), *_declare(kernel, 0), *_fill(kernel, 0, "turn"), *_row(kernel)]
+    turns, last = number(kernel.axes.turn.size), kernel.ahead
+    started = [_fill(kernel, k, str(k)) for k in range(last)]
     turn = [
-        *_declare(kernel, "_next"),
-        f"if (turn + 1 < {turns}) {{",
-        *indent(_fill(kernel, "_next", "(turn + 1)")),
+        f"if (turn + {last} < {turns}) {{",
+        *indent(_fill(kernel, last, f"(turn + {last})")),
         "}",
         *_row(kernel),
-        *barrier,
         *_advance(kernel),
     ]
     return [
         *_rows(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
-        *_declare(kernel, ""),
-        *_fill(kernel, "", "0"),
+        *(line for k in range(last + 1) for line in _declare(kernel, k)),
+        *(line for lines in started for line in lines),
         f"for (int turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",
@@ -45,23 +43,31 @@ def row_lines(kernel: RowKernel) -> list[str]:
     ]
 
 
-def _declare(kernel: RowKernel, suffix: str) -> list[str]:
-    """The registers of a row."""
+def _buffer(name: str, ahead: int) -> str:
+    """The registers of the row `ahead` turns from now."""
+    return f"{name}_{ahead}" if ahead else name
+
+
+def _declare(kernel: RowKernel, ahead: int) -> list[str]:
     held = kernel.vectors_per_thread
-    return [f"{vector_type(a)} {a.name}{suffix}[{held}];" for a in kernel.kept]
+    return [f"{vector_type(a)} {_buffer(a.name, ahead)}[{held}];" for a in kernel.kept]
 
 
-def _fill(kernel: RowKernel, suffix: str, turn: str) -> list[str]:
-    """Load the vectors of the row of that turn. With column sums the next row is on its way while
-    this one is worked on."""
+def _fill(kernel: RowKernel, ahead: int, turn: str) -> list[str]:
+    """Load the vectors of the row of that turn. With column sums the next rows are on their way
+    while one is worked on."""
     names = {**kernel.names, kernel.axes.turn: turn}
-    loads = [f"{a.name}{suffix}[k] = {load_call(a, names)};" for a in kernel.kept]
+    loads = [f"{_buffer(a.name, ahead)}[k] = {load_call(a, names)};" for a in kernel.kept]
     return _vectors(kernel, loads) if loads else []
 
 
 def _advance(kernel: RowKernel) -> list[str]:
-    """The next row becomes this one."""
-    moves = [f"{a.name}[k] = {a.name}_next[k];" for a in kernel.kept]
+    """Every row on its way is one turn nearer."""
+    moves = [
+        f"{_buffer(a.name, k)}[k] = {_buffer(a.name, k + 1)}[k];"
+        for k in range(kernel.ahead)
+        for a in kernel.kept
+    ]
     if not moves:
         return []
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
@@ -165,18 +171,20 @@ def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     warps = kernel.threads_per_row // WARP
     shares = kernel.threads > kernel.threads_per_row  # a block holds several rows
     own = f" + threadIdx.x / {kernel.threads_per_row} * {warps}" if shares else ""
+    # Two sets of partial results by turns: a warp that is a row ahead writes into the other one.
+    sets, which = ("[2]", "[turn % 2]") if kernel.sums else ("", "")
     for reduction in phase.reductions:
         name = reduction.accumulator.name
         lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
     if warps > 1:
         for reduction in phase.reductions:
             name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-            lines.append(f"__shared__ {kind} {name}s[{kernel.threads // WARP}];")
-            lines.append(f"if (part % {WARP} == 0) {name}s[threadIdx.x / {WARP}] = {name};")
+            lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
+            lines.append(f"if (part % {WARP} == 0) {name}s{which}[threadIdx.x / {WARP}] = {name};")
         lines.append("__syncthreads();")
     for reduction in phase.reductions:
         name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-        combined = f"tf::combine_warps<{warps}>({name}s{own}, {_combine(reduction)})"
+        combined = f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(reduction)})"
         value = combined if warps > 1 else name
         if reduction.rounded is not None:
             value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"

@@ -67,8 +67,8 @@ class RowKernel:
 
     `once` are loads that do not depend on the vector; `kept` fill an array with one element per
     vector of the thread. `single` is done by the first thread of a row, after the phases. With
-    column `sums` a block walks the rows of a group, accumulates in `final`, and does `columns` at
-    the end.
+    column `sums` a block walks the rows of a group, loads `ahead` rows in advance, accumulates in
+    `final`, and does `columns` at the end.
     """
 
     pointers: tuple[Pointer, ...]
@@ -76,6 +76,7 @@ class RowKernel:
     axes: RowAxes
     threads_per_row: int
     rows_per_block: int
+    ahead: int
     once: tuple[VectorAccess, ...]
     kept: tuple[VectorAccess, ...]
     phases: tuple[ReducePhase, ...]

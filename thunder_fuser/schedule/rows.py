@@ -34,6 +34,10 @@ HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
 SCRATCH = 32  # registers that a thread needs beside its row
+AHEAD = 1  # rows that a block with column sums loads in advance; 2 and 3 were slower
+MAX_THREADS_WITH_SUMS = 512
+SCRATCH_WITH_SUMS = 40
+SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,27 +313,52 @@ def _threads(
     full: Sequence[tuple[Store, Index]],
     sums: int,
 ) -> tuple[int, bool]:
-    """Threads of one row, and whether they can keep it in registers. With column `sums` these hold
-    the accumulators and the next row too."""
-    vectors = axes.vector.size
-    held = max((HELD if vectors * axes.lanes <= FEW else 2 * HELD) // axes.lanes, 1)
+    """Threads of one row, and whether they can keep it in registers."""
+    vectors, lanes = axes.vector.size, axes.lanes
+    loaded = _row_bytes(segment, axes, phases, full) * lanes // 4  # registers per vector
     if sums:
-        held = max(HELD // 2 // axes.lanes, 1)
-    threads = max(-(-vectors // held), BLOCK if sums else 1)
+        return _threads_with_sums(vectors, loaded, sums * lanes)
+    held = max((HELD if vectors * lanes <= FEW else 2 * HELD) // lanes, 1)
+    threads = _rounded(-(-vectors // held))
+    registers = -(-vectors // threads) * loaded + SCRATCH
+    return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH
+
+
+def _threads_with_sums(vectors: int, loaded: int, summed: int) -> tuple[int, bool]:
+    """As many threads as leave room for two blocks, else for one, on a multiprocessor: a thread
+    holds its part of this row and of the next ones, and its accumulators."""
+    for blocks in (2, 1):
+        for threads in range(MAX_THREADS_WITH_SUMS, BLOCK - 1, -WARP):
+            held = -(-vectors // threads)
+            registers = held * (loaded * (1 + AHEAD) + summed) + SCRATCH_WITH_SUMS
+            is_tight = held * threads - vectors <= threads // 8 or threads == BLOCK
+            fits = registers * threads * blocks <= REGISTERS and registers <= SPILL_FREE
+            if is_tight and fits:
+                return threads, True
+    return MAX_THREADS_WITH_SUMS, False
+
+
+def _rounded(threads: int) -> int:
+    """Whole warps, or a power of two that divides one."""
     if threads > WARP:
-        threads = min(-(-threads // WARP) * WARP, MAX_THREADS)
-    else:
-        threads = 1 << (threads - 1).bit_length()
-    reductions = {tv for phase in phases for tv, _ in phase.reductions}
+        return min(-(-threads // WARP) * WARP, MAX_THREADS)
+    return int(1 << (threads - 1).bit_length())
+
+
+def _row_bytes(
+    segment: Segment,
+    axes: RowAxes,
+    phases: Sequence[Phase],
+    full: Sequence[tuple[Store, Index]],
+) -> int:
+    """Bytes of a row that are read per column."""
+    reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
     results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
     rows = {
         (tv, index)
-        for tv, index in needs_of(segment, tuple(reductions), results).leaves
+        for tv, index in needs_of(segment, reductions, results).leaves
         if tv not in reductions
         and axes.vector in (bases := offset_of(segment.layouts[tv], index).bases)
         and not axes.row.bases.isdisjoint(bases)
     }
-    row_bytes = sum(tv.dtype.itemsize for tv, _ in rows) * axes.lanes
-    held = -(-vectors // threads)
-    registers = held * row_bytes // 4 * (2 if sums else 1) + held * axes.lanes * sums + SCRATCH
-    return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH
+    return sum(tv.dtype.itemsize for tv, _ in rows)
