@@ -43,6 +43,19 @@ template <class T>
 TF_FN T minimum(T a, T b) {
   return a != a || a < b ? a : b;
 }
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 800
+// One instruction instead of five.
+TF_FN float maximum(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+TF_FN float minimum(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#endif
 
 // chunk: clamp
 template <class T>
