@@ -44,6 +44,8 @@ ALLOWED = {
     "schedule/rows.py:schedule": THREADS,
     "schedule/rows.py:_axes": LANES,
     "schedule/rows.py:_threads": THREADS,
+    "schedule/rows.py:_threads_with_sums": THREADS,
+    "schedule/rows.py:_rounded": THREADS,
     "schedule/vectorize.py:vectorize": LANES,
     "schedule/vectorize.py:_lanes": LANES,
     "schedule/vectorize.py:_aligned": LANES,
