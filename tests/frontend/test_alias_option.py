@@ -10,8 +10,6 @@ from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
 
 def new() -> FusionDefinition:
     return FusionDefinition(cache=FusionCache(Program))
@@ -22,8 +20,10 @@ def storages(*tensors: torch.Tensor) -> set[int]:
 
 
 @pytest.mark.parametrize("evaluator", [False, True])
-def test_views_of_inputs_and_of_outputs_become_copies(evaluator: bool) -> None:
-    x = torch.randn(5, 7, device=DEVICE)
+def test_views_of_inputs_and_of_outputs_become_copies(
+    evaluator: bool, device: torch.device
+) -> None:
+    x = torch.randn(5, 7).to(device)
     with new() as fd:
         (a,) = example(fd, x)
         b = fd.ops.exp(a)
@@ -38,8 +38,8 @@ def test_views_of_inputs_and_of_outputs_become_copies(evaluator: bool) -> None:
     assert len(storages(x, *views)) == 2
 
 
-def test_a_returned_input_and_what_is_written_stay_the_same_tensor() -> None:
-    x, y = (torch.randn(4, 6, device=DEVICE) for _ in range(2))
+def test_a_returned_input_and_what_is_written_stay_the_same_tensor(device: torch.device) -> None:
+    x, y = (torch.randn(4, 6).to(device) for _ in range(2))
     before = x.clone()
     with new() as fd:
         a, b = example(fd, x, y)
@@ -52,8 +52,8 @@ def test_a_returned_input_and_what_is_written_stay_the_same_tensor() -> None:
     assert torch.equal(view, (before + 1).t())
 
 
-def test_a_view_of_what_torch_computed_lies_as_planned() -> None:
-    x = torch.randn(3, 4, 5, device=DEVICE)
+def test_a_view_of_what_torch_computed_lies_as_planned(device: torch.device) -> None:
+    x = torch.randn(3, 4, 5).to(device)
     with new() as fd:
         (a,) = example(fd, x)
         b = fd.ops.exp(fd.ops.permute(a, [2, 0, 1]))

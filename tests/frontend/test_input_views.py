@@ -18,8 +18,7 @@ from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-ORDERS = ("forward", "reverse", "shuffled") if DEVICE == "cpu" else ("forward",)
+ORDERS = ("forward", "reverse", "shuffled")  # a GPU has its own
 Define = Callable[..., Any]
 
 
@@ -36,7 +35,7 @@ def ran(define: Define, inputs: Sequence[torch.Tensor], order: str = "forward") 
     """Define with inputs laid out like these, and execute. `define` adds the outputs."""
     with FusionDefinition(cache=FusionCache(Program)) as fd:
         define(fd, *example(fd, *inputs))
-    options = Options(thread_order=order) if DEVICE == "cpu" else Options()
+    options = Options(thread_order=order)
     outputs = fd.execute(inputs, capture_debug_output=True, options=options)
     text = fd.debug_output()
     assert text is not None
@@ -75,14 +74,16 @@ def broadcast_then_expand(fd: FusionDefinition, x: Any, y: Any) -> None:
     [pointwise_then_broadcast, broadcast_then_mul, broadcast_then_squeeze, broadcast_then_expand],
 )
 @pytest.mark.parametrize("layout", ["dense", "offset by one element", "every third", "expanded"])
-def test_a_vector_seen_as_a_column_is_read_in_place(define: Define, layout: str) -> None:
+def test_a_vector_seen_as_a_column_is_read_in_place(
+    define: Define, layout: str, device: torch.device
+) -> None:
     x = {
-        "dense": torch.randn(13, device=DEVICE),
-        "offset by one element": torch.randn(14, device=DEVICE)[1:],
-        "every third": torch.randn(39, device=DEVICE)[::3],
-        "expanded": torch.randn(1, device=DEVICE).expand(13),
+        "dense": torch.randn(13).to(device),
+        "offset by one element": torch.randn(14).to(device)[1:],
+        "every third": torch.randn(39).to(device)[::3],
+        "expanded": torch.randn(1).to(device).expand(13),
     }[layout]
-    y = torch.randn(13, 7, device=DEVICE)
+    y = torch.randn(13, 7).to(device)
     run = ran(define, [x, y])
     sign = -1 if define is pointwise_then_broadcast else 1
     torch.testing.assert_close(run.outputs[0], sign * x[:, None] * y)
@@ -103,10 +104,12 @@ def permute_then_broadcast(fd: FusionDefinition, x: Any, y: Any) -> None:
 
 @pytest.mark.parametrize("is_turned", [False, True], ids=["row-major", "transposed"])
 @pytest.mark.parametrize("define", [squeeze_then_broadcast, permute_then_broadcast])
-def test_squeezed_and_permuted_inputs_are_read_in_place(define: Define, is_turned: bool) -> None:
-    x = torch.randn(9, 1, 5, device=DEVICE)
-    x = torch.randn(5, 1, 9, device=DEVICE).permute(2, 1, 0) if is_turned else x
-    y = torch.randn(9, 6, 5, device=DEVICE)
+def test_squeezed_and_permuted_inputs_are_read_in_place(
+    define: Define, is_turned: bool, device: torch.device
+) -> None:
+    x = torch.randn(9, 1, 5).to(device)
+    x = torch.randn(5, 1, 9).to(device).permute(2, 1, 0) if is_turned else x
+    y = torch.randn(9, 6, 5).to(device)
     run = ran(define, [x, y])
     want = x * y if define is squeeze_then_broadcast else (x * y).permute(2, 1, 0)
     torch.testing.assert_close(run.outputs[0], want)
@@ -125,9 +128,11 @@ def centred(fd: FusionDefinition, x: Any) -> None:
 
 @pytest.mark.parametrize("columns", [24, 300])
 @pytest.mark.parametrize("define", [softmax, centred])
-def test_a_reduced_row_broadcast_back_is_never_a_tensor(define: Define, columns: int) -> None:
+def test_a_reduced_row_broadcast_back_is_never_a_tensor(
+    define: Define, columns: int, device: torch.device
+) -> None:
     """The all-reduce pattern: the broadcast stays behind its reduction, in one kernel."""
-    x = torch.randn(11, columns, device=DEVICE)
+    x = torch.randn(11, columns).to(device)
     run = ran(define, [x])
     exact = x.double()
     want = torch.softmax(exact, 1) if define is softmax else exact - exact.mean(1, keepdim=True)
@@ -149,19 +154,21 @@ def transposed_times(fd: FusionDefinition, x: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_views_of_an_input_written_in_place_read_its_old_value(order: str) -> None:
-    x, y = torch.randn(17, device=DEVICE), torch.randn(17, 9, device=DEVICE)
+def test_views_of_an_input_written_in_place_read_its_old_value(
+    order: str, device: torch.device
+) -> None:
+    x, y = torch.randn(17).to(device), torch.randn(17, 9).to(device)
     old = x.clone()
     run = ran(column_times, [x, y], order)
     torch.testing.assert_close(run.outputs[0], old[:, None] * y)
     torch.testing.assert_close(x, old + 1)
-    square, factor = torch.randn(19, 19, device=DEVICE), torch.randn(19, 19, device=DEVICE)
+    square, factor = torch.randn(19, 19).to(device), torch.randn(19, 19).to(device)
     before = square.clone()
     ran(transposed_times, [square, factor], order)
     torch.testing.assert_close(square, before.t() * factor)
 
 
-def test_matmul_operands_are_read_where_they_lie() -> None:
+def test_matmul_operands_are_read_where_they_lie(device: torch.device) -> None:
     """[M, K] as (M, 1, K) and [N, K] as (1, N, K), multiplied and summed."""
 
     def matmul(fd: FusionDefinition, a: Any, b: Any) -> None:
@@ -169,15 +176,15 @@ def test_matmul_operands_are_read_where_they_lie() -> None:
         right = fd.ops.broadcast(b, [True, False, False])
         fd.add_output(fd.ops.sum(fd.ops.mul(left, right), [2]))
 
-    a, b = torch.randn(7, 12, device=DEVICE), torch.randn(12, 5, device=DEVICE).t()
+    a, b = torch.randn(7, 12).to(device), torch.randn(12, 5).to(device).t()
     run = ran(matmul, [a, b])
     torch.testing.assert_close(run.outputs[0], a @ b.t())
     (pointers,) = run.launches
     assert (pointers[:2], len(pointers), run.allocations) == (["T0", "T1"], 3, 1)
 
 
-def test_a_returned_broadcast_is_a_view_of_the_input() -> None:
-    x = torch.randn(8, device=DEVICE)
+def test_a_returned_broadcast_is_a_view_of_the_input(device: torch.device) -> None:
+    x = torch.randn(8).to(device)
 
     def wide(fd: FusionDefinition, x: Any) -> None:
         fd.add_output(fd.ops.expand(column(fd, x), [8, 5]))
@@ -188,8 +195,8 @@ def test_a_returned_broadcast_is_a_view_of_the_input() -> None:
     assert (run.launches, run.allocations) == ([], 0)
 
 
-def test_a_broadcast_that_is_returned_and_read_is_one_view() -> None:
-    x, z = torch.randn(8, device=DEVICE), torch.randn(8, 5, device=DEVICE)
+def test_a_broadcast_that_is_returned_and_read_is_one_view(device: torch.device) -> None:
+    x, z = torch.randn(8).to(device), torch.randn(8, 5).to(device)
 
     def both(fd: FusionDefinition, x: Any, z: Any) -> None:
         wide = fd.ops.expand(column(fd, x), [8, 5])
@@ -203,22 +210,22 @@ def test_a_broadcast_that_is_returned_and_read_is_one_view() -> None:
     assert "0 edges, 0 bytes" in (run.fd.debug_output() or "")
 
 
-def test_views_at_the_inputs_of_a_later_segment_are_index_maps_too() -> None:
+def test_views_at_the_inputs_of_a_later_segment_are_index_maps_too(device: torch.device) -> None:
     """What crosses the cut is the vector; each side sees it as it wants."""
 
     def cut(fd: FusionDefinition, x: Any, y: Any) -> None:
         first = fd.ops.segment_set(column(fd, fd.ops.tanh(x)))
         fd.add_output(fd.ops.mul(first, y))
 
-    x, y = torch.randn(8, device=DEVICE), torch.randn(8, 5, device=DEVICE)
+    x, y = torch.randn(8).to(device), torch.randn(8, 5).to(device)
     run = ran(cut, [x, y])
     torch.testing.assert_close(run.outputs[0], x.tanh()[:, None] * y)
     assert (len(run.launches), run.allocations) == (2, 2)
     assert "1 edges, 32 bytes" in (run.fd.debug_output() or "")
 
 
-def test_the_flags_of_a_broadcast_print_and_replay_after_a_run() -> None:
-    x, y = torch.randn(8, device=DEVICE), torch.randn(8, 4, device=DEVICE)
+def test_the_flags_of_a_broadcast_print_and_replay_after_a_run(device: torch.device) -> None:
+    x, y = torch.randn(8).to(device), torch.randn(8, 4).to(device)
     run = ran(pointwise_then_broadcast, [x, y])
     text = str(run.fd)
     assert "fd.ops.broadcast(T2, is_broadcast_dim=[False, True])" in text

@@ -9,15 +9,13 @@ from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.program import Program
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
 
 def new() -> FusionDefinition:
     return FusionDefinition(cache=FusionCache(Program))
 
 
-def test_a_pointwise_fusion_agrees_with_fp64() -> None:
-    x, y = torch.randn(7, 33, device=DEVICE), torch.randn(33, device=DEVICE)
+def test_a_pointwise_fusion_agrees_with_fp64(device: torch.device) -> None:
+    x, y = torch.randn(7, 33).to(device), torch.randn(33).to(device)
     with new() as fd:
         a, b = example(fd, x, y)
         fd.add_output(fd.ops.exp(a * 0.25) + b)
@@ -26,8 +24,8 @@ def test_a_pointwise_fusion_agrees_with_fp64() -> None:
     assert "segment 0" in fd.explain()
 
 
-def test_a_forced_cut_is_two_segments_that_run_as_one_fusion_does() -> None:
-    x = torch.randn(5, 24, device=DEVICE)
+def test_a_forced_cut_is_two_segments_that_run_as_one_fusion_does(device: torch.device) -> None:
+    x = torch.randn(5, 24).to(device)
     with new() as fd:
         (a,) = example(fd, x)
         b = fd.ops.segment_set(fd.ops.exp(a))
@@ -40,15 +38,17 @@ def test_a_forced_cut_is_two_segments_that_run_as_one_fusion_does() -> None:
     torch.testing.assert_close(segmented.execute([x]), fd.execute([x]))
 
 
-def test_one_kernel_is_no_split() -> None:
-    x = torch.randn(5, 24, device=DEVICE)
+def test_one_kernel_is_no_split(device: torch.device) -> None:
+    x = torch.randn(5, 24).to(device)
     with new() as fd:
         fd.add_output(fd.ops.exp(*example(fd, x)))
     assert len(fd.segment([x])) == 0
 
 
-def test_an_alias_is_returned_as_the_input_and_old_values_are_read_first() -> None:
-    x = torch.randn(6, 10, device=DEVICE)
+def test_an_alias_is_returned_as_the_input_and_old_values_are_read_first(
+    device: torch.device,
+) -> None:
+    x = torch.randn(6, 10).to(device)
     before = x.clone()
     with new() as fd:
         (a,) = example(fd, x)
@@ -62,8 +62,8 @@ def test_an_alias_is_returned_as_the_input_and_old_values_are_read_first() -> No
     assert torch.equal(x, before + 1)
 
 
-def test_a_returned_view_of_a_target_shows_the_new_value_as_in_eager() -> None:
-    x = torch.randn(4, 6, device=DEVICE)
+def test_a_returned_view_of_a_target_shows_the_new_value_as_in_eager(device: torch.device) -> None:
+    x = torch.randn(4, 6).to(device)
     before = x.clone()
     with new() as fd:
         (a,) = example(fd, x)
@@ -76,8 +76,10 @@ def test_a_returned_view_of_a_target_shows_the_new_value_as_in_eager() -> None:
 
 
 @pytest.mark.parametrize("order", [[1, 0], [0, 1]])
-def test_an_output_of_a_stride_order_has_these_strides(order: list[int]) -> None:
-    x = torch.randn(4, 6, device=DEVICE)
+def test_an_output_of_a_stride_order_has_these_strides(
+    order: list[int], device: torch.device
+) -> None:
+    x = torch.randn(4, 6).to(device)
     with new() as fd:
         (a,) = example(fd, x)
         fd.add_output(fd.ops.neg(a), stride_order=order)
@@ -89,21 +91,21 @@ def test_an_output_of_a_stride_order_has_these_strides(order: list[int]) -> None
     assert second.stride() == ((4, 1) if order == [1, 0] else (1, 6))
 
 
-def test_extents_that_disagree_are_refused_before_anything_runs() -> None:
+def test_extents_that_disagree_are_refused_before_anything_runs(device: torch.device) -> None:
     with new() as fd:
         a, b = (fd.define_tensor([-1], contiguity=True) for _ in range(2))
         fd.add_output(fd.ops.add(a, b), alias_input=a)
-    x = torch.randn(3, device=DEVICE)
+    x = torch.randn(3).to(device)
     before = x.clone()
     with pytest.raises(ValueError, match="do not broadcast"):
-        fd.execute([x, torch.randn(4, device=DEVICE)])
+        fd.execute([x, torch.randn(4).to(device)])
     assert torch.equal(x, before)
 
 
-def test_a_write_of_another_shape_is_refused_at_run_time() -> None:
+def test_a_write_of_another_shape_is_refused_at_run_time(device: torch.device) -> None:
     with new() as fd:
         a, b = (fd.define_tensor([-1], contiguity=True) for _ in range(2))
         fd.add_output(fd.ops.neg(a), alias_input=b)
-    x, y = torch.randn(3, device=DEVICE), torch.randn(5, device=DEVICE)
+    x, y = torch.randn(3).to(device), torch.randn(5).to(device)
     with pytest.raises(ValueError, match=r"alias_input=T1\): .*shapes differ"):
         fd.execute([x, y])

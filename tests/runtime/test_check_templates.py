@@ -9,6 +9,7 @@ import torch
 
 from tests.executor.jitted import check
 
+pytestmark = pytest.mark.usefixtures("device")
 Fn = Callable[..., torch.Tensor]
 
 

@@ -10,8 +10,6 @@ from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
 
 def two_segments(x: torch.Tensor) -> FusionDefinition:
     with FusionDefinition(cache=FusionCache(Program)) as fd:
@@ -21,8 +19,8 @@ def two_segments(x: torch.Tensor) -> FusionDefinition:
     return fd
 
 
-def test_each_segment_has_time_bytes_and_grid() -> None:
-    x = torch.randn(1, 96, device=DEVICE).expand(64, 96)
+def test_each_segment_has_time_bytes_and_grid(device: torch.device) -> None:
+    x = torch.randn(1, 96).to(device).expand(64, 96)
     fd = two_segments(x)
     (found,) = fd.execute([x], profile=True)
     torch.testing.assert_close(found, x.exp() * x)
@@ -42,8 +40,8 @@ def test_each_segment_has_time_bytes_and_grid() -> None:
     assert [line.split()[1] for line in lines[1:]] == ["0", "1", "all"]
 
 
-def test_what_torch_runs_is_timed_too() -> None:
-    x = torch.randn(3, 5, device=DEVICE)
+def test_what_torch_runs_is_timed_too(device: torch.device) -> None:
+    x = torch.randn(3, 5).to(device)
     fd = two_segments(x)
     fd.execute([x], profile=True, options=Options(evaluator=True))
     assert [s.kind for s in fd.profile().segments] == ["torch", "torch"]
@@ -51,8 +49,8 @@ def test_what_torch_runs_is_timed_too() -> None:
     assert fd.profile().kernels == 0
 
 
-def test_an_in_place_write_happens_once() -> None:
-    x = torch.zeros(3, 5, device=DEVICE)
+def test_an_in_place_write_happens_once(device: torch.device) -> None:
+    x = torch.zeros(3, 5, device=device)
     with FusionDefinition(cache=FusionCache(Program)) as fd:
         (a,) = example(fd, x)
         fd.add_output(fd.ops.add(a, 1.0), alias_input=a)
