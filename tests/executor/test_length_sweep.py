@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import thunder
 import torch
 import torch.nn.functional as F
