@@ -9,6 +9,7 @@ from tests.programs import cat, check, flip, full, fusion, like, reshape, total
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.evaluate import evaluate
 
+pytestmark = pytest.mark.sanitizer
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 
 

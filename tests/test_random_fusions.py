@@ -20,6 +20,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.evaluate import evaluate
 
+pytestmark = pytest.mark.sanitizer
 UNCOMPILED_PROGRAMS = 400
 COMPILED_PROGRAMS = 60  # about 0.2 s each: one or two runs of the C++ compiler
 CUT_PROGRAMS = 40

@@ -14,6 +14,8 @@ from tests.rope import CASES, Rope
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.options import Options
 
+pytestmark = pytest.mark.sanitizer
+
 
 def widths(text: str) -> list[int]:
     """Bytes of each access of a kernel's text."""

@@ -66,6 +66,7 @@ def runs(
     return tuple(t.detach().cpu().double() for t in (result, *gradients))
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("case", CASES)
 def test_errors_are_like_those_of_eager(

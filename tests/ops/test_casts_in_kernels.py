@@ -14,6 +14,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("source", DataType, ids=str)
 def test_one_kernel_casts_to_every_dtype(source: DataType, device: torch.device) -> None:
     bounds = (0.0, 120.0) if source is DataType.UInt8 else (-120.0, 120.0)

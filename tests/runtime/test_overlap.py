@@ -12,6 +12,7 @@ from tests.programs import chain, check, flip, fusion, like, permute, piece, pla
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.overlap import may_overlap, separate
 
+pytestmark = pytest.mark.sanitizer
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 
 

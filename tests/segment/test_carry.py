@@ -26,6 +26,9 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.carry import carried, constants
 
+pytestmark = pytest.mark.sanitizer
+ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
+
 
 def test_free_functions_are_followed_to_the_fewest_bytes() -> None:
     (a,) = like(torch.empty(4, 6, dtype=torch.bfloat16))
@@ -47,9 +50,6 @@ def test_constants_depend_on_no_data_and_draw_nothing() -> None:
     wide = expand(row, 2, 4, 6)
     program = fusion([a], wide, uniform((4, 6)), call("add", a, one))
     assert constants(program) == {one, minus, row, wide}
-
-
-ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 
 
 def uniform(shape: tuple[int, ...]) -> TensorView:

@@ -29,7 +29,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
 
-pytestmark = pytest.mark.usefixtures("device")
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 
 
 def edges(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ from tests.programs import (
 )
 from thunder_fuser.ir.build import call
 
-pytestmark = pytest.mark.usefixtures("device")
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 
 
 def launches_and_views(program: object, *tensors: torch.Tensor) -> tuple[int, int]:
