@@ -41,6 +41,14 @@ def test_a_kernel_may_be_handed_an_empty_value_that_nobody_writes() -> None:
     check(fusion([a], rows, empty), x)
 
 
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize("shape", [(0, 1), (5, 0), (0,), (2, 0, 3), (0, 4)])
+def test_an_empty_tensor_takes_any_empty_shape(shape: tuple[int, ...]) -> None:
+    x = torch.randn(0, 4)
+    (a,) = like(x)
+    check(fusion([a], reshape(a, *shape), call("neg", reshape(a, *shape)), total(a, 0, 1)), x)
+
+
 def test_constants_are_made_on_the_device_that_is_asked_for() -> None:
     program = fusion([], full(2.0, 3, 4), total(full(1.0, 40, 100), 0))
     for found in evaluate(program, [], device=torch.device("meta")):

@@ -199,7 +199,9 @@ def _reshape_groups(
     """
     sizes = [sc.static_int(a.extent) for a in root]
     target = [sc.static_int(s) for s in shape]
-    if None in sizes or None in target or 0 in sizes or 0 in target:
+    if 0 in sizes:  # [0, 4] -> [0, 1]: there is no element that one axis could take from another
+        return [(list(root), list(shape))]
+    if None in sizes or None in target:
         return _symbolic_groups(root, shape)
     groups: list[tuple[list[IterDomain], list[Scalar]]] = []
     i = j = 0
