@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.executor.jitted import check, jit, regions
 
 
+@pytest.mark.usefixtures("device")
 def test_equal_expressions_are_computed_once() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         a, b, c, d = x + y, y - x, x + y, y - x
@@ -16,6 +18,7 @@ def test_equal_expressions_are_computed_once() -> None:
     assert regions(jfn).forward == (("add", "sub", "mul", "exp"),)
 
 
+@pytest.mark.usefixtures("device")
 def test_equal_outputs_become_one_output() -> None:
     def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.sin(x) * 2, torch.sin(x) * 2
@@ -24,6 +27,7 @@ def test_equal_outputs_become_one_output() -> None:
     assert regions(jfn).forward == (("sin", "mul"),)
 
 
+@pytest.mark.usefixtures("device")
 def test_equal_expressions_across_regions_keep_their_values() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         a = torch.sin(x) * 2

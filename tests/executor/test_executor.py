@@ -108,18 +108,19 @@ def test_a_module_trains_as_in_eager() -> None:
         torch.testing.assert_close(mine.grad, theirs.grad)
 
 
-def test_symbolic_values_share_one_trace_between_sizes() -> None:
+def test_symbolic_values_share_one_trace_between_sizes(device: torch.device) -> None:
     def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
         return torch.sin(x * n + 1)
 
     jfn = jit(scaled, cache="symbolic values", fuser_evaluator=False)
     for rows, n in ((3, 2), (7, 5), (4, 3)):
-        x = torch.randn(rows, 5)
+        x = torch.randn(rows, 5).to(device)
         torch.testing.assert_close(jfn(x, n), scaled(x, n))
     assert thunder.cache_misses(jfn) == 1
     assert len(regions(jfn).forward) == 1
     assert len(region(jfn).definitions) == 1
 
 
+@pytest.mark.usefixtures("device")
 def test_a_zero_dim_tensor_is_an_operand() -> None:
     check(lambda x, s: torch.sin(x * s) + s, torch.randn(3, 5), torch.randn(()))

@@ -13,10 +13,10 @@ def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.sin(x) * y + 1
 
 
-def test_each_layout_has_a_definition_of_its_own() -> None:
+def test_each_layout_has_a_definition_of_its_own(device: torch.device) -> None:
     jfn = jit(program)
-    x, y = torch.randn(5, 5), torch.randn(5, 5)
-    layouts = [x, x.t(), x[:1].expand(5, 5), torch.randn(5, 10)[:, ::2], torch.randn(10, 5)[::2]]
+    x, y, wide, high = (torch.randn(s).to(device) for s in ((5, 5), (5, 5), (5, 10), (10, 5)))
+    layouts = [x, x.t(), x[:1].expand(5, 5), wide[:, ::2], high[::2]]
     for layout in layouts:
         torch.testing.assert_close(jfn(layout, y), program(layout, y))
     found = region(jfn)
@@ -24,11 +24,11 @@ def test_each_layout_has_a_definition_of_its_own() -> None:
     assert found.cache_info().misses == 5
 
 
-def test_strides_of_one_layout_share_a_definition() -> None:
+def test_strides_of_one_layout_share_a_definition(device: torch.device) -> None:
     jfn = jit(program)
-    y = torch.randn(5, 5)
+    y = torch.randn(5, 5).to(device)
     for width in (6, 7, 9):
-        x = torch.randn(5, width)[:, :5]
+        x = torch.randn(5, width).to(device)[:, :5]
         torch.testing.assert_close(jfn(x, y), program(x, y))
     assert len(region(jfn).definitions) == 1
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
+from tests.devices import CPU, here
 from thunder_fuser.frontend import DataType, FusionCache, FusionDefinition
 from thunder_fuser.frontend.segmented_run import Segmented
 from thunder_fuser.frontend.segments import segment_definitions
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.program import Program
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.profile import Profile
 
@@ -61,7 +63,8 @@ class TorchProgram:
 
 
 def new_cache(max_fusions: int = 64) -> FusionCache:
-    return FusionCache(TorchProgram, max_fusions)
+    """A cache of programs that are torch on the CPU, and kernels in tests that run on a GPU."""
+    return FusionCache(TorchProgram if here().type == "cpu" else Program, max_fusions)
 
 
 def defined(define: Define, cache: FusionCache | None = None) -> FusionDefinition:
@@ -84,18 +87,19 @@ def example(fd: FusionDefinition, *tensors: torch.Tensor) -> list[Any]:
     return [fd.define_tensor(sizes=t.shape, strides=t.stride(), dtype=t.dtype) for t in tensors]
 
 
-def copies(inputs: Sequence[Any]) -> list[Any]:
-    """The same inputs in other storage, with the same strides."""
-    return [_copy(value) for value in inputs]
+def copies(inputs: Sequence[Any], device: torch.device | None = None) -> list[Any]:
+    """The same inputs in other storage, on the test's device by default, with the same strides."""
+    return [_copy(value, device or here()) for value in inputs]
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: Any, device: torch.device) -> Any:
     if isinstance(value, list | tuple):
-        return [_copy(v) for v in value]
+        return [_copy(v, device) for v in value]
     if not isinstance(value, torch.Tensor):
         return value
     size = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
-    storage = value.as_strided((max(size, 0) if value.numel() else 0,), (1,)).clone()
+    storage = value.as_strided((max(size, 0) if value.numel() else 0,), (1,))
+    storage = storage.to(device, copy=True)
     return storage.as_strided(value.shape, value.stride())
 
 
@@ -109,7 +113,8 @@ def finest(fd: FusionDefinition) -> Segmented:
 def check(
     define: Define, inputs: Sequence[Any], eager: Callable[..., Any], exact: bool = True
 ) -> None:
-    """Execute; print, exec and execute; save, load and execute; cut everywhere and execute."""
+    """Execute; print, exec and execute; save, load and execute; cut everywhere and execute: on the
+    test's device, with the results of eager on the CPU."""
     cache = new_cache()
     fd = defined(define, cache)
     assert cache.num_fusions() == 1
@@ -130,15 +135,15 @@ def check(
         runs.append(defined(define, loaded).execute)
         assert loaded.num_fusions() == count, "the loaded definition is not hit"
     for run in runs:
-        given, expected_inputs = copies(inputs), copies(inputs)
+        given, expected_inputs = copies(inputs), copies(inputs, CPU)
         results, expected = run(given), eager(*expected_inputs)
         assert len(results) == len(expected)
         for got, want in zip(results, expected, strict=True):
             assert got.dtype == want.dtype
             if exact:
-                assert torch.equal(got.nan_to_num(), want.nan_to_num())
+                assert torch.equal(got.cpu().nan_to_num(), want.nan_to_num())
             else:
-                torch.testing.assert_close(got, want)
+                torch.testing.assert_close(got.cpu(), want)
         for got, want in zip(given, expected_inputs, strict=True):
             if isinstance(got, torch.Tensor):
-                torch.testing.assert_close(got, want)
+                torch.testing.assert_close(got.cpu(), want)

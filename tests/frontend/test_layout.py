@@ -67,6 +67,7 @@ def test_contiguity_is_read_in_allocation_order() -> None:
         fd.execute([torch.randn(5, 8)])
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(
     "x",
     [

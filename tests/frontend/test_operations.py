@@ -40,6 +40,7 @@ def test_every_elementwise_row_is_an_op_that_prints_and_hits(name: str) -> None:
     assert f"fd.ops.{name}(T0" in str(fd)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("name", ["add", "mul", "neg", "lt", "truediv"])
 def test_ops_on_scalars_give_a_scalar_computed_on_the_host(name: str) -> None:
     def define(fd: FusionDefinition) -> None:
@@ -58,6 +59,7 @@ def test_ops_on_scalars_give_a_scalar_computed_on_the_host(name: str) -> None:
     check(define, [x, 2.5], eager)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(
     "write",
     [
@@ -78,6 +80,7 @@ def test_operators_mean_what_they_mean_in_torch(write: Any) -> None:
     check(define, [x, y], lambda a, b: [write(a, b)], exact=False)
 
 
+@pytest.mark.usefixtures("device")
 def test_a_slash_divides_and_div_truncates_ints() -> None:
     x, y = torch.randint(-9, 9, (20,)), torch.randint(1, 4, (20,))
 
@@ -95,6 +98,7 @@ def test_a_slash_divides_and_div_truncates_ints() -> None:
     )
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("dims", [None, [0], [-1, 1], 2])
 def test_reductions_take_dims_keepdim_and_dtype(dims: Any, keepdim: bool) -> None:
@@ -112,6 +116,7 @@ def test_reductions_take_dims_keepdim_and_dtype(dims: Any, keepdim: bool) -> Non
     check(define, [x], eager, exact=False)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("correction", [0, 1, 2])
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("dims", [None, [1], [0, 2]])
@@ -132,6 +137,7 @@ def test_variance_and_mean(dims: Any, keepdim: bool, correction: int) -> None:
     check(define, [x], eager, exact=False)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("diagonal", [-2, 0, 1, 7])
 def test_triu(diagonal: int) -> None:
     x = torch.randn(2, 5, 6)
@@ -142,6 +148,7 @@ def test_triu(diagonal: int) -> None:
     check(define, [x], lambda x: [x.triu(diagonal)])
 
 
+@pytest.mark.usefixtures("device")
 def test_shape_size_at_and_tensor_sizes_name_the_extents() -> None:
     x = torch.randn(3, 4)
 
@@ -161,6 +168,7 @@ def test_shape_size_at_and_tensor_sizes_name_the_extents() -> None:
         fd.add_output(a)
 
 
+@pytest.mark.usefixtures("device")
 def test_a_reshape_to_rank_twelve_from_a_vector_of_inputs() -> None:
     x = torch.randn(4, 6, 8)
     shape = [2, 2, 1, 3, 2, 1, 1, 2, 2, 2]
@@ -175,6 +183,7 @@ def test_a_reshape_to_rank_twelve_from_a_vector_of_inputs() -> None:
     check(define, [x, shape], lambda a, shape: [-a.reshape(1, *shape, 1)])
 
 
+@pytest.mark.usefixtures("device")
 def test_a_reshape_from_scalar_arithmetic() -> None:
     x = torch.randn(48)
 
@@ -186,6 +195,7 @@ def test_a_reshape_from_scalar_arithmetic() -> None:
     check(define, [x, 3], lambda a, n: [-a.reshape(n * 2, n + 1, n - 1)])
 
 
+@pytest.mark.usefixtures("device")
 def test_slice_bounds_as_literals_vectors_and_inputs_agree() -> None:
     x = torch.randn(8, 10)
 
@@ -199,6 +209,7 @@ def test_slice_bounds_as_literals_vectors_and_inputs_agree() -> None:
     check(define, [x, 1, [5, 7]], lambda a, s, e: [-a[1:5, 2:7]] * 3)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0, 2), ()])
 def test_empty_and_scalar_tensors(shape: tuple[int, ...]) -> None:
     x = torch.randn(shape)
@@ -214,6 +225,7 @@ def test_empty_and_scalar_tensors(shape: tuple[int, ...]) -> None:
     )
 
 
+@pytest.mark.usefixtures("device")
 def test_pad_cat_and_where_with_promotion() -> None:
     x, y = torch.randn(3, 4), torch.randn(2, 4).half()
 
@@ -248,6 +260,7 @@ def test_rand_like_has_the_shape_and_dtype_of_its_argument() -> None:
     assert not torch.equal(free, again[0])
 
 
+@pytest.mark.usefixtures("device")
 def test_layer_norm_written_two_ways_agrees() -> None:
     x, w = torch.randn(5, 33), torch.randn(33)
 
