@@ -1,7 +1,16 @@
 // Conversions between all element types, with torch's roundings.
 
 // chunk: widen when bf16
-TF_FN float widen(tf::bf16 x) { return tf::from_bits(static_cast<unsigned>(x.data) << 16); }
+// One PRMT from either half of a register; a shift of the upper half would be two instructions.
+TF_FN float widen(tf::bf16 x) {
+#ifdef TF_HOST
+  return tf::from_bits(static_cast<unsigned>(x.data) << 16);
+#else
+  float y;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(y) : "h"(static_cast<unsigned short>(0)), "h"(x.data));
+  return y;
+#endif
+}
 
 // chunk: to_bf16
 // Round to nearest even; every NaN becomes 0x7fff, as cvt.rn.bf16.f32 gives.

@@ -30,8 +30,13 @@ template <class T>
 TF_FN T abs(T x) {
   return x < T(0) ? T(-x) : x;
 }
-TF_FN float abs(float x) { return tf::from_bits(tf::bits(x) & 0x7fffffffu); }
-TF_FN double abs(double x) { return tf::from_bits(tf::bits(x) & 0x7fffffffffffffffull); }
+#ifdef TF_HOST
+TF_FN float abs(float x) { return __builtin_fabsf(x); }
+TF_FN double abs(double x) { return __builtin_fabs(x); }
+#else
+TF_FN float abs(float x) { return ::fabsf(x); }
+TF_FN double abs(double x) { return ::fabs(x); }
+#endif
 
 // chunk: maximum minimum
 // A NaN on either side is the result.
