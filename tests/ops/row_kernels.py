@@ -1,27 +1,38 @@
-"""Trivial kernels, one per elementwise row, all those of one dtype in one translation unit."""
+"""Trivial kernels, one per elementwise row, all those of one dtype in one translation unit.
+
+One thread computes every element, on the host or on the GPU of the test.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import math
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from cuda.bindings import driver
 from torch import Tensor
 
 import thunder_fuser.codegen
+from tests.devices import here
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OPS, Family, OpDef
 from thunder_fuser.ops.definition import Operand
+from thunder_fuser.options import Options
+from thunder_fuser.runtime import nvrtc
+from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.runtime.cuda_kernel import target_of
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 HOST_HEADER = Path(thunder_fuser.codegen.__file__).parent / "device" / "host.h"
 COMPILE = ("g++", "-std=c++17", "-O1", "-fwrapv", "-ffp-contract=off", "-fPIC", "-shared")
 ELEMENTWISE = tuple(row for row in OPS.values() if row.family is Family.POINTWISE)
+Launch = Callable[[str, Sequence[Tensor]], None]  # a kernel by name on (result, *operands)
 INTEGER_QUOTIENTS = ("div", "fmod", "mod", "remainder")
 
 
@@ -81,23 +92,55 @@ def unit(kernels: Sequence[str]) -> str:
     return prelude(text) + text
 
 
-def build(text: str, folder: Path) -> ctypes.CDLL:
-    """Compile a unit for the host and load it."""
+def build(text: str, folder: Path) -> Launch:
+    """Compile a unit for the test's device and load it."""
+    return _host_unit(text, folder) if here().type == "cpu" else _gpu_unit(text)
+
+
+def _host_unit(text: str, folder: Path) -> Launch:
     source, library = folder / "unit.cc", folder / "unit.so"
     source.write_text(f'#include "{HOST_HEADER}"\n{text}')
     done = subprocess.run(
         [*COMPILE, str(source), "-o", str(library)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[:4000]
-    return ctypes.CDLL(str(library))
+    functions = ctypes.CDLL(str(library))
+
+    def launch(name: str, tensors: Sequence[Tensor]) -> None:
+        pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+        getattr(functions, name)(*pointers, ctypes.c_int64(tensors[0].numel()))
+
+    return launch
 
 
-def run(library: ctypes.CDLL, name: str, result: DataType, operands: Sequence[Tensor]) -> Tensor:
-    count = operands[0].numel()
-    out = torch.empty(count, dtype=TORCH_DTYPES[result])
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (out, *operands)]
-    getattr(library, name)(*pointers, ctypes.c_int64(count))
-    return out
+def _gpu_unit(text: str) -> Launch:
+    target = target_of(torch.device("cuda", 0))
+    compiled = nvrtc.compile_cubin(Unit("rows", text), nvrtc.flags(target, Options()), None)
+    torch.cuda.init()
+    library = _value(driver.cuLibraryLoadData(compiled.payload, [], [], 0, [], [], 0))
+
+    def launch(name: str, tensors: Sequence[Tensor]) -> None:
+        kernel = _value(driver.cuLibraryGetKernel(library, name.encode()))
+        values = (*(t.data_ptr() for t in tensors), tensors[0].numel())
+        types = (*(ctypes.c_void_p for _ in tensors), ctypes.c_int64)
+        stream = torch.cuda.current_stream().cuda_stream
+        function, one = driver.CUfunction(int(kernel)), (1, 1, 1)
+        _value(driver.cuLaunchKernel(function, *one, *one, 0, stream, (values, types), 0))
+
+    return launch
+
+
+def _value(returned: tuple[Any, ...]) -> Any:
+    status, *values = returned
+    assert status == driver.CUresult.CUDA_SUCCESS, status
+    return values[0] if values else None
+
+
+def run(launch: Launch, name: str, result: DataType, operands: Sequence[Tensor]) -> Tensor:
+    """The result on the CPU."""
+    out = torch.empty(operands[0].numel(), dtype=TORCH_DTYPES[result], device=here())
+    launch(name, [out, *(x.to(here()) for x in operands)])
+    return out.cpu()
 
 
 def inputs(row: OpDef, dtype: DataType, generator: torch.Generator) -> list[Tensor]:

@@ -37,16 +37,17 @@ def reduction_kernel(row: OpDef, dtype: DataType) -> str:
     )
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("dtype", DataType, ids=str)
 def test_combining_from_the_identity_is_torchs_reduction(dtype: DataType, tmp_path: Path) -> None:
     rows = [row for row in ROWS if dtype in row.dtypes]
-    library = build(unit([reduction_kernel(row, dtype) for row in rows]), tmp_path)
+    launch = build(unit([reduction_kernel(row, dtype) for row in rows]), tmp_path)
     special = special_values(dtype, 3)
     grid = torch.cartesian_prod(special, special, special)
     x = torch.cat([random_values((-4.0, 4.0), dtype, torch.Generator(), 99).reshape(-1, 3), grid])
     for row in rows:
         result = row.dtype([Operand(dtype, False)])
-        found = run(library, f"row_{row.name}", result, [x.reshape(-1)])[: len(x)]
+        found = run(launch, f"row_{row.name}", result, [x.reshape(-1)])[: len(x)]
         (wanted_type,) = row.operand_dtypes([Operand(dtype, False)])
         wanted = row_function(row)(x.to(TORCH_DTYPES[wanted_type]), dims=[1])
         assert found.dtype == wanted.dtype

@@ -62,19 +62,27 @@ FORMS = [(form, dtype) for form in ("cuda", "strict") for dtype in DTYPES]
 FORMS += [("fast", DataType.Float), ("fast", DataType.BFloat16), ("fast", DataType.Half)]
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(("form", "dtype"), FORMS, ids=str)
 def test_expressions_of_rows_compute_torchs_values(
     form: str, dtype: DataType, tmp_path: Path, generator: torch.Generator
 ) -> None:
     rows = [row for row in rows_of(dtype) if getattr(row, form)]
-    library = build(unit([row_kernel(row, dtype, form) for row in rows]), tmp_path)
+    launch = build(unit([row_kernel(row, dtype, form) for row in rows]), tmp_path)
     failures = []
     for row in rows:
         operands = inputs(row, dtype, generator)
-        found = run(library, f"row_{row.name}", result_dtype(row, dtype), operands)
+        if form == "fast":
+            operands = [_flushed(x) for x in operands]
+        found = run(launch, f"row_{row.name}", result_dtype(row, dtype), operands)
         ulps = FAST_ULPS if form == "fast" else row.ulps
         failures += _mismatches(row, operands, found, _torch(row, dtype, operands), ulps)
     assert not failures, "\n".join(failures)
+
+
+def _flushed(operand: Tensor) -> Tensor:
+    """Subnormal f32 values as 0, which is how the hardware's approximations take them."""
+    return torch.where(operand.float().abs() < torch.finfo(torch.float32).tiny, 0, operand)
 
 
 def test_fast_forms_use_the_hardwares_approximations() -> None:
@@ -162,9 +170,10 @@ def compile_ptx(text: str, architecture: str = "compute_90a") -> bytes | str:
     return code if is_cubin else code.decode()
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("source", DTYPES, ids=str)
 def test_casts_are_torchs(source: DataType, tmp_path: Path, generator: torch.Generator) -> None:
-    library = build(unit([cast_kernel(source, target) for target in DTYPES]), tmp_path)
+    launch = build(unit([cast_kernel(source, target) for target in DTYPES]), tmp_path)
     bounds = (0.0, 120.0) if source is DataType.UInt8 else (-120.0, 120.0)
     values = random_values(bounds, source, generator)
     if source.is_floating or source.is_complex:
@@ -173,45 +182,48 @@ def test_casts_are_torchs(source: DataType, tmp_path: Path, generator: torch.Gen
         limits = torch.iinfo(values.dtype)
         values = torch.cat([values, torch.tensor([limits.min, limits.max], dtype=values.dtype)])
     for target in DTYPES:
-        found = run(library, f"cast_{source}_{target}", target, [values])
+        found = run(launch, f"cast_{source}_{target}", target, [values])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns that imaginary parts are dropped
             wanted = values.to(TORCH_DTYPES[target])
         assert torch.equal(found, wanted), f"{source} to {target}"
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("target", [DataType.BFloat16, DataType.Half], ids=str)
 def test_narrowing_rounds_every_float_as_torch(
     target: DataType, tmp_path: Path, generator: torch.Generator
 ) -> None:
-    library = build(unit([cast_kernel(DataType.Float, target)]), tmp_path)
+    launch = build(unit([cast_kernel(DataType.Float, target)]), tmp_path)
     bits = torch.randint(-(2**31), 2**31, (200_003,), dtype=torch.int64, generator=generator)
     ties = torch.arange(0, 2**31, 2**11 - 1, dtype=torch.int64) & ~0xFFF | 0x1000
     values = torch.cat([bits, ties, ties + 1, ties - 1]).to(torch.int32).view(torch.float32)
-    found = run(library, f"cast_f32_{target}", target, [values])
+    found = run(launch, f"cast_f32_{target}", target, [values])
     wanted = values.to(TORCH_DTYPES[target])
     assert torch.equal(found.isnan(), wanted.isnan())
     is_number = ~wanted.isnan()
     assert torch.equal(found.view(torch.int16)[is_number], wanted.view(torch.int16)[is_number])
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("source", [DataType.BFloat16, DataType.Half], ids=str)
 def test_widening_is_exact_for_every_16_bit_float(source: DataType, tmp_path: Path) -> None:
-    library = build(unit([cast_kernel(source, DataType.Float)]), tmp_path)
+    launch = build(unit([cast_kernel(source, DataType.Float)]), tmp_path)
     values = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(TORCH_DTYPES[source])
-    found = run(library, f"cast_{source}_f32", DataType.Float, [values])
+    found = run(launch, f"cast_{source}_f32", DataType.Float, [values])
     assert torch.equal(found.nan_to_num(1.5), values.float().nan_to_num(1.5))
 
 
+@pytest.mark.usefixtures("device")
 def test_float_to_integer_saturates_as_the_hardware_does(tmp_path: Path) -> None:
     """PTX ISA, cvt: out of range clamps; NaN is 0, or the smallest integer where 64 bits meet."""
     pairs = [
         (s, t) for s in (DataType.Float, DataType.Double) for t in (DataType.Int32, DataType.Int)
     ]
-    library = build(unit([cast_kernel(s, t) for s, t in pairs]), tmp_path)
+    launch = build(unit([cast_kernel(s, t) for s, t in pairs]), tmp_path)
     for source, target in pairs:
         values = torch.tensor([1e30, -1e30, float("nan")], dtype=TORCH_DTYPES[source])
-        found = run(library, f"cast_{source}_{target}", target, [values]).tolist()
+        found = run(launch, f"cast_{source}_{target}", target, [values]).tolist()
         limits = torch.iinfo(TORCH_DTYPES[target])
         is_wide = source is DataType.Double or target is DataType.Int
         assert found == [limits.max, limits.min, limits.min if is_wide else 0]
