@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 
 from benchmarks.executors import EXECUTORS
-from benchmarks.measure import copy_gbps
+from benchmarks.measure import copy_gbps, is_lost
 from benchmarks.rows import Row, append, environment, resume, start
 from benchmarks.run import rows
 from benchmarks.workloads import WORKLOADS
@@ -52,6 +52,9 @@ def main(argv: Sequence[str]) -> int:
         append(arguments.out, row, where)
         print(_line(row), file=sys.stderr, flush=True)
         is_failed |= row.executor == "ours" and row.status != "ok"
+        if row.status == "error" and is_lost(device):
+            print("the GPU is lost to this process; --resume goes on after it", file=sys.stderr)
+            return 1
     print(f"{arguments.out} holds the rows; python -m reports {arguments.out} tells what they say")
     return int(is_failed)
 

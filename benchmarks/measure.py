@@ -104,9 +104,10 @@ def _host_and_wall(prepare: Prepare, flush: torch.Tensor) -> tuple[float, float]
 
 def _kernel_samples(prepare: Prepare, flush: torch.Tensor) -> list[list[float]]:
     """The microseconds of every kernel of every call of a trial. The profiler's own cost falls on
-    the host, whose time is therefore measured apart."""
+    the host, whose time is therefore measured apart; its first call, in which CUPTI starts, is
+    dropped."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-        for position in range(GPU_CALLS):
+        for position in range(1 + GPU_CALLS):
             call = prepare()
             flush.zero_()
             torch.cuda.synchronize()
@@ -127,7 +128,7 @@ def _kernel_samples(prepare: Prepare, flush: torch.Tensor) -> list[list[float]]:
         and not event.is_user_annotation
         and not event.name.startswith(_MARK)
     ]
-    return by_window(windows, work)
+    return by_window(windows[1:], work)
 
 
 def by_window(
@@ -173,6 +174,18 @@ def copy_gbps(device: torch.device) -> float | None:
     timing = time_pass(lambda: lambda: target.copy_(source), device)
     assert timing.kernel.p50 is not None
     return 2 * ROOF_BYTES / timing.kernel.p50 / 1e3
+
+
+def is_lost(device: torch.device) -> bool:
+    """Whether an earlier fault, such as an illegal address, fails all that this process asks of
+    the device."""
+    if device.type != "cuda":
+        return False
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError:
+        return True
+    return False
 
 
 def _quantiles(samples: Sequence[float]) -> Quantiles:

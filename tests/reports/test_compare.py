@@ -51,7 +51,7 @@ def test_noise_of_two_percent_is_none(tmp_path: Path, capsys: Capture, seed: int
 
 
 def test_a_noisy_row_needs_more_than_its_noise(tmp_path: Path, capsys: Capture) -> None:
-    old = tampered({"kernel_us_p20": 65.0, "kernel_us_p80": 75.0})  # 7 % either side of 70
+    old = tampered({"kernel_us_p20": 62.0, "kernel_us_p80": 71.3})  # 7 % either side of 66.7
     new = run()
     new[of_ours(new)] = scaled(new[of_ours(new)], 1.15)
     assert compared(tmp_path, capsys, old, new)[0] == 0
@@ -60,8 +60,8 @@ def test_a_noisy_row_needs_more_than_its_noise(tmp_path: Path, capsys: Capture) 
 
 
 def test_one_bad_trial_of_three_is_no_verdict(tmp_path: Path, capsys: Capture) -> None:
-    slow = {"kernel_us_p50": 77.0, "kernel_us_p20": 76.9, "kernel_us_p80": 77.1}
-    one, two = (tampered(slow | {"trial_us": t}) for t in ([70, 70, 99], [70, 77, 99]))
+    slow = {"kernel_us_p50": 73.0, "kernel_us_p20": 72.9, "kernel_us_p80": 73.1}
+    one, two = (tampered(slow | {"trial_us": t}) for t in ([66, 66, 99], [66, 73, 99]))
     assert compared(tmp_path, capsys, run(), one)[0] == 0
     assert compared(tmp_path, capsys, run(), two)[0] == 1
 

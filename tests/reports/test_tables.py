@@ -29,12 +29,12 @@ def report(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row]) 
 def test_a_gpu_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = report(tmp_path, capsys, run())
     assert text.startswith("# NVIDIA H200\n\n`python -m benchmarks` at 2026-11-20")
-    # 268,435,456 bytes in 70 us are 3,835 GB/s, 90 % of a copy's
-    assert "| softmax        | forward  | 163.0 · 39% · 1 | 70.0 · 90% · 1  | skipped |" in text
+    # 268,435,456 bytes in 66.657 us are 4,027 GB/s, 94 % of the copy's
+    assert "| softmax        | forward  | 162.4 · 39% · 1 | 66.7 · 94% · 1 | skipped |" in text
     assert "| nvfuser  | skipped | softmax   | nvFuser is not installed |" in text
-    # (73.2/67 · 468/104 · 163/70 · 94/96) ** (1/4) over 4 rows, one of them slower
+    # (73.152/68.48 · 467.967/99.488 · 162.399/66.657 · 92.64/95.68) ** (1/4), one of 4 slower
     assert (
-        "| inductor | 1.83           | 4    | 1              | 0.98  | 0         | 0       |"
+        "| inductor | 1.86           | 4    | 1              | 0.97  | 0         | 0       |"
         in text
     )
 
