@@ -47,12 +47,18 @@ class IterationClass:
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """Every form that code is generated for: offsets, windows, indices used as values."""
+        """Every form that code is generated for."""
+        layouts = self.segment.layouts
+        stores = (offset_of(layouts[n.store.target], n.index) for n in self.nests)
+        return tuple(dict.fromkeys((*self.forms_read, *stores)))
+
+    @cached_property
+    def forms_read(self) -> tuple[Form, ...]:
+        """What the values depend on: offsets of loads, windows, indices used as values."""
         found: dict[Form, None] = {}
-        for nest, needs in zip(self.nests, self.needs, strict=True):
+        for needs in self.needs:
             for tv, index in needs.leaves:
                 found[offset_of(self.segment.layouts[tv], index)] = None
-            found[offset_of(self.segment.layouts[nest.store.target], nest.index)] = None
             for window in needs.windows():
                 found[window.form] = None
             for tv, index in needs.elements:
@@ -88,8 +94,7 @@ def _unroll_replicated(segment: Segment, nest: Nest, owned: int, busy: int) -> N
     alone = IterationClass(segment, (nest,))
     if not alone.needs[0].leaves:
         return nest
-    store = offset_of(segment.layouts[nest.store.target], nest.index)
-    read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms if f != store))
+    read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms_read))
     for axis in nest.parallel:
         few = axis.size <= owned and axis.size * nest.instances <= MAX_INSTANCES
         is_worth_it = _elements(nest) // axis.size >= busy and _stays_near(segment, nest, axis)
