@@ -158,10 +158,11 @@ def _breaks(window: Window, nest: Nest) -> tuple[IterDomain, list[int]] | None:
         weight, digit = max(whole, key=lambda t: abs(t[0]))
         target = digit.base
         assert isinstance(target, IterDomain)
+        late = 1 if weight < 0 else 0  # walking backward, the index at a bound is still before it
         points = {
             point
             for bound in (-form.constant, window.extent - form.constant)
-            for point in (bound // weight, -(-bound // weight))
+            for point in (bound // weight + late, -(-bound // weight) + late)
             if 0 < point < target.size
         }
         if points:
