@@ -53,7 +53,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     left = innermost.size % lanes
     if left:
         whole, remainder = _cut(group, innermost, innermost.size - left)
-        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams))
+        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams=False))
     outer, inner = split(innermost, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)

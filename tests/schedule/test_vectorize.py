@@ -1,0 +1,166 @@
+"""How many lanes a class gets, what is left over, and which stores bypass the cache."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.programs import cat, chain, flip, pad, permute, piece
+from tests.schedule.segments import floats, halves, points, segment_of
+from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import map
+from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.vectorize import MIN_VECTORS
+from thunder_fuser.segment.segment import Segment
+
+
+def widths(segment: Segment, parameters: MapParameters | None = None) -> list[tuple[int, int]]:
+    """Threads and lanes of every class."""
+    made = map.schedule(segment, parameters or MapParameters())
+    return [(c.threads, c.lanes) for c in made.classes]
+
+
+def copied(x: TensorView, layout: Layout | None = None) -> Segment:
+    return segment_of([x], chain(x, "neg"), lies={x: layout} if layout else None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [
+        (DataType.Int8, 8),  # 16 would fit; the parameters allow 8
+        (DataType.BFloat16, 8),
+        (DataType.Float, 4),
+        (DataType.Double, 2),
+        (DataType.ComplexDouble, 1),
+    ],
+    ids=str,
+)
+def test_a_vector_fills_the_widest_access(dtype: DataType, lanes: int) -> None:
+    assert widths(copied(tensor(dtype, 4096))) == [(4096 // lanes, lanes)]
+
+
+def test_the_narrowest_type_of_a_class_sets_its_lanes() -> None:
+    x, y = floats(4096), halves(4096)
+    assert widths(segment_of([x, y], call("add", x, y))) == [(512, 8)]
+
+
+@pytest.mark.parametrize(
+    ("extent", "expected"),
+    [
+        (1, [(1, 1)]),
+        (2, [(1, 2)]),
+        (3, [(3, 1)]),
+        (7, [(7, 1)]),  # three vectors of two would not be worth a remainder
+        (12, [(3, 4)]),
+        (13, [(3, 4), (1, 1)]),
+        (17, [(MIN_VECTORS, 4), (1, 1)]),
+        (4093, [(1023, 4), (1, 1)]),
+        (4099, [(1024, 4), (3, 1)]),
+    ],
+)
+def test_a_prime_extent_is_whole_vectors_and_a_rest(
+    extent: int, expected: list[tuple[int, int]]
+) -> None:
+    assert widths(copied(floats(extent))) == expected
+
+
+def test_an_empty_tensor_has_no_class() -> None:
+    assert widths(copied(floats(0, 8))) == []
+
+
+@pytest.mark.parametrize(("alignment", "lanes"), [(16, 8), (8, 8), (4, 8), (2, 4)])
+def test_a_misaligned_tensor_gets_vectors_of_at_most_four_accesses(
+    alignment: int, lanes: int
+) -> None:
+    x = halves(4096)
+    assert widths(copied(x, Layout((4096,), (1,), alignment))) == [(4096 // lanes, lanes)]
+
+
+def test_a_small_misaligned_operand_does_not_narrow_a_large_one() -> None:
+    x, bias = halves(64, 4096), halves(4096)
+    segment = segment_of([x, bias], call("add", x, bias), lies={bias: Layout((4096,), (1,), 2)})
+    assert widths(segment) == [(64 * 512, 8)]
+
+
+def test_rows_of_odd_length_align_no_row_but_the_first() -> None:
+    x = halves(64, 65)
+    assert widths(segment_of([x], chain(piece(x, 1, 0, 64), "neg"))) == [(64 * 16, 4)]
+
+
+def test_a_transposed_load_leaves_one_lane() -> None:
+    """64 floats apart: no run of registers holds two lanes."""
+    x = floats(64, 64)
+    assert widths(segment_of([x], chain(permute(x, 1, 0), "neg"))) == [(4096, 1)]
+
+
+@pytest.mark.parametrize(("step", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 2), (8, 2), (16, 1)])
+def test_lanes_with_a_short_stride_share_one_run_of_registers(step: int, lanes: int) -> None:
+    x = floats(64, 16 * step)
+    segment = segment_of([x], chain(piece(x, 1, 0, 16 * step, step), "neg"))
+    assert widths(segment) == [(1024 // lanes, lanes)]
+
+
+def test_a_thread_with_several_stores_has_half_the_lanes() -> None:
+    x = halves(40, 128)
+    one = segment_of([x], chain(x, "neg"))
+    two = segment_of([x], chain(x, "neg"), chain(x, "exp"))
+    assert (widths(one), widths(two)) == ([(640, 8)], [(1280, 4)])
+
+
+def test_the_parameters_bound_the_lanes() -> None:
+    assert widths(copied(halves(4096)), MapParameters(lanes=2)) == [(2048, 2)]
+
+
+@pytest.mark.parametrize(("streamed", "streams"), [(4096 * 4, True), (4096 * 4 + 1, False)])
+def test_stores_that_no_cache_holds_bypass_it(streamed: int, streams: bool) -> None:
+    schedule = map.schedule(copied(floats(4096)), MapParameters(streamed=streamed))
+    assert [c.streams for c in schedule.classes] == [streams]
+
+
+def test_pieces_of_one_store_do_not_bypass_the_cache() -> None:
+    a, b = floats(64, 5), floats(64, 8)
+    schedule = map.schedule(segment_of([a, b], cat(a, b)), MapParameters(streamed=1))
+    assert [c.streams for c in schedule.classes] == [False, False]
+
+
+def test_vectors_and_rest_are_pieces_too() -> None:
+    """They share a line."""
+    schedule = map.schedule(copied(floats(4099)), MapParameters(streamed=1))
+    assert [(c.lanes, c.streams) for c in schedule.classes] == [(4, False), (1, False)]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    rows=st.integers(0, 5),
+    columns=st.integers(0, 70),
+    dtype=st.sampled_from([DataType.Int8, DataType.BFloat16, DataType.Float, DataType.Double]),
+    alignment=st.sampled_from([16, 8]),
+    shape=st.sampled_from(["neg", "pad", "flip", "pair", "turn"]),
+)
+def test_classes_write_every_element_once(
+    rows: int, columns: int, dtype: DataType, alignment: int, shape: str
+) -> None:
+    x = tensor(dtype, rows, columns)
+    made = {
+        "neg": lambda: [chain(x, "neg")],
+        "pad": lambda: [pad(x, [1, 2, 0, 1])],
+        "flip": lambda: [flip(pad(x, [0, 3]), 1)],
+        "pair": lambda: [chain(x, "neg"), chain(x, "abs")],
+        "turn": lambda: [cat(chain(x, "neg"), x)],
+    }[shape]()
+    lies = {x: Layout(x.shape, (columns, 1), alignment)}
+    segment = segment_of([x], *made, lies=lies)
+    written: dict[TensorView, list[tuple[int, ...]]] = {tv: [] for tv in made}
+    for found in map.schedule(segment, MapParameters()).classes:
+        assert found.lanes & (found.lanes - 1) == 0
+        for nest in found.group.nests:
+            for point in points(nest.axes):
+                written[nest.store.value].append(tuple(evaluate(f, point) for f in nest.index))
+    for tv, indices in written.items():
+        every = [(r, c) for r in range(tv.shape[0]) for c in range(tv.shape[1])]
+        assert sorted(indices) == every
