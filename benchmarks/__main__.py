@@ -92,7 +92,7 @@ def _chosen(
 
 
 def _line(row: Row) -> str:
-    head = f"{row.workload:16} {row.executor:15} {row.phase:9}"
+    head = f"{row.workload:16} {row.executor:16} {row.phase:9}"
     if row.status != "ok":
         return f"{head} {row.status}: {row.error_msg}"
     time, clock = (

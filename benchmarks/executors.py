@@ -41,6 +41,14 @@ def _inductor_tuned(device: torch.device) -> Compile:
     return lambda function: torch.compile(function, dynamic=False, mode=mode)
 
 
+def _torchcompile_cat(device: torch.device) -> Compile:
+    import thunder
+    from thunder.executors.torch_compile import torch_compile_cat_ex
+
+    torch._dynamo.reset()
+    return lambda function: thunder.jit(function, executors=[torch_compile_cat_ex])
+
+
 def _nvfuser(device: torch.device) -> Compile:
     import thunder
     from thunder.executors.nvfuserex import nvfuserex
@@ -65,6 +73,7 @@ EXECUTORS: Sequence[Executor] = (
     Executor("eager", _eager),
     Executor("inductor", _inductor),
     Executor("inductor_tuned", _inductor_tuned),
+    Executor("torchcompile_cat", _torchcompile_cat),
     Executor("nvfuser", _nvfuser),
     Executor("ours", _ours),
 )

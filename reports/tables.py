@@ -19,7 +19,7 @@ Cell = Callable[[pd.Series], str]
 
 def page(frame: pd.DataFrame) -> str:
     """The whole report in Markdown; its head says how to measure again."""
-    sections = [_head(frame), _times(frame)]
+    sections = [_head(frame), _sizes(frame), _times(frame)]
     if is_gpu(frame):
         sections.append(_speedups(frame))
         sections.append(_table("Host time of a call, us", frame, lambda row: _us(row.host_us_p50)))
@@ -75,6 +75,17 @@ def _head(frame: pd.DataFrame) -> str:
     elif len(roof):
         lines.append(f"Device copy in this run: {roof.median():.0f} GB/s, the roof below.")
     return "\n\n".join(lines)
+
+
+def _sizes(frame: pd.DataFrame) -> str:
+    """What was run, and the megabytes that its passes cannot do without."""
+    lines = []
+    for (workload, sizes, dtype), rows in frame.groupby(["workload", "sizes", "dtype"], sort=False):
+        least = rows.groupby("phase")["io_bytes_min"].max() / 1e6
+        texts = [_number(least.get(phase), "{:.2f}") for phase in ("forward", "backward")]
+        lines.append([str(workload), str(dtype), str(sizes), *texts])
+    head = ["workload", "dtype", "sizes", "least MB forward", "backward"]
+    return f"## Workloads\n\n{markdown(head, lines)}"
 
 
 def _times(frame: pd.DataFrame) -> str:

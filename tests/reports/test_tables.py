@@ -29,6 +29,10 @@ def report(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row]) 
 def test_a_gpu_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = report(tmp_path, capsys, run())
     assert text.startswith("# NVIDIA H200\n\n`python -m benchmarks` at 2026-11-20")
+    assert (
+        "| softmax        | bfloat16 | rows=16384 columns=4096 | 268.44           | 402.65   |"
+        in text
+    )
     # 268,435,456 bytes in 66.657 us are 4,027 GB/s, 94 % of the copy's
     assert "| softmax        | forward  | 162.4 · 39% · 1 | 66.7 · 94% · 1 | skipped |" in text
     assert "| nvfuser  | skipped | softmax   | nvFuser is not installed |" in text
