@@ -332,6 +332,17 @@ def test_what_reads_a_row_sum_does_not_run_before_it() -> None:
     check(fusion([a, b], rows, call("mul", flip(rows, 0), rows), chain(b, "abs")), x, y)
 
 
+def test_only_column_sums_travel_to_what_reads_them_row_by_row() -> None:
+    x = torch.randn(64, 48).round()
+    (a,) = like(x)
+    first = chain(total(a, 0), "neg")
+    centred = call("add", a, expand(unsqueeze(first, 0), 64, 48))
+    second = chain(total(call("mul", centred, centred), 0), "neg")
+    plan = check(fusion([a], call("mul", centred, expand(unsqueeze(second, 0), 64, 48))), x)
+    assert edges(plan) == ["f32[1, 48]", "f32[1, 48]"]
+    assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
+
+
 def test_one_value_is_written_to_two_targets() -> None:
     x, y = torch.randn(7, 10), torch.randn(10, 7).t()
     a, b = like(x, y)

@@ -24,6 +24,7 @@ from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost
 from thunder_fuser.segment.carry import carried, constants
+from thunder_fuser.segment.depth import depths
 from thunder_fuser.segment.outputs import plan_outputs
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -83,13 +84,14 @@ class _Cutter:
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
     memory: dict[TensorView, None] = field(default_factory=dict)  # what can be read as a leaf
+    cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
     constants: frozenset[TensorView] = frozenset()
     narrow: frozenset[TensorView] = frozenset()
 
     def run(self) -> SegmentedFusion:
         self.narrow = ends_narrow(self.fusion)
         self.constants = constants(self.fusion)
-        self._measure_depth()
+        self.depth = depths(self.fusion, self.opaque, self.constants)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -109,28 +111,6 @@ class _Cutter:
     def targets(self) -> frozenset[TensorView]:
         return frozenset(w.target for w in self.fusion.writes)
 
-    def _measure_depth(self) -> None:
-        """How many cuts lie before each tensor. All long reductions of one depth walk one plane."""
-        shapes: dict[int, tuple[int, int] | None] = {}
-        for tv in self.fusion.tensors:
-            producers = tv.definition.tensors if tv.definition is not None else ()
-            before = max((self.depth[p] + self._cuts(p, tv) for p in producers), default=0)
-            if tv in self.opaque:
-                before += any(p.definition is not None for p in producers)
-            elif is_long(tv):
-                while shapes.setdefault(before, plane_of(tv)) != plane_of(tv):
-                    before += 1
-            self.depth[tv] = 0 if tv in self.constants else before
-
-    def _cuts(self, producer: TensorView, consumer: TensorView) -> bool:
-        """True where `consumer` needs `producer` whole: column sums can be used one by one only."""
-        if is_stop(producer) or producer in self.opaque:
-            return True
-        if column_shape(producer) is None:
-            return False
-        reduces = any(a.is_reduction for a in consumer.domain.logical)
-        return reduces or prod(consumer.shape) > prod(producer.shape)
-
     def _feeds_opaque(self, tv: TensorView) -> bool:
         return any(consumer in self.opaque for consumer in self.fusion.uses[tv])
 
@@ -146,7 +126,7 @@ class _Cutter:
             view = view_of(tv, chain, self.layouts[chain.root])
             if view is not None:
                 self.views[tv] = view
-                self.memory[tv] = None
+                self._remember(tv)
                 alignment = _view_alignment(view, tv, self.layouts[chain.root])
                 self.layouts[tv] = Layout(view.shape, view.strides, alignment)
                 return
@@ -155,12 +135,18 @@ class _Cutter:
     def _materialise(self, tv: TensorView) -> None:
         self.layouts[tv] = output_layout(tv)
         if tv not in self.constants:  # readers write the literal
-            self.memory[tv] = None
+            self._remember(tv)
         self.stored.setdefault(self.depth[tv], {})[tv] = None
+
+    def _remember(self, tv: TensorView) -> None:
+        self.memory[tv] = None
+        self.cheap.clear()
 
     def _spill_crossings(self) -> None:
         """Values read behind a later cut: recompute them there, or keep them in memory."""
-        for depth in sorted(self.stored, reverse=True):
+        for depth in range(max(self.stored, default=0), -1, -1):  # keeping adds lower depths
+            if depth not in self.stored:
+                continue
             for tv in self._cone(depth):
                 if self.depth[tv] < depth and not self._is_cheap(tv):
                     self._keep(carried(tv))
@@ -184,20 +170,27 @@ class _Cutter:
         return [w.value for w in self.fusion.writes if self.depth[w.value] == depth]
 
     def _is_cheap(self, tv: TensorView) -> bool:
-        """True where recomputing costs fewer bytes than writing and reading the value."""
+        """True where recomputing costs fewer bytes than writing and reading the value. What lies
+        behind a cut before `tv` is read from memory, unless it is cheap itself."""
+        if tv not in self.cheap:
+            self.cheap[tv] = self._recomputes_cheaply(tv)
+        return self.cheap[tv]
+
+    def _recomputes_cheaply(self, tv: TensorView) -> bool:
         extra, stack, seen = 0, [tv], set()
         while stack:
             current = stack.pop()
             if current in seen:
                 continue
             seen.add(current)
-            if current in self.memory or current.definition is None:
-                extra += self.layouts[current].numel * current.dtype.itemsize
+            kept = self.depth[current] < self.depth[tv] and not self._is_cheap(current)
+            if kept or current in self.memory or current.definition is None:
+                extra += prod(current.shape) * current.dtype.itemsize
             elif current.definition.op.cost is Cost.NEVER:
                 return False
             else:
                 stack.extend(current.definition.tensors)
-        return extra <= 2 * output_layout(tv).numel * tv.dtype.itemsize
+        return extra <= 2 * prod(tv.shape) * tv.dtype.itemsize
 
     def _build(self) -> tuple[tuple[Segment, ...], tuple[str, ...]]:
         segments: list[Segment] = []

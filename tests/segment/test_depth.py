@@ -1,0 +1,59 @@
+"""How many cuts lie before each tensor."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.programs import chain, expand, full, fusion, like, reshape, stop, total
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.depth import depths
+
+NONE: frozenset[TensorView] = frozenset()
+
+
+def test_a_stop_point_is_one_cut_and_a_constant_lies_before_all() -> None:
+    (a,) = like(torch.empty(4, 6))
+    one = full(1.0, 4, 6)
+    first = chain(a, "neg")
+    stopped = stop(first)
+    second = call("add", stopped, one)
+    third = chain(stop(second), "exp")
+    found = depths(fusion([a], third), NONE, frozenset({one}))
+    assert [found[tv] for tv in (a, one, first, stopped, second, third)] == [0, 0, 0, 0, 1, 2]
+
+
+def test_column_sums_can_be_used_one_by_one_but_not_row_by_row() -> None:
+    (a,) = like(torch.empty(64, 48))
+    down = total(a, 0)
+    alone = chain(down, "exp")
+    spread = call("mul", a, expand(reshape(alone, 1, 48), 64, 48))
+    again = total(alone, 0)
+    found = depths(fusion([a], spread, again), NONE, NONE)
+    assert [found[tv] for tv in (down, alone, spread, again)] == [0, 0, 1, 1]
+
+
+def test_row_sums_are_used_in_the_rows_that_they_come_from() -> None:
+    (a,) = like(torch.empty(64, 48))
+    along = total(a, 1)
+    spread = call("mul", a, expand(reshape(along, 64, 1), 64, 48))
+    down = total(spread, 0)
+    found = depths(fusion([a], down), NONE, NONE)
+    assert {found[tv] for tv in (along, spread, down)} == {0}
+
+
+def test_one_depth_walks_one_plane() -> None:
+    a, b = like(torch.empty(64, 48), torch.empty(33, 40))
+    first, other = total(a, 1), total(b, 1)
+    found = depths(fusion([a, b], first, other), NONE, NONE)
+    assert [found[first], found[other]] == [0, 1]
+
+
+def test_what_torch_runs_lies_between_kernels() -> None:
+    (a,) = like(torch.empty(64, 48))
+    direct = total(a, 0)
+    fed = total(chain(a, "neg"), 0)
+    after = call("add", direct, fed)
+    program = fusion([a], after)
+    found = depths(program, frozenset({direct, fed}), NONE)
+    assert [found[direct], found[fed], found[after]] == [0, 1, 2]

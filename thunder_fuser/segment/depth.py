@@ -1,0 +1,47 @@
+"""How many cuts lie before each tensor.
+
+    T1 = sum(T0, columns); T2 = T0 * T1     T1 at depth 0, T2 at depth 1: it needs T1 whole
+    T3 = segment_set(T2); T4 = neg(T3)      T2 at depth 1, T4 at depth 2
+
+A kernel computes tensors of one depth, and what it recomputes of lower ones.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of
+from thunder_fuser.analysis.views import is_stop
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+
+
+def depths(
+    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+) -> dict[TensorView, int]:
+    """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
+    `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
+    found: dict[TensorView, int] = {}
+    planes: dict[int, tuple[int, int] | None] = {}
+    per_column: set[TensorView] = set()  # column sums, and what follows from them one by one
+    for tv in fusion.tensors:
+        producers = tv.definition.tensors if tv.definition is not None else ()
+        cut_after = {p for p in producers if is_stop(p) or p in opaque}
+        cut_after |= {p for p in producers if p in per_column and _needs_whole(p, tv)}
+        before = max((found[p] + (p in cut_after) for p in producers), default=0)
+        if tv in opaque:
+            before += any(p.definition is not None for p in producers)
+        elif is_long(tv):
+            while planes.setdefault(before, plane_of(tv)) != plane_of(tv):
+                before += 1
+        found[tv] = 0 if tv in constants else before
+        follows = any(p in per_column and found[p] == before for p in producers)
+        if follows or (column_shape(tv) is not None and tv not in opaque):
+            per_column.add(tv)
+    return found
+
+
+def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:
+    """True where one element of `consumer` needs other columns or is needed by many rows."""
+    reduces = any(a.is_reduction for a in consumer.domain.logical)
+    return reduces or prod(consumer.shape) > prod(producer.shape)
