@@ -43,10 +43,14 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
+    command = shlex.join(["python", "-m", "benchmarks", *argv])
+    try:
+        where = environment(device, command, copy_gbps(device))
+    except RuntimeError as error:  # no CUPTI, or no memory: then no row could be measured either
+        print(f"python -m benchmarks: a device copy cannot be timed: {error}", file=sys.stderr)
+        return 1
     if not arguments.resume:
         start(arguments.out)
-    command = shlex.join(["python", "-m", "benchmarks", *argv])
-    where = environment(device, command, copy_gbps(device))
     is_failed = False
     for row in rows(workloads, executors, device, arguments.quick, done):
         append(arguments.out, row, where)
