@@ -15,6 +15,14 @@ from thunder_fuser.ir.extract import extract
 from thunder_fuser.ir.fusion import Fusion, Write
 
 
+def test_a_value_shows_itself_in_one_line() -> None:
+    (a,) = like(torch.empty(4, 6))
+    total_of = total(chain(a, "neg", "exp"), 0)
+    assert repr(a) == "<f32[4, 6]>"
+    assert repr(total_of) == "<f32[6] of sum>"
+    assert "inputs=(<f32[4, 6] of exp>,)" in repr(total_of.definition)
+
+
 def test_text_shows_every_kind_of_line() -> None:
     a, b = tensor(DataType.Float, 2, 3), tensor(DataType.BFloat16, 3, 1)
     n = sc.symbol("n", DataType.Double)

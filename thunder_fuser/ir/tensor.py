@@ -13,7 +13,7 @@ from thunder_fuser.ops import OpDef
 Attr: TypeAlias = "DataType | Number | Scalar | tuple[Attr, ...]"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorView:
     """A tensor value. `result` says which output of `definition` it is."""
 
@@ -22,6 +22,11 @@ class TensorView:
     definition: Expr | None = None
     result: int = 0
     is_cpu: bool = False
+
+    def __repr__(self) -> str:
+        """`<f32[4, 6] of add>`: a name is known to its fusion only."""
+        of = "" if self.definition is None else f" of {self.definition.op.name}"
+        return f"<{self.dtype}[{', '.join(map(str, self.extents))}]{of}>"
 
     @property
     def logical(self) -> tuple[IterDomain, ...]:

@@ -90,7 +90,7 @@ DtypeRule = Callable[[Sequence[Operand]], DataType]
 OperandRule = Callable[[Sequence[Operand]], tuple[DataType, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpDef:
     """One operation.
 
@@ -100,7 +100,7 @@ class OpDef:
     device prelude. The value is that of a variable of type `{t}` initialised with the expression,
     so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
     otherwise merge the op with its neighbours (a product contracted into an FMA); `fast` replaces
-    it for f32 where the value ends in a 16-bit float, with an error of at most 2^-16 of the value.
+    it for f32 where the value ends in a 16-bit float, with an error of at most 2^-14 of the value.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -132,6 +132,9 @@ class OpDef:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
 
     def operand_dtypes(self, operands: Sequence[Operand]) -> tuple[DataType, ...]:
         """The types to which `operands` are converted before the op's expression."""

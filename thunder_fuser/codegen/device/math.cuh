@@ -262,7 +262,7 @@ TF_FN float fast_divide(float a, float b) {
 }
 
 // chunk: fast_tanh
-// Within 2^-13: 1 - 2 / (1 + exp(2x)), and x where that cancels.
+// Within 2^-14: 1 - 2 / (1 + exp(2x)), and x where that cancels.
 TF_FN float fast_tanh(float x) {
   const float inverse = tf::fast_reciprocal(1.0f + tf::fast_exp2(x * 2.88539008f));
   return tf::abs(x) < 0.01f ? x : __fmaf_rn(-2.0f, inverse, 1.0f);
