@@ -11,8 +11,9 @@ MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
 
 
 def is_long(tv: TensorView) -> bool:
-    """True for a reduction of more terms than one thread combines in registers."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION:
+    """True for a reduction of more terms than one thread combines in registers. One without
+    results combines nothing."""
+    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
     return prod(a.size for a in tv.domain.logical if a.is_reduction) > MAX_SHORT_REDUCTION
 
