@@ -1,0 +1,134 @@
+"""What the column template takes, and the threads that share a column."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.programs import chain, ints, total
+from tests.schedule.segments import floats, halves, points, segment_of
+from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import columns
+
+
+def spread(reduced: TensorView, rows: int) -> TensorView:
+    """One value per column, for every row of it."""
+    shape = ints([rows, *reduced.shape])
+    return call("broadcast_in_dim", reduced, shape=shape, broadcast_dims=(1,))
+
+
+x, y = floats(40, 64), floats(80, 64)
+REFUSED = {
+    "no reduction": (
+        segment_of([x], chain(x, "neg")),
+        "not reductions of one shape down the columns",
+    ),
+    "along rows": (segment_of([x], total(x, 1)), "not reductions of one shape down the columns"),
+    "two shapes": (
+        segment_of([x, y], total(x, 0), total(y, 0)),
+        "not reductions of one shape down the columns",
+    ),
+    "two levels": (
+        segment_of([x], total(call("sub", x, spread(total(x, 0), 40)), 0)),
+        "a column sum needs another one of the same segment",
+    ),
+    "the plane needs the sum": (
+        segment_of([x], call("sub", x, spread(total(x, 0), 40))),
+        "a column sum needs another one of the same segment",
+    ),
+    "another result": (
+        segment_of([x, y], total(x, 0), chain(y, "neg")),
+        "a result of shape [80, 64] is no 64 columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_names_its_reason(case: str) -> None:
+    segment, reason = REFUSED[case]
+    assert columns.reject(segment) == reason
+
+
+def test_an_in_place_target_is_refused() -> None:
+    target = floats(64)
+    segment = segment_of([x, target], writes=[(call("add", target, total(x, 0)), target)])
+    assert columns.reject(segment) == "an in-place target beside column sums"
+
+
+def test_a_complex_reduction_is_refused() -> None:
+    z = tensor(DataType.ComplexFloat, 40, 64)
+    assert columns.reject(segment_of([z], total(z, 0))) == "a complex reduction"
+
+
+def test_what_is_computed_on_the_way_is_stored_too() -> None:
+    e = chain(x, "exp")
+    schedule = columns.schedule(segment_of([x], e, chain(total(e, 0), "neg")))
+    assert [store.value for store, _ in schedule.full] == [e]
+    assert [store.value.shape for store, _ in schedule.stores] == [(64,)]
+    ((_, element),) = schedule.full
+    assert element == schedule.terms[0][1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "across", "down"),
+    [
+        (33, 1024, 32, 32),  # few blocks: as many threads down as a block holds
+        (1000, 4096, 32, 32),
+        (64, 4 * 32 * 131, 32, 32),
+        (64, 4 * 32 * 131 + 4, 32, 8),  # a block for every multiprocessor: smaller ones
+        (40, 64, 16, 32),  # no more threads across than vectors
+        (40, 12, 4, 32),
+        (40, 7, 8, 32),  # a prime has one lane
+    ],
+)
+def test_threads_across_and_down(rows: int, width: int, across: int, down: int) -> None:
+    v = floats(rows, width)
+    schedule = columns.schedule(segment_of([v], total(v, 0)))
+    assert (schedule.threads_across, schedule.threads_down) == (across, down)
+
+
+@pytest.mark.parametrize(
+    ("width", "alignment", "lanes"),
+    [(64, 16, 8), (64, 4, 2), (64, 2, 1), (36, 16, 4), (37, 16, 1)],
+)
+def test_lanes_divide_the_columns_and_every_address(width: int, alignment: int, lanes: int) -> None:
+    v = halves(40, width)
+    segment = segment_of([v], total(v, 0), lies={v: Layout(v.shape, (width, 1), alignment)})
+    assert columns.schedule(segment).axes.lanes == lanes
+
+
+def test_the_innermost_kept_axis_alone_is_cut_into_lanes() -> None:
+    """[40, 8, 3]: 24 columns divide by 4, rows of 3 do not."""
+    v = floats(40, 8, 3)
+    assert columns.schedule(segment_of([v], total(v, 0))).axes.lanes == 1
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    outer=st.integers(1, 4),
+    terms=st.integers(33, 50),
+    width=st.integers(2, 40),
+    dtype=st.sampled_from([DataType.BFloat16, DataType.Float, DataType.Double]),
+)
+def test_every_term_is_reduced_and_every_column_stored_once(
+    outer: int, terms: int, width: int, dtype: DataType
+) -> None:
+    v = tensor(dtype, outer, terms, width)
+    schedule = columns.schedule(segment_of([v], total(v, 1)))
+    axes = schedule.axes
+    kept = [axes.vector, *([axes.lane] if axes.lane else [])]
+    ((_, term),), ((_, stored),) = schedule.terms, schedule.stores
+    read = [tuple(evaluate(f, p) for f in term) for p in points([axes.row, *kept])]
+    assert sorted(read) == [
+        (o, t, w) for o in range(outer) for t in range(terms) for w in range(width)
+    ]
+    written = [tuple(evaluate(f, p) for f in stored) for p in points(kept)]
+    assert sorted(written) == [(o, w) for o in range(outer) for w in range(width)]
+    for point in points([axes.row, *kept]):
+        (o, _, w), column = (tuple(evaluate(f, point) for f in i) for i in (term, stored))
+        assert (o, w) == column
