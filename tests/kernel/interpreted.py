@@ -1,0 +1,54 @@
+"""A map kernel walked thread by thread: the elements that it reads and writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.schedule.segments import points
+from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import Assign, Body, Kernel, ReadElement, VectorAccess, WriteElement
+
+Point = dict[IterDomain, int]
+
+
+@dataclass
+class Walk:
+    """Elements by the name of their tensor; how often each is written."""
+
+    read: dict[str, set[int]] = field(default_factory=dict)
+    written: dict[str, Counter[int]] = field(default_factory=dict)
+    misaligned: list[VectorAccess] = field(default_factory=list)
+
+
+def walk(kernel: Kernel) -> Walk:
+    found = Walk()
+    for group in kernel.groups:
+        for body in group:
+            for point in points(body.axes):
+                _thread(found, body, point)
+    return found
+
+
+def _thread(found: Walk, body: Body, point: Point) -> None:
+    for access in body.loads:
+        found.read.setdefault(access.pointer, set()).update(_elements(found, access, point))
+    for access in body.stores:
+        found.written.setdefault(access.pointer, Counter()).update(_elements(found, access, point))
+    for lane in range(body.lanes):
+        here = point if body.lane is None else {**point, body.lane: lane}
+        for statement in body.statements:
+            match statement:
+                case WriteElement(pointer, offset):
+                    found.written.setdefault(pointer, Counter())[evaluate(offset, here)] += 1
+                case Assign(value=ReadElement(pointer, offset, _, windows)):
+                    if all(0 <= evaluate(w.form, here) < w.extent for w in windows):
+                        found.read.setdefault(pointer, set()).add(evaluate(offset, here))
+
+
+def _elements(found: Walk, access: VectorAccess, point: Point) -> range:
+    start = evaluate(access.offset, point)
+    if start * access.dtype.itemsize % access.access_bytes:
+        found.misaligned.append(access)
+    return range(start, start + access.length)

@@ -1,0 +1,58 @@
+"""Column kernels: what is done per row and what once per column."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.programs import chain, total
+from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.columns import lower_columns
+from thunder_fuser.schedule import columns
+from thunder_fuser.segment.segment import Segment
+
+
+def printed(segment: Segment, strict: bool = False) -> str:
+    return str(lower_columns(columns.schedule(segment), strict))
+
+
+def test_rows_are_accumulated_and_the_rest_is_done_once_per_column() -> None:
+    x, shift = halves(40, 64), halves(64)
+    made = call("add", chain(total(chain(x, "exp"), 0), "neg"), shift)
+    assert printed(segment_of([x, shift], made)) == dedent("""\
+        column kernel 1 blocks of 8 x 32 threads
+          rows 40 vectors 8 lanes 8
+          per row
+            v1 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time
+            T0_0: f32 = v1[1*lane + 0]
+            T1_0: f32 = exp(T0_0)
+            T2_part[lane] sum= T1_0
+          per column
+            v0 = load T4[8*vector], 8 x bf16, 16 bytes at a time
+            T4_0: f32 = v0[1*lane + 0]
+            T3_0: f32 = neg(T2_row[lane])
+            T5_0: f32 = add(T3_0, T4_0)
+            w0[1*lane + 0] = T5_0
+            store w0 -> T5[8*vector], 8 x bf16, 16 bytes at a time""")
+
+
+def test_the_plane_is_stored_while_it_is_walked() -> None:
+    x = floats(40, 64)
+    e = chain(x, "exp")
+    per_row, per_column = printed(segment_of([x], e, total(e, 0))).split("  per column\n")
+    assert "store w0 -> T1[64*row + 4*vector]" in per_row
+    assert "store w0 -> T2[4*vector]" in per_column
+
+
+@pytest.mark.parametrize(("strict", "rounds"), [(True, 1), (False, 0)])
+def test_strict_rounds_each_term_as_the_trace_does(strict: bool, rounds: int) -> None:
+    x = halves(40, 64)
+    text = printed(segment_of([x], total(chain(x, "exp"), 0)), strict)
+    assert text.split("  per column")[0].count("round(") == rounds
+
+
+def test_a_prime_width_is_walked_without_lanes() -> None:
+    x = floats(40, 37)
+    assert "T1_part[0] sum= T0_0" in printed(segment_of([x], total(x, 0)))

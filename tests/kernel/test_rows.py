@@ -1,0 +1,111 @@
+"""Row kernels: what is loaded once, kept, recomputed, and rounded."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from tests.programs import chain, ints, reshape, total
+from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.schedule import rows
+from thunder_fuser.segment.segment import Segment
+
+
+def along(reduced: TensorView, columns: int) -> TensorView:
+    shape = ints([reduced.shape[0], columns])
+    return call("broadcast_in_dim", reduced, shape=shape, broadcast_dims=(0,))
+
+
+def centred(x: TensorView) -> TensorView:
+    return call("sub", x, along(total(x, 1), x.shape[1]))
+
+
+def kernel_of(segment: Segment, strict: bool = False) -> RowKernel:
+    return lower_rows(rows.schedule(segment), strict)
+
+
+def test_a_row_is_loaded_once_and_values_are_computed_anew_in_each_phase() -> None:
+    x = floats(5, 48)
+    top = call("max", x, dims=(1,))
+    e = chain(call("sub", x, along(top, 48)), "exp")
+    assert str(kernel_of(segment_of([x], call("div", e, along(total(e, 1), 48))))) == dedent("""\
+        row kernel(T0: f32*, T7: f32*) 1 blocks of 64 rows of 2 threads
+          rows 5 vectors 12 lanes 4
+          v0 = load T0[48*group + 4*vector], 4 x f32, 16 bytes at a time
+          phase 0
+            T0_0: f32 = v0[k][1*lane + 0]
+            T1_part max= T0_0
+            T1_row = max(T1_part)
+          phase 1
+            T0_1: f32 = v0[k][1*lane + 0]
+            T3_0: f32 = sub(T0_1, T1_row)
+            T4_0: f32 = exp(T3_0)
+            T5_part sum= T4_0
+            T5_row = sum(T5_part)
+          final
+            T0_2: f32 = v0[k][1*lane + 0]
+            T3_1: f32 = sub(T0_2, T1_row)
+            T4_1: f32 = exp(T3_1)
+            T7_0: f32 = div(T4_1, T5_row)
+            w0[1*lane + 0] = T7_0
+            store w0 -> T7[48*group + 4*vector], 4 x f32, 16 bytes at a time""")
+
+
+def test_a_row_beyond_the_registers_is_loaded_in_every_phase() -> None:
+    x = halves(2, 200000)
+    kernel = kernel_of(segment_of([x], centred(x)))
+    assert kernel.kept == ()
+    scopes = [kernel.phases[0].scope, kernel.final]
+    assert [[a.pointer for a in scope.loads] for scope in scopes] == [["T0"], ["T0"]]
+
+
+def test_a_value_per_row_is_loaded_once_and_weights_are_not_kept() -> None:
+    x, shift, weight = floats(5, 48), floats(5), floats(48)
+    made = call("mul", call("add", centred(x), along(shift, 48)), weight)
+    segment = segment_of([x, shift, weight], made)
+    kernel = kernel_of(segment)
+    found = segment.names
+    assert [a.pointer for a in kernel.once] == [found[shift]]
+    assert [a.pointer for a in kernel.kept] == [found[x]]
+    assert [a.pointer for a in kernel.final.loads] == [found[weight]]
+
+
+def test_one_element_a_row_is_stored_by_its_first_thread() -> None:
+    x = floats(5, 48)
+    kernel = kernel_of(segment_of([x], chain(total(x, 1), "exp")))
+    text = str(kernel)
+    assert text[text.index("  final") :].split("\n") == [
+        "  final",
+        "  first thread",
+        "    T2_0: f32 = exp(T1_row)",
+        "    w0[0*lane + 0] = T2_0",
+        "    store w0 -> T2[group], 1 x f32, 4 bytes at a time",
+    ]
+
+
+def test_strict_rounds_the_result_of_a_reduction() -> None:
+    x = halves(5, 48)
+    for strict, rounded in [(True, DataType.BFloat16), (False, None)]:
+        (phase,) = kernel_of(segment_of([x], centred(x)), strict).phases
+        assert [r.rounded for r in phase.reductions] == [rounded]
+
+
+def test_a_block_sums_down_the_columns_of_the_rows_it_walks() -> None:
+    x = floats(512, 1024)
+    sums = total(reshape(x, 8, 64, 1024), 1)
+    kernel = kernel_of(segment_of([x], centred(x), sums))
+    assert (kernel.blocks, kernel.rows, kernel.rows_per_block) == (8, 512, 1)
+    final, after = str(kernel).split("  final\n")[1].split("  after the rows of the block\n")
+    assert "T5_part[k][lane] sum= T0_1" in final
+    assert "= T5_part[k][lane]" in after
+    assert "-> T5[1024*group + 4*vector]" in after
+
+
+def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:
+    x = floats(130, 48)
+    kernel = kernel_of(segment_of([x], centred(x)))
+    assert (kernel.rows_per_block, kernel.threads, kernel.blocks) == (64, 128, 3)
