@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import prod
 
 import pytest
@@ -120,7 +121,7 @@ def test_stride_order_moves_bytes_not_axes() -> None:
     assert print_type(x) == "f32[i2, i3, i4] allocation [1, 2, 0]"
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[Callable[[], TensorView], str]] = {
     "broadcast": (lambda: call("add", floats(2, 3), floats(2, 4)), "extents [3, 4] meet"),
     "rank of broadcast_dims": (
         lambda: call("broadcast_in_dim", floats(2, 3), shape=ints([2, 3]), broadcast_dims=(0,)),
