@@ -57,6 +57,11 @@ def test_a_narrowing_cast_in_the_middle_rounds_only_under_strict() -> None:
     assert "T1_0: f32 = round(T0_0, bf16)" in statements(segment, strict=True)
 
 
+def test_strict_rounds_no_value_that_its_register_holds_exactly() -> None:
+    x = floats(64)
+    assert "round" not in statements(segment_of([x], chain(x, "neg", "exp")), strict=True)
+
+
 def test_a_cast_to_integers_converts_even_where_rounding_is_not_kept() -> None:
     x = floats(64)
     made = call("cast", call("cast", x, dtype=DataType.Int), dtype=DataType.Float)

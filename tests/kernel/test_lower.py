@@ -163,11 +163,14 @@ def test_offsets_beyond_31_bits_are_counted_in_64(rows: int, kind: str) -> None:
     assert index_type(segment_of([x], chain(piece(x, 1, 0, 1), "neg"))).strip() == kind
 
 
-def test_a_tensor_that_is_written_in_place_is_one_pointer() -> None:
+def test_pointers_say_who_reads_and_who_writes() -> None:
     x, y = floats(64), floats(64)
     kernel = kernel_of(segment_of([x, y], writes=[(call("add", x, y), x)]))
     found = [(p.name, p.is_read, p.is_written) for p in kernel.pointers]
     assert found == [("T0", True, True), ("T1", True, False)]
+    kernel = kernel_of(segment_of([x], chain(x, "neg")))
+    found = [(p.name, p.is_read, p.is_written) for p in kernel.pointers]
+    assert found == [("T0", True, False), ("T1", False, True)]
 
 
 def test_run_time_scalars_are_parameters_in_order_of_use() -> None:
