@@ -46,6 +46,12 @@ def test_the_plane_is_stored_while_it_is_walked() -> None:
     assert "store w0 -> T2[4*vector]" in per_column
 
 
+def test_a_stored_plane_that_no_sum_reads_is_computed_per_row_as_well() -> None:
+    x = floats(40, 64)
+    per_row, _ = printed(segment_of([x], chain(x, "neg"), total(x, 0))).split("  per column\n")
+    assert ": f32 = neg(T0_0)" in per_row
+
+
 @pytest.mark.parametrize(("strict", "rounds"), [(True, 1), (False, 0)])
 def test_strict_rounds_each_term_as_the_trace_does(strict: bool, rounds: int) -> None:
     x = halves(40, 64)
