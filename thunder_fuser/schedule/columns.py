@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, add, atom, combine, scale
+from thunder_fuser.analysis.digits import Form, add, atom, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.rows import Rejected, unflatten
+from thunder_fuser.schedule.rows import Rejected, VectorAxes, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -30,21 +30,10 @@ FEW_BLOCKS = 132  # below it the rows are spread over more threads of a block
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnAxes:
+class ColumnAxes(VectorAxes):
     """The reduced `row`, and the kept `vector` and `lane`."""
 
     row: IterDomain
-    vector: IterDomain
-    lane: IterDomain | None
-
-    @property
-    def lanes(self) -> int:
-        return 1 if self.lane is None else self.lane.size
-
-    @property
-    def column(self) -> Form:
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(atom(self.vector), inner, self.lanes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +135,7 @@ def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int)
     while any(size % lanes for size in innermost):
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return ColumnAxes(axis(rows), axis(columns // lanes), lane)
+    return ColumnAxes(axis(columns // lanes), lane, axis(rows))
 
 
 def _check_levels(

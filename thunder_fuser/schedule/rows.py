@@ -41,18 +41,11 @@ SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen
 
 
 @dataclass(frozen=True, eq=False)
-class RowAxes:
-    """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
-    the row `vector` and `lane`. Without column sums a group is one row."""
+class VectorAxes:
+    """The columns of a plane, cut into vectors: column = vector * lanes + lane."""
 
-    group: IterDomain
-    turn: IterDomain
     vector: IterDomain
     lane: IterDomain | None
-
-    @property
-    def row(self) -> Form:
-        return combine(atom(self.group), atom(self.turn), self.turn.size)
 
     @property
     def lanes(self) -> int:
@@ -62,6 +55,19 @@ class RowAxes:
     def column(self) -> Form:
         inner = Form() if self.lane is None else atom(self.lane)
         return combine(atom(self.vector), inner, self.lanes)
+
+
+@dataclass(frozen=True, eq=False)
+class RowAxes(VectorAxes):
+    """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
+    the row `vector` and `lane`. Without column sums a group is one row."""
+
+    group: IterDomain
+    turn: IterDomain
+
+    @property
+    def row(self) -> Form:
+        return combine(atom(self.group), atom(self.turn), self.turn.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +235,7 @@ def _axes(segment: Segment, rows: int, columns: int, turns: int) -> RowAxes:
     while columns % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return RowAxes(axis(rows // turns), axis(turns), axis(columns // lanes), lane)
+    return RowAxes(axis(columns // lanes), lane, axis(rows // turns), axis(turns))
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
