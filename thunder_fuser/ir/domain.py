@@ -28,11 +28,6 @@ class IterType(Enum):
 
 class ParallelType(Enum):
     SERIAL = "serial"
-    BIDX = "blockIdx.x"
-    BIDY = "blockIdx.y"
-    BIDZ = "blockIdx.z"
-    TIDX = "threadIdx.x"
-    TIDY = "threadIdx.y"
     UNROLL = "unroll"
     VECTORIZE = "vectorize"
     DIDX = "deviceIdx.x"
