@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from threading import Lock
 
 import torch
 
@@ -35,6 +36,7 @@ class Program:
         self._key = key_function(fusion)
         self._plans: OrderedDict[Key, Plan] = OrderedDict()
         self._last: tuple[Key | None, Plan | None] = (None, None)
+        self._lock = Lock()
 
     def run(
         self,
@@ -91,15 +93,15 @@ class Program:
         device: torch.device | None,
         origin: Origin | None,
     ) -> Plan:
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = make_plan(self.fusion, arguments, options, device, origin)
-            self._note_recompile(key, origin)
-        self._plans[key] = plan
-        self._plans.move_to_end(key)
-        while len(self._plans) > MAX_PLANS:
-            self._plans.popitem(last=False)
-        self._last = (key, plan)
+        plan = self._plans.get(key) or make_plan(self.fusion, arguments, options, device, origin)
+        with self._lock:  # threads that meet a class at once all take the first one's plan
+            if key not in self._plans:
+                self._note_recompile(key, origin)
+            plan = self._plans.setdefault(key, plan)
+            self._plans.move_to_end(key)
+            while len(self._plans) > MAX_PLANS:
+                self._plans.popitem(last=False)
+            self._last = (key, plan)
         return plan
 
     def _note_recompile(self, key: Key, origin: Origin | None) -> None:
