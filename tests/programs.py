@@ -20,7 +20,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
 from thunder_fuser.runtime.bind import bind
-from thunder_fuser.runtime.dtypes import TORCH_DTYPES
+from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -28,7 +28,6 @@ from thunder_fuser.target import cuda
 
 STRICT = Options(strict=True)
 UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
-DTYPES = {ours: theirs for theirs, ours in TORCH_DTYPES.items()}
 
 
 def like(*tensors: torch.Tensor) -> tuple[TensorView, ...]:
@@ -39,7 +38,10 @@ def like(*tensors: torch.Tensor) -> tuple[TensorView, ...]:
 def _like(tensor: torch.Tensor) -> TensorView:
     contiguity, stride_order = compute_tensor_descriptor(tensor.shape, tensor.stride())
     return build.tensor(
-        DTYPES[tensor.dtype], *tensor.shape, stride_order=stride_order, contiguity=contiguity
+        DTYPES_OF_TORCH[tensor.dtype],
+        *tensor.shape,
+        stride_order=stride_order,
+        contiguity=contiguity,
     )
 
 
