@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import torch
 
@@ -13,6 +14,8 @@ from benchmarks.measure import Prepare, peak_mib, time_pass
 from benchmarks.numerics import Reference, error, gradients, reference, tensors
 from benchmarks.rows import Key, Row
 from benchmarks.workloads import Case, Function, Workload
+
+Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
 FORWARD, BACKWARD = "forward", "backward"
 PHASES = (FORWARD, BACKWARD)
@@ -93,15 +96,11 @@ def _executor(
 def _forward(
     row: Row, function: Function, case: Case, expected: Reference, device: torch.device
 ) -> Row:
-    outputs, seconds = _timed(lambda: tensors(function(*case.inputs)), device)
-    row = replace(
-        row,
-        first_call_s=seconds,
-        io_bytes_min=case.forward_bytes,
-        err_vs_fp64=error(outputs, expected.results.outputs),
-        err_eager_vs_fp64=expected.forward_error,
-    )
-    del outputs
+    def call() -> Tensors:
+        return tensors(function(*case.inputs))
+
+    row = replace(row, io_bytes_min=case.forward_bytes, err_eager_vs_fp64=expected.forward_error)
+    row = _judged(row, call, expected.results.outputs, device)
     return _clocked(row, lambda: lambda: function(*case.inputs), device)
 
 
@@ -110,31 +109,23 @@ def _backward(
 ) -> Row:
     """The forward of each call is run untimed: buffers it saved are the backward's to reuse."""
 
-    def prepare() -> Callable[[], tuple[torch.Tensor, ...]]:
+    def prepare() -> Callable[[], Tensors]:
         outputs = tensors(function(*case.inputs))
         return lambda: gradients(outputs, case.inputs, expected.cotangents)
 
-    found, seconds = _timed(prepare(), device)
-    row = replace(
-        row,
-        first_call_s=seconds,
-        io_bytes_min=case.backward_bytes,
-        err_vs_fp64=error(found, expected.results.gradients),
-        err_eager_vs_fp64=expected.backward_error,
-    )
-    del found
+    row = replace(row, io_bytes_min=case.backward_bytes, err_eager_vs_fp64=expected.backward_error)
+    row = _judged(row, prepare(), expected.results.gradients, device)
     return _clocked(row, prepare, device)
 
 
-def _timed(
-    call: Callable[[], tuple[torch.Tensor, ...]], device: torch.device
-) -> tuple[tuple[torch.Tensor, ...], float]:
-    """Results and seconds of a first call."""
+def _judged(row: Row, call: Callable[[], Tensors], wanted: Tensors, device: torch.device) -> Row:
+    """With the seconds of a first call and how far its results are from those wanted."""
     start = time.perf_counter()
-    results = call()
+    found = call()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return results, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    return replace(row, first_call_s=seconds, err_vs_fp64=error(found, wanted))
 
 
 def _clocked(row: Row, prepare: Prepare, device: torch.device) -> Row:
