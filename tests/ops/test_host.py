@@ -11,7 +11,7 @@ import torch
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.scalar import Number
-from thunder_fuser.ops import OPS, Family, OpDef
+from thunder_fuser.ops import OPS, Family, OpDef, host
 from thunder_fuser.ops.definition import Operand
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.evaluate import row_function
@@ -39,6 +39,13 @@ def test_numbers_fold_to_what_torch_computes(row: OpDef, dtype: DataType) -> Non
         folded = sc.scalar_expr(row, tuple(sc.constant(n, dtype) for n in numbers), result)
         assert isinstance(folded, sc.Constant)
         assert _agree(folded.value, _torch(row, dtype, numbers)), (row.name, numbers, folded.value)
+
+
+@pytest.mark.parametrize("base", [0.0, -0.0, 1e200, -1e200, math.inf, -math.inf])
+@pytest.mark.parametrize("exponent", [-3.0, -2.0, -1.0, -0.5, 2.0, 2.5, 3.0])
+def test_powers_without_a_finite_value_are_torchs(base: float, exponent: float) -> None:
+    found, wanted = host.pow(base, exponent), _torch(OPS["pow"], DataType.Double, [base, exponent])
+    assert _agree(found, wanted), (found, wanted)
 
 
 def _draw(row: OpDef, dtype: DataType, position: int) -> Number:

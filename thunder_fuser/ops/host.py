@@ -45,9 +45,11 @@ def pow(a: Number, b: Number) -> Number:
     try:
         return math.pow(a, b)
     except ValueError:
-        return math.inf if a == 0 else math.nan
+        if a != 0:
+            return math.nan
     except OverflowError:
-        return math.inf
+        pass
+    return math.copysign(math.inf, a) if b % 2 == 1 else math.inf  # an odd power keeps the sign
 
 
 def remainder(a: Real, b: Real) -> Real:
