@@ -24,6 +24,7 @@ THREADS = "how many threads, rows, vectors or blocks there are"
 
 ALLOWED = {
     "ops/host.py:div": VALUES,
+    "ops/host.py:pow": VALUES,
     "ops/host.py:remainder": VALUES,
     "ops/host.py:logical_right_shift": VALUES,
     "ops/host.py:digamma": VALUES,
