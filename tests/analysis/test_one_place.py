@@ -47,6 +47,10 @@ ALLOWED = {
     "schedule/rows.py:_threads": THREADS,
     "schedule/rows.py:_threads_with_sums": THREADS,
     "schedule/rows.py:_rounded": THREADS,
+    "schedule/tiles.py:square": LANES,
+    "schedule/tiles.py:tile": LANES,
+    "schedule/tiles.py:turned": LANES,
+    "schedule/tiles.py:vectors": LANES,
     "schedule/vectorize.py:vectorize": LANES,
     "schedule/vectorize.py:_lanes": LANES,
     "schedule/vectorize.py:_aligned": LANES,
@@ -56,6 +60,7 @@ ALLOWED = {
     "kernel/row_ir.py:vectors_per_thread": THREADS,
     "kernel/vectors.py:_runs": LANES,
     "codegen/row_text.py:_vectors": THREADS,
+    "codegen/tile_text.py:along": THREADS,
     "codegen/row_text.py:_phase": THREADS,
 }
 

@@ -63,6 +63,13 @@ def summed_shortly() -> Case:
     return fusion([a], total(a, 1)), [x]
 
 
+def turned() -> Case:
+    x, y = torch.empty(100, 64, dtype=torch.bfloat16), torch.empty(64, 100, dtype=torch.bfloat16)
+    a, b = like(x, y)
+    added = call("add", permute(a, 1, 0), b)
+    return fusion([a, b], added, chain(permute(added, 1, 0), "neg")), [x, y]
+
+
 def roped() -> Case:
     case = Rope(length=64)
     program = case.forward()
@@ -70,7 +77,8 @@ def roped() -> Case:
 
 
 CASES = {
-    f.__name__: f for f in (scaled, padded_and_joined, updated_in_place, summed_shortly, roped)
+    f.__name__: f
+    for f in (scaled, padded_and_joined, updated_in_place, summed_shortly, turned, roped)
 }
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from tests.schedule.segments import points
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import Assign, Body, Kernel, ReadElement, VectorAccess, WriteElement
+from thunder_fuser.kernel.ir import (
+    Assign,
+    Body,
+    Kernel,
+    ReadElement,
+    Turning,
+    VectorAccess,
+    WriteElement,
+)
 
 Point = dict[IterDomain, int]
 
@@ -28,7 +36,20 @@ def walk(kernel: Kernel) -> Walk:
         for body in group:
             for point in points(body.axes):
                 _thread(found, body, point)
+            if body.turning is not None:
+                _turn(found, body, body.turning)
     return found
+
+
+def _turn(found: Walk, body: Body, turning: Turning) -> None:
+    tile = turning.tile
+    walked = {tile.down: tile.turned_down, tile.across: tile.turned_across}
+    for point in points([walked.get(axis, axis) for axis in body.axes]):
+        for access in turning.loads:
+            found.read.setdefault(access.pointer, set()).update(_elements(found, access, point))
+        for access in turning.stores:
+            elements = _elements(found, access, point)
+            found.written.setdefault(access.pointer, Counter()).update(elements)
 
 
 def _thread(found: Walk, body: Body, point: Point) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import cat, chain, flip, pad, permute, piece
+from tests.programs import cat, chain, flip, pad, piece
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -90,12 +90,6 @@ def test_a_small_misaligned_operand_does_not_narrow_a_large_one() -> None:
 def test_rows_of_odd_length_align_no_row_but_the_first() -> None:
     x = halves(64, 65)
     assert widths(segment_of([x], chain(piece(x, 1, 0, 64), "neg"))) == [(64 * 16, 4)]
-
-
-def test_a_transposed_load_leaves_one_lane() -> None:
-    """64 floats apart: no run of registers holds two lanes."""
-    x = floats(64, 64)
-    assert widths(segment_of([x], chain(permute(x, 1, 0), "neg"))) == [(4096, 1)]
 
 
 @pytest.mark.parametrize(("step", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 2), (8, 2), (16, 1)])

@@ -34,7 +34,10 @@ def emit(kernel: AnyKernel) -> Source:
     parameters += [Parameter(s.name, s.dtype, False) for s in kernel.scalars]
     literals = tuple(map(int, pieces[1::2]))
     fragments = tuple(pieces[::2])
-    return Source(ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads)
+    shared = kernel.shared_bytes if isinstance(kernel, Kernel) else 0
+    return Source(
+        ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads, shared
+    )
 
 
 def _lines(kernel: AnyKernel) -> list[str]:

@@ -11,6 +11,7 @@ from thunder_fuser.codegen.statements import (
     store_text,
     vector_type,
 )
+from thunder_fuser.codegen.tile_text import tile_lines
 from thunder_fuser.kernel.ir import BlockRange, Body, Kernel
 
 
@@ -49,6 +50,8 @@ def _block(blocks: BlockRange, start: int, count: int) -> str:
 
 
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
+    if body.turning is not None:
+        return tile_lines(body, body.turning, block, threads)
     names = body.names
     lines = _thread_index(body, block, blocks, threads)
     lines += [load_text(a, names) for a in body.loads]

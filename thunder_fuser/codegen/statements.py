@@ -12,7 +12,7 @@ from typing_extensions import assert_never
 from thunder_fuser.analysis.digits import Digit, Form, Opaque
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.codegen.values import expression, lane_index, operand
+from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Accumulate,
@@ -20,6 +20,7 @@ from thunder_fuser.kernel.ir import (
     LaneStatement,
     VectorAccess,
     WriteElement,
+    WriteSquare,
     WriteVector,
 )
 
@@ -61,6 +62,9 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         case WriteVector(vector, weight, delta, value, dtype):
             place = f"{vector}.v[{lane_index(weight, delta)}]"
             return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"
+        case WriteSquare(square, tile, value, dtype):
+            converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
+            return f"{square}[{place_in_square(tile)}] = {converted};"
         case WriteElement(pointer, offset, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{pointer}[{form(offset)}] = {converted};"

@@ -24,10 +24,12 @@ from thunder_fuser.kernel.ir import (
     Operand,
     Random,
     ReadElement,
+    ReadSquare,
     ReadVector,
     Round,
     Select,
 )
+from thunder_fuser.schedule.tiles import Tile
 
 FormText = Callable[[Form], str]
 WindowText = Callable[[Sequence[Window]], str]
@@ -50,6 +52,8 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
         case ReadElement(pointer, offset, stored, windows):
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
+        case ReadSquare(square, tile, stored):
+            return _widen(f"{square}[{place_in_square(tile)}]", stored)
         case IndexValue(index):
             return f"(long long){form(index)}"
         case Random(seed, offset, index, low, high, stored):
@@ -86,6 +90,12 @@ def lane_index(weight: int, delta: int) -> str:
     if not scaled:
         return str(delta)
     return f"{scaled} + {delta}" if delta else scaled
+
+
+def place_in_square(tile: Tile) -> str:
+    """Where the element of a thread and lane lies in a square."""
+    lane = "lane" if tile.lanes > 1 else "0"
+    return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 
 def operand(value: Operand) -> str:

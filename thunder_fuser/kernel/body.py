@@ -12,6 +12,7 @@ from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import Body
+from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.nest import Nest
 from thunder_fuser.schedule.vectorize import VectorClass
@@ -25,7 +26,7 @@ def lower_class(
 ) -> Body:
     """The body that runs one iteration class."""
     segment = planned.group.segment
-    accesses = Accesses(segment.layouts, planned.lane, tensors, planned.streams)
+    accesses = _accesses(planned, tensors)
     writer = ElementWriter(segment, tensors, scalars, accesses, strict)
     stores = [pair for nest in planned.group.nests for pair in _instances(nest)]
     needs = demand([(nest.store.value, index) for nest, index in stores], segment.leaves)
@@ -38,7 +39,15 @@ def lower_class(
         targets.append((nest.store.target, offset, writer.values[nest.store.value, index]))
     writes, vectors = accesses.group_stores(targets)
     statements = (*writer.statements, *writes)
-    return Body(planned.axes, planned.lane, planned.lanes, loads, statements, vectors)
+    turning = accesses.turning if isinstance(accesses, TurnedAccesses) else None
+    return Body(planned.axes, planned.lane, planned.lanes, loads, statements, vectors, turning)
+
+
+def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
+    layouts = planned.group.segment.layouts
+    if planned.tile is None:
+        return Accesses(layouts, planned.lane, tensors, planned.streams)
+    return TurnedAccesses(layouts, planned.tile, tensors, planned.streams)
 
 
 def _instances(nest: Nest) -> Iterator[tuple[Nest, Index]]:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.digits import Form, format_form
+from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.tiles import Tile
 
 
 class Accuracy(Enum):
@@ -94,6 +96,15 @@ class ReadElement:
 
 
 @dataclass(frozen=True)
+class ReadSquare:
+    """The element at the thread's place in a square that a tile keeps in shared memory."""
+
+    square: str
+    tile: Tile
+    dtype: DataType
+
+
+@dataclass(frozen=True)
 class IndexValue:
     """An index as a 64-bit integer."""
 
@@ -131,7 +142,16 @@ class Combine:
 
 
 Expression: TypeAlias = (
-    Compute | Convert | Round | ReadVector | ReadElement | IndexValue | Random | Select | Combine
+    Compute
+    | Convert
+    | Round
+    | ReadVector
+    | ReadElement
+    | ReadSquare
+    | IndexValue
+    | Random
+    | Select
+    | Combine
 )
 
 
@@ -161,6 +181,16 @@ class WriteElement:
 
 
 @dataclass(frozen=True)
+class WriteSquare:
+    """The element at the thread's place in a square that will be stored."""
+
+    square: str
+    tile: Tile
+    value: Operand
+    dtype: DataType
+
+
+@dataclass(frozen=True)
 class Accumulate:
     """`value` combined into a thread's accumulator of a reduction."""
 
@@ -169,7 +199,7 @@ class Accumulate:
     value: Operand
 
 
-LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | Accumulate
+LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | Accumulate
 
 
 @dataclass(frozen=True)
@@ -187,6 +217,24 @@ class VectorAccess:
 
 
 @dataclass(frozen=True)
+class Turning:
+    """What a body moves through shared memory: each access fills, or empties, the square of its
+    name, `loads` before anything is computed, `stores` after it."""
+
+    tile: Tile
+    loads: tuple[VectorAccess, ...]
+    stores: tuple[VectorAccess, ...]
+
+    @property
+    def shared_bytes(self) -> int:
+        return sum(self.bytes_of(access) for access in (*self.loads, *self.stores))
+
+    def bytes_of(self, access: VectorAccess) -> int:
+        """Of the square of an access."""
+        return self.tile.side**2 * access.dtype.itemsize
+
+
+@dataclass(frozen=True)
 class Body:
     """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread."""
 
@@ -196,24 +244,32 @@ class Body:
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...]
+    turning: Turning | None = None
 
     @property
     def threads(self) -> int:
-        """Threads with work in this body."""
-        count = 1
-        for axis in self.axes:
-            count *= axis.size
-        return count
+        """Threads with work in this body, if each does one vector."""
+        return prod(axis.size for axis in self.axes)
+
+    def blocks(self, threads: int) -> int:
+        """Blocks of so many threads."""
+        if self.turning is None:
+            return ceil_div(self.threads, threads)
+        return prod(self.turning.tile.counts(self.axes))
 
     @property
     def names(self) -> dict[IterDomain, str]:
         found = {axis: f"i{k}" for k, axis in enumerate(self.axes)}
+        if self.turning is not None:
+            tile = self.turning.tile
+            found |= {tile.turned_down: found[tile.down], tile.turned_across: found[tile.across]}
         return found if self.lane is None else {**found, self.lane: "lane"}
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form the body evaluates."""
-        accesses = (access.offset for access in (*self.loads, *self.stores))
+        turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
+        accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
         return (*accesses, *(f for s in self.statements for f in forms_of(s)))
 
 
@@ -283,7 +339,7 @@ class Kernel:
         """The block ranges of the groups."""
         made: list[BlockRange] = []
         for bodies in self.groups:
-            blocks = [-(-body.threads // self.threads) for body in bodies]
+            blocks = [body.blocks(self.threads) for body in bodies]
             rounds = min(blocks)
             counts = tuple(-(-count // rounds) for count in blocks)
             made.append(BlockRange(bodies, counts, rounds, made[-1].end if made else 0))
@@ -293,6 +349,12 @@ class Kernel:
     def blocks(self) -> int:
         """Blocks of the launch."""
         return self.ranges[-1].end if self.groups else 0
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, which runs one of the bodies."""
+        turnings = [body.turning for group in self.groups for body in group]
+        return max((t.shared_bytes for t in turnings if t is not None), default=0)
 
     def __str__(self) -> str:
         return print_kernel(self)
@@ -314,8 +376,14 @@ def _print_body(body: Body, count: int) -> list[str]:
     axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
     lines = [f"  {count} blocks per round, axes {axes} lanes {body.lanes}"]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in body.loads]
+    if body.turning is not None:
+        side = body.turning.tile.side
+        lines[0] += f" in squares of {side} x {side}"
+        lines += [f"    {a.name} = turn {print_access(a, names)}" for a in body.turning.loads]
     lines += [f"    {print_statement(s, names)}" for s in body.statements]
     lines += [f"    store {a.name} -> {print_access(a, names)}" for a in body.stores]
+    if body.turning is not None:
+        lines += [f"    turn {a.name} -> {print_access(a, names)}" for a in body.turning.stores]
     return lines
 
 
@@ -331,6 +399,8 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{variable.name}: {variable.dtype} = {_expression(value, names)}"
         case WriteVector(vector, weight, delta, value):
             return f"{vector}[{weight}*lane + {delta}] = {_operand(value)}"
+        case WriteSquare(square, _, value):
+            return f"{square}[vector + lane, row] = {_operand(value)}"
         case WriteElement(pointer, offset, value):
             return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
         case Accumulate(accumulator, op, value):
@@ -349,6 +419,8 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{vector}[{weight}*lane + {delta}]"
         case ReadElement(pointer, offset, _, windows):
             return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
+        case ReadSquare(square):
+            return f"{square}[vector + lane, row]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
         case Random(seed, offset, index):

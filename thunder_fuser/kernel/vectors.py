@@ -126,7 +126,7 @@ class Accesses:
         self, tv: TensorView, offset: Form, weight: int, reach: int, name: str
     ) -> VectorAccess:
         length = weight * (self.lanes - 1) + reach + 1
-        width = _access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
+        width = access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
         return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype)
 
     def _split(self, offset: Form) -> _Split | None:
@@ -204,7 +204,7 @@ def _chunks(
     return chunks
 
 
-def _access_bytes(layout: Layout, offset: Form, length: int, itemsize: int) -> int:
+def access_bytes(layout: Layout, offset: Form, length: int, itemsize: int) -> int:
     """The widest access that is aligned at every value of the offset and tiles the run."""
     width = gcd(MAX_ALIGNMENT, layout.alignment, length * itemsize, offset.constant * itemsize)
     for weight, _ in offset.terms:

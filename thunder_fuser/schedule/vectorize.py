@@ -5,7 +5,7 @@ axis i{4097}      =>      i1{1024}, lane{4} and, for the last element, a class o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, atom, combine, shift
@@ -15,6 +15,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.tiles import Square, Tile, square, tile
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_STORES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -24,11 +25,13 @@ MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder cla
 
 @dataclass(frozen=True, eq=False)
 class VectorClass:
-    """An iteration class whose innermost axis is cut into lanes; None where a thread has one."""
+    """An iteration class whose innermost axis is cut into lanes; None where a thread has one. With
+    a tile its two innermost axes are walked in squares."""
 
     group: IterationClass
     lane: IterDomain | None
     streams: bool
+    tile: Tile | None = None
 
     @property
     def lanes(self) -> int:
@@ -44,9 +47,13 @@ class VectorClass:
 
 
 def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorClass, ...]:
-    """`group` with its innermost axis cut into lanes, and the remainder where there is one."""
-    lanes = _lanes(group, parameters.lanes)
+    """`group` with its innermost axis cut into lanes, and the remainder where there is one. Where
+    accesses are contiguous along two different axes, in squares."""
     streams = _streams(group, parameters.streamed)
+    found = square(group, _accesses(group), parameters.lanes)
+    if found is not None:
+        return (_tiled(group, found, streams),)
+    lanes = _lanes(group, parameters.lanes)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
     innermost = group.axes[-1]
@@ -54,11 +61,30 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     if left:
         whole, remainder = _cut(group, innermost, innermost.size - left)
         return (*vectorize(whole, parameters), VectorClass(remainder, None, streams=False))
-    outer, inner = split(innermost, lanes)
+    whole, _, lane = _in_lanes(group, innermost, lanes)
+    return (VectorClass(whole, lane, streams),)
+
+
+def _tiled(group: IterationClass, found: Square, streams: bool) -> VectorClass:
+    """`group` with the axes of the square innermost."""
+    walked = (found.down, found.across)
+    order = (*(a for a in group.axes if a not in walked), *walked)
+    nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
+    cut, across, lane = IterationClass(group.segment, nests), found.across, None
+    if found.lanes > 1:
+        cut, across, lane = _in_lanes(cut, across, found.lanes)
+    return VectorClass(cut, lane, streams, tile(found, across, lane))
+
+
+def _in_lanes(
+    group: IterationClass, target: IterDomain, lanes: int
+) -> tuple[IterationClass, IterDomain, IterDomain]:
+    """`target` as vectors and lanes."""
+    outer, inner = split(target, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)
-    nests = tuple(replace_axis(n, innermost, (outer, lane), value) for n in group.nests)
-    return (VectorClass(IterationClass(group.segment, nests), lane, streams),)
+    nests = tuple(replace_axis(n, target, (outer, lane), value) for n in group.nests)
+    return IterationClass(group.segment, nests), outer, lane
 
 
 def _cut(

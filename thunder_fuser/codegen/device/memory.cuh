@@ -107,3 +107,16 @@ TF_FN void store_streaming(T* p, const tf::Vec<T, N>& x) {
   for (int k = 0; k < in.count; ++k)
     Access::store_streaming(reinterpret_cast<typename Access::Word*>(p) + k, in.words[k]);
 }
+
+// chunk: square_vector square_element
+// Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square.
+// The vectors of a row are permuted, so that threads side by side along either side of the square meet
+// no bank of shared memory twice.
+template <int SIDE, int LANES>
+TF_FN int square_vector(unsigned row, unsigned vector) {
+  return row * SIDE + (vector ^ row / LANES % (SIDE / LANES)) * LANES;
+}
+template <int SIDE, int LANES>
+TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
+  return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
+}

@@ -1,0 +1,102 @@
+"""Accesses through squares in shared memory: the body, and results bit for bit."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.kernel.interpreted import walk
+from tests.kernel.test_lower import body_of, kernel_of
+from tests.programs import chain, check, expand, fusion, like, permute, piece, unsqueeze
+from tests.schedule.segments import halves, segment_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+
+ORDERS = [Options(strict=True, thread_order=order) for order in ("forward", "reverse", "shuffled")]
+
+
+def test_squares_are_filled_before_and_emptied_after_the_values() -> None:
+    x, y = halves(192, 128), halves(128, 192)
+    added = call("add", permute(x, 1, 0), y)
+    segment = segment_of([x, y], added, chain(permute(added, 1, 0), "neg"))
+    assert body_of(segment) == dedent("""\
+        v0 = load T2[192*i0 + 8*i1], 8 x bf16, 16 bytes at a time
+        t0 = turn T0[128*i1 + 8*i0], 8 x bf16, 16 bytes at a time
+        T2_0: f32 = v0[k][1*lane + 0]
+        T0_0: f32 = t0[vector + lane, row]
+        T3_0: f32 = add(T0_0, T2_0)
+        T5_0: f32 = neg(T3_0)
+        t1[vector + lane, row] = T5_0
+        w0[1*lane + 0] = T3_0
+        store w0 -> T3[192*i0 + 8*i1], 8 x bf16, 16 bytes at a time
+        turn t1 -> T5[128*i1 + 8*i0], 8 x bf16, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize("extents", [(64, 64), (100, 36), (33, 70), (17, 129)])
+def test_every_element_is_read_and_written_once(extents: tuple[int, int]) -> None:
+    x = halves(*extents)
+    found = walk(kernel_of(segment_of([x], chain(permute(x, 1, 0), "neg"))))
+    everything = set(range(extents[0] * extents[1]))
+    assert found.misaligned == []
+    assert found.read["T0"] == everything
+    assert found.written["T2"] == dict.fromkeys(everything, 1)
+
+
+def both_ways(x: TensorView, y: TensorView) -> list[TensorView]:
+    """One result like `y`, and one like `x`."""
+    added = call("add", permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2), y)
+    return [chain(added, "relu"), call("mul", x, chain(swapped(added), "neg"))]
+
+
+def swapped(x: TensorView) -> TensorView:
+    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("options", ORDERS, ids=lambda o: o.thread_order)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
+@pytest.mark.parametrize("extents", [(64, 128), (130, 67), (3, 40, 24), (2, 3, 33, 17)])
+@pytest.mark.usefixtures("device")
+def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype, options: Options) -> None:
+    x = (torch.randn(extents) * 9).to(dtype)
+    y = (torch.randn(x.mT.shape) * 9).to(dtype)
+    a, b = like(x, y)
+    check(fusion([a, b], *both_ways(a, b)), x, y, options=options)
+
+
+@pytest.mark.usefixtures("device")
+def test_misaligned_strided_and_expanded_operands() -> None:
+    x = torch.randn(50 * 64 + 1, dtype=torch.bfloat16)[1:].view(50, 64)
+    y = torch.randn(128, 100, dtype=torch.bfloat16)[::2, ::2]
+    z = torch.randn(64, 1, dtype=torch.bfloat16).expand(64, 50)
+    a, b, c = like(x, y, z)
+    check(fusion([a, b, c], call("mul", call("add", swapped(a), b), c)), x, y, z)
+
+
+@pytest.mark.usefixtures("device")
+def test_a_write_in_place_beside_a_turned_load() -> None:
+    x, y = torch.randn(70, 40), torch.randn(40, 70)
+    a, b = like(x, y)
+    check(fusion([a, b], chain(b, "neg"), writes=[(call("add", swapped(a), b), b)]), x, y)
+
+
+@pytest.mark.usefixtures("device")
+def test_a_write_in_place_through_a_square() -> None:
+    """The target lies the other way: it is read directly and written turned, or the other way
+    round; no block touches another one's elements."""
+    x, y, z = torch.randn(70, 40), torch.randn(40, 70), torch.randn(40, 70)
+    a, b, c = like(x, y, z)
+    value = call("mul", call("add", swapped(a), b), c)
+    check(fusion([a, b, c], value, writes=[(swapped(value), a)]), x, y, z)
+
+
+@pytest.mark.usefixtures("device")
+def test_pieces_and_replicas_are_squares_of_their_own() -> None:
+    x = torch.randn(96, 64, dtype=torch.bfloat16)
+    (a,) = like(x)
+    low, high = piece(a, 0, 0, 48), piece(a, 0, 48, 96)
+    turned = swapped(call("sub", low, high))
+    check(fusion([a], chain(turned, "neg"), expand(unsqueeze(turned, 0), 2, 64, 48)), x)

@@ -1,0 +1,127 @@
+"""A tiled body as C++ text: fill the squares, compute along one axis, empty the squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.statements import (
+    INT_LIMIT,
+    form_text,
+    indent,
+    load_call,
+    number,
+    statement_text,
+    store_text,
+    vector_type,
+)
+from thunder_fuser.codegen.types import CUDA_TYPES
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
+from thunder_fuser.schedule.tiles import Tile
+
+
+def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
+    """The statements of one block. What is loaded directly is on its way while the squares fill."""
+    wide = max([body.blocks(threads), *(form.reach for form in body.forms)]) >= INT_LIMIT
+    kind, tile, names = "long long" if wide else "int", turning.tile, body.names
+    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in body.loads]
+    fills = [_fill(a, tile, names) for a in turning.loads]
+    empties = [_empty(a, tile, names) for a in turning.stores]
+
+    def along(lines: Sequence[str], row: IterDomain, vector: IterDomain) -> list[str]:
+        """A loop over the thread's places in the square, whose rows run along `row`."""
+        starts = {tile.down: "down", tile.across: "across"}
+        starts |= {tile.turned_down: "down", tile.turned_across: "across"}
+        tests = [
+            f"{names[axis]} < {number(axis.size)}"
+            for axis, size in ((row, tile.side), (vector, tile.vectors))
+            if axis.size % size
+        ]
+        if tile.side * tile.vectors % threads:
+            tests.insert(0, f"row < {tile.side}")
+        inner = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+        places = [
+            f"const int row = k * {threads // tile.vectors} + threadIdx.x / {tile.vectors};",
+            f"const {kind} {names[row]} = {starts[row]} * {tile.side} + row;",
+            f"const {kind} {names[vector]} = {starts[vector]} * {tile.vectors} + vector;",
+        ]
+        head = f"for (int k = 0; k < {_places(tile, threads)}; ++k) {{"
+        return ["#pragma unroll", head, *indent([*places, *inner]), "}"] if lines else []
+
+    return [
+        *_block_index(body, tile, block, kind),
+        *_squares(turning),
+        f"const int vector = threadIdx.x % {tile.vectors};",
+        *(f"{vector_type(a)} {a.name}[{_places(tile, threads)}];" for a in body.loads),
+        *along(loads, tile.down, tile.across),
+        *along(fills, tile.turned_across, tile.turned_down),
+        *(["__syncthreads();"] if fills else []),
+        *along(_compute(body), tile.down, tile.across),
+        *(["__syncthreads();"] if empties else []),
+        *along(empties, tile.turned_across, tile.turned_down),
+    ]
+
+
+def _places(tile: Tile, threads: int) -> int:
+    """Vectors of a square that one thread has."""
+    return ceil_div(tile.side * tile.vectors, threads)
+
+
+def _block_index(body: Body, tile: Tile, block: str, kind: str) -> list[str]:
+    """The block's place along each axis, for the axes of the tile that of its square."""
+    lines = [f"const {kind} block = {block};", f"if (block >= {number(body.blocks(1))}) return;"]
+    rest, squares = "block", {tile.down: "down", tile.across: "across"}
+    counts = tile.counts(body.axes)
+    for position in range(len(body.axes) - 1, -1, -1):
+        axis, count = body.axes[position], number(counts[position])
+        place = f"{rest} % {count}" if position else rest
+        lines.append(f"const {kind} {squares.get(axis, f'i{position}')} = {place};")
+        rest = f"{rest} / {count}"
+    return lines
+
+
+def _squares(turning: Turning) -> list[str]:
+    """Pointers to the squares, which lie in the dynamic shared memory."""
+    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
+    for access in (*turning.loads, *turning.stores):
+        kind = CUDA_TYPES[access.dtype]
+        place = f"shared + {start}" if start else "shared"
+        lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
+        start += turning.bytes_of(access)
+    return lines
+
+
+def _fill(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
+    place = f"{access.name} + {_run(tile)}"
+    return f"tf::store<{_run_bytes(access, tile)}>({place}, {load_call(access, names)});"
+
+
+def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
+    kind = CUDA_TYPES[access.dtype]
+    run = (
+        f"tf::load<{kind}, {tile.lanes}, {_run_bytes(access, tile)}>({access.name} + {_run(tile)})"
+    )
+    store = "store_streaming" if access.is_streaming else "store"
+    target = f"{access.pointer} + {form_text(access.offset, names)}"
+    return f"tf::{store}<{access.access_bytes}>({target}, {run});"
+
+
+def _run(tile: Tile) -> str:
+    """Where the vector of a thread lies in a square."""
+    return f"tf::square_vector<{tile.side}, {tile.lanes}>(row, vector)"
+
+
+def _run_bytes(access: VectorAccess, tile: Tile) -> int:
+    """Of one access to a square, whose vectors are aligned."""
+    return min(tile.lanes * access.dtype.itemsize, MAX_ALIGNMENT)
+
+
+def _compute(body: Body) -> list[str]:
+    lines = [f"{vector_type(a)} {a.name};" for a in body.stores]
+    statements = [statement_text(s, body.names) for s in body.statements]
+    if body.lane is not None:
+        head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"
+        statements = ["#pragma unroll", head, *indent(statements), "}"]
+    return [*lines, *statements, *(store_text(a, body.names) for a in body.stores)]

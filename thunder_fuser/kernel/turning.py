@@ -1,0 +1,85 @@
+"""The accesses of a tiled body: those that are turned go through squares in shared memory.
+
+read T0[64*(8*i1 + lane) + i0]      t0 = turn T0[64*i1 + 8*i0], 8 elements, into a square; then
+                                    t0[vector + lane, row]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.ir import (
+    Expression,
+    LaneStatement,
+    Operand,
+    ReadSquare,
+    Turning,
+    VectorAccess,
+    WriteSquare,
+)
+from thunder_fuser.kernel.vectors import Accesses, access_bytes
+from thunder_fuser.schedule.tiles import Tile
+
+Key = tuple[TensorView, Form]
+
+
+class TurnedAccesses(Accesses):
+    """Accesses of which some are turned; vectors that are loaded directly are arrays over the
+    thread's places `k`."""
+
+    def __init__(
+        self,
+        layouts: Mapping[TensorView, Layout],
+        tile: Tile,
+        names: Mapping[TensorView, str],
+        streams: bool,
+    ) -> None:
+        super().__init__(layouts, tile.lane, names, streams, lambda offset: "[k]")
+        self.tile = tile
+        self.loads: dict[Key, VectorAccess] = {}
+        self.stores: tuple[VectorAccess, ...] = ()
+
+    @property
+    def turning(self) -> Turning:
+        return Turning(self.tile, tuple(self.loads.values()), self.stores)
+
+    def group_loads(self) -> tuple[VectorAccess, ...]:
+        for (tv, offset), guards in self.requests.items():
+            if not guards and (turned := self._turned(tv, offset, f"t{len(self.loads)}")):
+                self.loads[tv, offset] = turned
+        self.requests = {k: guards for k, guards in self.requests.items() if k not in self.loads}
+        return super().group_loads()
+
+    def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
+        if (tv, offset) in self.loads:
+            return ReadSquare(self.loads[tv, offset].name, self.tile, tv.dtype)
+        return super().read(tv, offset, guards)
+
+    def group_stores(
+        self, targets: Sequence[tuple[TensorView, Form, Operand]]
+    ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
+        direct: list[tuple[TensorView, Form, Operand]] = []
+        stores: list[VectorAccess] = []
+        writes: list[LaneStatement] = []
+        for tv, offset, value in targets:
+            turned = self._turned(tv, offset, f"t{len(self.loads) + len(stores)}")
+            if turned is None:
+                direct.append((tv, offset, value))
+            else:
+                stores.append(turned)
+                writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype))
+        self.stores = tuple(stores)
+        others, vectors = super().group_stores(direct)
+        return [*writes, *others], vectors
+
+    def _turned(self, tv: TensorView, offset: Form, name: str) -> VectorAccess | None:
+        start = self.tile.turned(offset)
+        if start is None:
+            return None
+        lanes = self.tile.lanes
+        width = access_bytes(self.layouts[tv], start, lanes, tv.dtype.itemsize)
+        return VectorAccess(name, self.names[tv], start, lanes, width, tv.dtype)

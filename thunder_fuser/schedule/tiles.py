@@ -1,0 +1,139 @@
+"""T6, transposes in the map template: a block turns squares of elements in shared memory.
+
+    T2[i, j] = T0[j, i] + T1[i, j]      threads walk j, along which T1 and T2 are contiguous; the
+                                        block first loads a square of T0 along i and keeps it
+
+Values are computed along the axis `across`. Accesses that are contiguous along the axis `down`
+instead are *turned*: loads before all computing, stores after it, in vectors along `down`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+from thunder_fuser.analysis.digits import Base, Form, Opaque, add, atom, ceil_div, scale
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.nest import Nest
+
+MIN_SIDE = 32  # elements: threads side by side that a warp has
+VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
+MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
+MAX_SHARED_BYTES = 48 * 1024  # what a block has without asking
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Squares of `side` x `side` elements over `down`, in elements, and `across`, in vectors of
+    `lane`. Turned accesses walk `turned_down`, in vectors, and `turned_across`, in elements."""
+
+    side: int
+    down: IterDomain
+    across: IterDomain
+    lane: IterDomain | None
+    turned_down: IterDomain
+    turned_across: IterDomain
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self.lane is None else self.lane.size
+
+    @property
+    def vectors(self) -> int:
+        """Vectors along one side."""
+        return self.side // self.lanes
+
+    def counts(self, axes: Sequence[IterDomain]) -> tuple[int, ...]:
+        """Blocks along each of a class's axes."""
+        step = {self.down: self.side, self.across: self.vectors}
+        return tuple(ceil_div(a.size, step.get(a, 1)) for a in axes)
+
+    def turned(self, offset: Form) -> Form | None:
+        """`offset` where a turned access begins; None for one that is not turned."""
+        down, across = _weight(offset, self.down), _weight(offset, self.across) // self.lanes
+        if not _is_turned(down, across):
+            return None
+        walked = {self.down, self.across, self.lane}
+        rest = Form(offset.constant, tuple(t for t in offset.terms if t[1].base not in walked))
+        along = scale(atom(self.turned_down), self.lanes)
+        return add(add(rest, along), scale(atom(self.turned_across), across))
+
+
+@dataclass(frozen=True)
+class Square:
+    """Axes of a class that a tile would turn, before they are cut, and the lanes to cut."""
+
+    down: IterDomain
+    across: IterDomain
+    lanes: int
+
+
+def square(
+    group: IterationClass, accesses: Sequence[tuple[TensorView, Form]], max_lanes: int
+) -> Square | None:
+    """The two axes along one of which each large access is contiguous, or None. Values are computed
+    along that of the two for which the fewest bytes are turned."""
+    layouts = group.segment.layouts
+    sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
+    large = [(tv, form) for tv, form in accesses if 2 * sizes[tv] >= max(sizes.values())]
+    runs = {a: None for _, form in large for a in group.axes if _weight(form, a) == 1}
+    if len(runs) != 2 or any(a.size < MIN_EXTENT or not _is_plain(group, a) for a in runs):
+        return None
+
+    def turned(pair: tuple[IterDomain, ...]) -> int:
+        return sum(sizes[tv] for tv, form in accesses if _is_turned_by(form, *pair))
+
+    down, across = min(permutations(sorted(runs, key=group.axes.index)), key=turned)
+    lanes = min(max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1))
+    while down.size % lanes or across.size % lanes:
+        lanes //= 2
+    side = max(MIN_SIDE, VECTORS * lanes)
+    held = sum(
+        side**2 * tv.dtype.itemsize * _instances(form, group.nests)
+        for tv, form in accesses
+        if _is_turned_by(form, down, across)
+    )
+    return Square(down, across, lanes) if 0 < held <= MAX_SHARED_BYTES else None
+
+
+def tile(found: Square, across: IterDomain, lane: IterDomain | None) -> Tile:
+    """The tile of a square whose `across` was cut into vectors of `lane`."""
+    vectors = axis(found.down.size // found.lanes)
+    side = max(MIN_SIDE, VECTORS * found.lanes)
+    return Tile(side, found.down, across, lane, vectors, axis(found.across.size))
+
+
+def _is_turned_by(form: Form, down: IterDomain, across: IterDomain) -> bool:
+    return _is_turned(_weight(form, down), _weight(form, across))
+
+
+def _is_turned(down: int, across: int) -> bool:
+    """Contiguous along `down`, and other elements along `across`."""
+    return down == 1 and across not in (0, 1)
+
+
+def _is_plain(group: IterationClass, walked: IterDomain) -> bool:
+    """True where no form divides the axis."""
+    terms = [digit for form in group.forms for _, digit in form.terms]
+    return all(
+        digit.is_whole if digit.base is walked else not _divides(digit.base, walked)
+        for digit in terms
+    )
+
+
+def _divides(base: Base, walked: IterDomain) -> bool:
+    return isinstance(base, Opaque) and walked in base.form.bases
+
+
+def _instances(form: Form, nests: Sequence[Nest]) -> int:
+    """How many elements one thread has of an access, over its unrolled axes."""
+    return prod(a.size for nest in nests for a in nest.unrolled if a in form.bases)
+
+
+def _weight(form: Form, axis: IterDomain) -> int:
+    return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)
