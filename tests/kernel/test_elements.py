@@ -99,7 +99,7 @@ def test_fast_functions_serve_values_that_end_in_sixteen_bits(
     made = chain(x, "exp")
     plain = segment_of([x], made)
     chosen = Segment(
-        plain.stores, plain.leaves, plain.layouts, narrow=frozenset([made] if narrow else [])
+        plain.stores, plain.leaves, plain.layouts, fast=frozenset([made] if narrow else [])
     )
     ((body,),) = lower_all(chosen, strict).groups
     (found,) = (

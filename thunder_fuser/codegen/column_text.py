@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
-    INT_LIMIT,
     indent,
     load_text,
     number,
@@ -11,7 +10,7 @@ from thunder_fuser.codegen.statements import (
     store_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 

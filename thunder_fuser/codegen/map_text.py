@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
-    INT_LIMIT,
     indent,
     load_text,
     number,
@@ -12,6 +11,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.tile_text import tile_lines
+from thunder_fuser.codegen.types import INT_LIMIT
 from thunder_fuser.kernel.ir import BlockRange, Body, Kernel
 
 

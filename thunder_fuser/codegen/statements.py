@@ -24,8 +24,6 @@ from thunder_fuser.kernel.ir import (
     WriteVector,
 )
 
-INT_LIMIT = 2**31  # indices at or beyond it are 64 bits wide
-
 
 def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     return f"const auto {access.name} = {load_call(access, names)};"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.statements import (
-    INT_LIMIT,
     form_text,
     indent,
     load_call,
@@ -16,7 +15,7 @@ from thunder_fuser.codegen.statements import (
     store_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import CUDA_TYPES
+from thunder_fuser.codegen.types import CUDA_TYPES, INT_LIMIT
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
 from thunder_fuser.schedule.tiles import Tile

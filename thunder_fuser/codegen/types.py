@@ -26,3 +26,5 @@ CUDA_TYPES: dict[DataType, str] = {
 
 COMPUTE_TYPES: dict[DataType, str] = {d: CUDA_TYPES[d.compute_type] for d in DataType}
 """The type of a variable that holds such an element."""
+
+INT_LIMIT = 2**31  # indices at or beyond it are 64 bits wide

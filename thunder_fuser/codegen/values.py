@@ -10,7 +10,7 @@ from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
 from thunder_fuser.dtypes import DataType, real_of
 from thunder_fuser.ir.scalar import Number
 from thunder_fuser.kernel.ir import (
@@ -55,7 +55,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
         case ReadSquare(square, tile, stored):
             return _widen(f"{square}[{place_in_square(tile)}]", stored)
         case IndexValue(index):
-            return f"(long long){form(index)}"
+            return _index(index, form(index))
         case Random(seed, offset, index, low, high, stored):
             bounds = f"{operand(low)}, {operand(high)}"
             key = f"{operand(seed)}, {operand(offset)}, {form(index)}"
@@ -66,6 +66,12 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             return _combine(op.combine, [operand(t) for t in terms], kind, op.identity)
         case _:
             assert_never(value)
+
+
+def _index(index: Form, text: str) -> str:
+    """64 bits wide; those of an index known to fit 32 are zero without an instruction."""
+    low, high = index.bounds
+    return f"(long long)(unsigned){text}" if low >= 0 and high < INT_LIMIT else f"(long long){text}"
 
 
 def _combine(template: str, terms: Sequence[str], kind: str, identity: str) -> str:

@@ -122,7 +122,7 @@ class ElementWriter:
     def _accuracy(self, tv: TensorView) -> Accuracy:
         if self.strict:
             return Accuracy.STRICT
-        return Accuracy.FAST if tv in self.segment.narrow else Accuracy.NORMAL
+        return Accuracy.FAST if tv in self.segment.fast else Accuracy.NORMAL
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
         assert tv.definition is not None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import Layout, output_layout
-from thunder_fuser.analysis.precision import ends_narrow
+from thunder_fuser.analysis.precision import fast_enough
 from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, row_shape
 from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
@@ -86,10 +86,10 @@ class _Cutter:
     memory: dict[TensorView, None] = field(default_factory=dict)  # what can be read as a leaf
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
     constants: frozenset[TensorView] = frozenset()
-    narrow: frozenset[TensorView] = frozenset()
+    fast: frozenset[TensorView] = frozenset()
 
     def run(self) -> SegmentedFusion:
-        self.narrow = ends_narrow(self.fusion)
+        self.fast = fast_enough(self.fusion)
         self.constants = constants(self.fusion)
         self.depth = depths(self.fusion, self.opaque, self.constants)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
@@ -282,7 +282,7 @@ class _Cutter:
     def _segment(self, stores: list[Store], is_opaque: bool = False) -> Segment:
         produced = {s.value for s in stores if s.value.definition is not None}
         leaves = frozenset(tv for tv in self.memory if self._storage(tv) not in produced)
-        return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.narrow)
+        return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.fast)
 
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:

@@ -26,14 +26,14 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Stores of one kernel, the tensors it reads from memory, and where all of them lie. What is in
-    `narrow` is computed for 16-bit results only."""
+    """Stores of one kernel, the tensors it reads from memory, and where all of them lie. For what
+    is in `fast` the fast form of an op is good enough."""
 
     stores: tuple[Store, ...]
     leaves: frozenset[TensorView]
     layouts: Mapping[TensorView, Layout]
     is_opaque: bool = False  # run by torch: no template holds it
-    narrow: frozenset[TensorView] = frozenset()
+    fast: frozenset[TensorView] = frozenset()
 
     @property
     def tensors(self) -> tuple[TensorView, ...]:

@@ -1,0 +1,96 @@
+"""Where the fast form of an op is good enough, and where it would be found in a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.programs import chain, expand, fusion, like, run, total, unsqueeze
+from tests.schedule.segments import floats, halves
+from thunder_fuser.analysis.precision import fast_enough
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+
+BF16 = DataType.BFloat16
+Build = Callable[[TensorView], TensorView]
+
+
+def fast_ops(x: TensorView, *outputs: TensorView) -> set[str]:
+    return {str(tv.definition.op) for tv in fast_enough(Fusion((x,), outputs)) if tv.definition}
+
+
+def test_what_ends_in_16_bits_is_fast() -> None:
+    x = floats(8)
+    assert fast_ops(x, call("cast", chain(x, "exp", "tanh"), dtype=BF16)) == {"exp", "tanh", "cast"}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: chain(x, "exp"),
+        lambda x: call("gt", call("cast", chain(x, "exp"), dtype=BF16), sc.constant(1.0)),
+        lambda x: call("cast", chain(x, "exp", "floor"), dtype=BF16),
+    ],
+    ids=["wide result", "comparison", "jump"],
+)
+def test_what_a_wide_result_or_a_jump_depends_on_is_not(program: Build) -> None:
+    x = floats(8)
+    assert "exp" not in fast_ops(x, program(x))
+
+
+def below_max(x: TensorView, guarded: bool = False) -> TensorView:
+    top = call("max", x, dims=(1,))
+    if guarded:
+        is_infinite = call("eq", chain(top, "abs"), sc.constant(float("inf")))
+        top = call("where", is_infinite, sc.constant(0.0), top)
+    return call("sub", x, expand(unsqueeze(top, 1), *x.shape))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_terms_of_softmax_s_denominator_are_fast(guarded: bool) -> None:
+    x = floats(4, 600)
+    terms = chain(below_max(x, guarded), "exp")
+    assert fast_ops(x, chain(total(terms, 1), "log")) == {"exp"}
+
+
+def test_terms_that_are_results_too_are_not() -> None:
+    x = floats(4, 600)
+    terms = chain(below_max(x), "exp")
+    assert fast_ops(x, total(terms, 1), terms) == set()
+    assert fast_ops(x, total(terms, 1), chain(terms, "neg")) == set()
+
+
+def test_terms_without_a_bound_are_not() -> None:
+    """exp(80) would be off by 80 * 2^-24."""
+    x, y = floats(4, 600), floats(4, 600)
+    assert fast_ops(x, total(chain(x, "exp"), 1)) == set()
+    other = call("sub", y, expand(unsqueeze(call("max", x, dims=(1,)), 1), 4, 600))
+    assert {tv for tv in fast_enough(Fusion((x, y), (total(chain(other, "exp"), 1),)))} == set()
+
+
+def test_doubles_are_never_fast() -> None:
+    x = call("cast", halves(4, 600), dtype=DataType.Double)
+    assert x.definition is not None
+    (half,) = x.definition.tensors
+    assert fast_ops(half, total(chain(below_max(x), "exp"), 1)) == set()
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_the_sum_of_fast_terms_is_as_exact_as_eager_s(scale: float) -> None:
+    """Against fp64, beside torch.logsumexp in f32: rows of one large term, and of many."""
+    x = torch.randn(64, 1000) * scale
+    (a,) = like(x)
+    terms = chain(below_max(a), "exp")
+    made = call("add", chain(total(terms, 1), "log"), call("max", a, dims=(1,)))
+    (found,) = run(fusion([a], made), x, options=Options())
+    exact = torch.logsumexp(x.double(), 1)
+    eager = (torch.logsumexp(x, 1) - exact).abs().max()
+    ulp = exact.abs().max() * 2**-24
+    assert (found.cpu() - exact).abs().max() <= 2 * eager + 4 * ulp
