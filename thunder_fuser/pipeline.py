@@ -20,6 +20,7 @@ from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.source import Source
+from thunder_fuser.kernel.streams import lower_streams
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
 from thunder_fuser.presegment import tidy
@@ -34,7 +35,7 @@ from thunder_fuser.runtime.plan import Plan, build_plan
 from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.runtime.title import places
 from thunder_fuser.runtime.toolchain import TOOLCHAINS
-from thunder_fuser.schedule import columns, map, rows
+from thunder_fuser.schedule import columns, map, rows, streams
 from thunder_fuser.schedule.parameters import parameters_for
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
@@ -106,6 +107,8 @@ def build(segment: Segment, target: Target, strict: bool, watch: Callable[..., A
     parameters = parameters_for(target)
     if map.reject(segment, parameters) is None:
         return lower(watch("schedule", map.schedule(segment, parameters)), strict)
+    if not strict and streams.reject(segment) is None:
+        return lower_streams(watch("schedule", streams.schedule(segment)))
     if rows.reject(segment) is None:
         return lower_rows(watch("schedule", rows.schedule(segment)), strict)
     return lower_columns(watch("schedule", columns.schedule(segment)), strict)

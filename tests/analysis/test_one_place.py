@@ -61,7 +61,8 @@ ALLOWED = {
     "kernel/vectors.py:_runs": LANES,
     "codegen/row_text.py:_vectors": THREADS,
     "codegen/tile_text.py:along": THREADS,
-    "codegen/row_text.py:_phase": THREADS,
+    "codegen/reduce_text.py:combined": THREADS,
+    "codegen/stream_text.py:_vectors": THREADS,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -127,14 +126,9 @@ def test_every_element_type_has_the_size_of_its_dtype(dtype: DataType, tmp_path:
     assert COMPUTE_TYPES[dtype] == CUDA_TYPES[dtype.compute_type]
 
 
-def test_nvrtc_compiles_swiglu_in_little_time() -> None:
-    nvrtc_ptx(SWIGLU, "sm_90a")
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        nvrtc_ptx(SWIGLU, "sm_90a")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.12  # 0.035 s on an idle core; twice 0.06 leaves room for a busy one
+def test_a_kernel_carries_little_text_beside_its_own() -> None:
+    """Compilers read every line of it: these take NVRTC 35 ms on an idle core."""
+    assert len(prelude(SWIGLU).splitlines()) < 260
 
 
 def test_vector_accesses_are_as_wide_as_asked_and_bf16_narrows_in_pairs() -> None:

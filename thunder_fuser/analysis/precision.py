@@ -39,24 +39,38 @@ def exponents_below_max(fusion: Fusion) -> frozenset[TensorView]:
     return frozenset(
         tv
         for tv in fusion.tensors
-        if tv not in roots and _is_distance_from_max(tv) and all(map(_is_sum, uses[tv]))
+        if tv not in roots
+        and tv.dtype is DataType.Float
+        and distance_from_max(tv) is not None
+        and all(map(_is_sum, uses[tv]))
     )
 
 
-def _is_distance_from_max(tv: TensorView) -> bool:
-    """exp(x - m), where m is x's maximum or, where that is infinite, a number."""
+def distance_from_max(tv: TensorView) -> TensorView | None:
+    """The maximum m of x where `tv` is exp(x - m), or exp(x - n) for a number n wherever m is
+    infinite."""
     match tv.definition:
         case Expr(OpDef(name="exp"), (TensorView(definition=Expr() as below),)):
             pass
         case _:
-            return False
+            return None
     match below:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
-            return tv.dtype is DataType.Float and _is_max_of(top, x)
+            return _max_of(top, x)
+    return None
+
+
+def is_guarded(tv: TensorView) -> bool:
+    """True where `distance_from_max` is from a number if the maximum is infinite."""
+    top = tv
+    while top.definition is not None and top.definition.op.name != "max":
+        if top.definition.op.name == "where":
+            return True
+        top = top.definition.tensors[-1]
     return False
 
 
-def _is_max_of(top: TensorView, x: TensorView) -> bool:
+def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
     while True:
         match top.definition:
             case Expr(OpDef(family=Family.VIEW), (TensorView() as source,)):
@@ -64,9 +78,9 @@ def _is_max_of(top: TensorView, x: TensorView) -> bool:
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source
             case Expr(OpDef(name="max"), (source,)):
-                return source is x
+                return top if source is x else None
             case _:
-                return False
+                return None
 
 
 def _is_sum(tv: TensorView) -> bool:

@@ -14,13 +14,15 @@ from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.codegen.statements import indent
+from thunder_fuser.codegen.stream_text import stream_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
+from thunder_fuser.kernel.streams import StreamKernel
 
-AnyKernel: TypeAlias = Kernel | RowKernel | ColumnKernel
+AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel
 ENTRY = "kernel"
 _MARK = re.compile("\x01(-?\\d+)\x02")
 
@@ -46,6 +48,8 @@ def _lines(kernel: AnyKernel) -> list[str]:
             return map_lines(kernel)
         case RowKernel():
             return row_lines(kernel)
+        case StreamKernel():
+            return stream_lines(kernel)
         case ColumnKernel():
             return column_lines(kernel)
 

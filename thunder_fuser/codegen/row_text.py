@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.statements import (
     indent,
     load_call,
@@ -11,10 +12,8 @@ from thunder_fuser.codegen.statements import (
     store_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
-from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
-
-WARP = 32
+from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scope
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
@@ -38,7 +37,7 @@ def row_lines(kernel: RowKernel) -> list[str]:
         f"for (int turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",
-        *_scope(kernel.columns, kernel),
+        *_walked(kernel.columns, kernel),
     ]
 
 
@@ -91,14 +90,21 @@ def _row(kernel: RowKernel) -> list[str]:
     lines = [load_text(a, kernel.names) for a in kernel.once]
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
-    lines += _active(kernel, _scope(kernel.final, kernel))
-    if kernel.single.statements:
-        names = kernel.names
-        text = [statement_text(s, names) for s in kernel.single.statements]
-        text = [*_declared(kernel.single), *text]
-        text += [store_text(a, names) for a in kernel.single.stores]
-        lines += _active(kernel, ["if (part == 0) {", *indent(text), "}"])
-    return lines
+    lines += _active(kernel, _walked(kernel.final, kernel))
+    return lines + _active(kernel, single_lines(kernel))
+
+
+def single_lines(kernel: RowKernel) -> list[str]:
+    """What the first thread of a row does after the phases."""
+    if not kernel.single.statements:
+        return []
+    names = kernel.names
+    text = [
+        *_declared(kernel.single),
+        *(statement_text(s, names) for s in kernel.single.statements),
+    ]
+    text += [store_text(a, names) for a in kernel.single.stores]
+    return ["if (part == 0) {", *indent(text), "}"]
 
 
 def _rows(kernel: RowKernel) -> list[str]:
@@ -139,7 +145,8 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     return ["#pragma unroll", head, *indent(inner), "}"]
 
 
-def _scope(scope: Scope, kernel: RowKernel) -> list[str]:
+def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
+    """What is done for one vector."""
     if not scope.statements:
         return []
     names = kernel.names
@@ -149,9 +156,12 @@ def _scope(scope: Scope, kernel: RowKernel) -> list[str]:
     if kernel.lane is not None:
         head = f"for (int lane = 0; lane < {kernel.lanes}; ++lane) {{"
         statements = ["#pragma unroll", head, *indent(statements), "}"]
-    lines += statements
-    lines += [store_text(a, names) for a in scope.stores]
-    return _vectors(kernel, lines)
+    return [*lines, *statements, *(store_text(a, names) for a in scope.stores)]
+
+
+def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
+    lines = scope_lines(scope, kernel)
+    return _vectors(kernel, lines) if lines else []
 
 
 def _declared(scope: Scope) -> list[str]:
@@ -160,38 +170,5 @@ def _declared(scope: Scope) -> list[str]:
 
 
 def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
-    lines = []
-    for reduction in phase.reductions:
-        kind = COMPUTE_TYPES[reduction.accumulator.dtype]
-        identity = reduction.op.identity.format(t=kind)
-        lines.append(f"{kind} {reduction.accumulator.name} = {identity};")
-    lines += _scope(phase.scope, kernel)
-    width = min(kernel.threads_per_row, WARP)
-    warps = kernel.threads_per_row // WARP
-    shares = kernel.threads > kernel.threads_per_row  # a block holds several rows
-    own = f" + threadIdx.x / {kernel.threads_per_row} * {warps}" if shares else ""
-    # Two sets of partial results by turns: a warp that is a row ahead writes into the other one.
-    sets, which = ("[2]", "[turn % 2]") if kernel.sums else ("", "")
-    for reduction in phase.reductions:
-        name = reduction.accumulator.name
-        lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
-    if warps > 1:
-        for reduction in phase.reductions:
-            name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-            lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
-            lines.append(f"if (part % {WARP} == 0) {name}s{which}[threadIdx.x / {WARP}] = {name};")
-        lines.append("__syncthreads();")
-    for reduction in phase.reductions:
-        name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-        combined = f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(reduction)})"
-        value = combined if warps > 1 else name
-        if reduction.rounded is not None:
-            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
-        lines.append(f"const {kind} {reduction.result.name} = {value};")
-    return lines
-
-
-def _combine(reduction: Reduce) -> str:
-    kind = COMPUTE_TYPES[reduction.accumulator.dtype]
-    body = reduction.op.combine.format("a", "b", t=kind)
-    return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"
+    walked = _walked(phase.scope, kernel)
+    return [*declared(phase.reductions), *walked, *combined(phase.reductions, kernel)]

@@ -97,14 +97,16 @@ def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, 
     classes = a.shape[1]
     is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
     wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
-    index = ltorch.arange(classes, device=a.device)
-    is_target = ltorch.eq(ltorch.unsqueeze(target, 1), index)
+    is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
+    # In 32 bits: one comparison instead of two.
+    column = ltorch.to(ltorch.where(is_class, target, -1), dtypes.int32)
+    index = ltorch.arange(classes, device=a.device, dtype=dtypes.int32)
+    is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
     top = ltorch.amax(wide, 1, True)
     top = ltorch.where(ltorch.eq(ltorch.abs(top), float("inf")), 0.0, top)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
-    picked = ltorch.sum(ltorch.where(is_target, below, 0.0), 1)
-    is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
+    picked = ltorch.sub(ltorch.sum(ltorch.where(is_target, wide, 0.0), 1), ltorch.squeeze(top, 1))
     is_counted = ltorch.ne(target, ignore_index)
     distance = ltorch.where(is_class, ltorch.sub(ltorch.squeeze(log_sum, 1), picked), float("nan"))
     losses = ltorch.where(is_counted, distance, 0.0)

@@ -249,6 +249,12 @@ TF_FAST(fast_sqrt, __builtin_sqrtf(x), "sqrt.approx.ftz.f32")
 // Within 2^-17: the product is rounded, and it is at most 128.
 TF_FN float fast_exp(float x) { return tf::fast_exp2(x * 1.44269504f); }
 
+// chunk: finite
+// The nearest finite number; NaN stays.
+TF_FN float finite(float x) {
+  return tf::minimum(tf::maximum(x, -3.402823466e38f), 3.402823466e38f);
+}
+
 // chunk: fast_divide
 // Within 2 units of the last place, over the full range of the divisor.
 TF_FN float fast_divide(float a, float b) {

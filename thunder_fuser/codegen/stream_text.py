@@ -1,0 +1,98 @@
+"""The stream kernel's body as C++ text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from thunder_fuser.codegen.reduce_text import combined, declared
+from thunder_fuser.codegen.row_text import scope_lines, single_lines
+from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
+from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.kernel.ir import Variable
+from thunder_fuser.kernel.row_ir import Reduce, Scope
+from thunder_fuser.kernel.streams import StreamKernel
+
+
+def stream_lines(kernel: StreamKernel) -> list[str]:
+    """The statements of the entry point."""
+    rows = kernel.rows
+    first, second = rows.phases
+    kind = "long long" if max(rows.reach, rows.rows) >= INT_LIMIT else "int"
+    return [
+        "const int part = threadIdx.x;",
+        f"const {kind} group = {'' if kind == 'int' else f'({kind})'}blockIdx.x;",
+        *(load_text(a, rows.names) for a in rows.once),
+        *declared([*first.reductions, *second.reductions]),
+        *_chunks(kernel, _below_the_maximum_so_far(kernel)),
+        *_totals(kernel, second.reductions),
+        *_chunks(kernel, _walked(rows.final, kernel)),
+        *single_lines(rows),
+    ]
+
+
+def _chunks(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
+    """A loop over chunks of the row, with their vectors loaded ahead of `lines`."""
+    if not lines:
+        return []
+    rows = kernel.rows
+    held = [f"{vector_type(a)} {a.name}[{kernel.chunk}];" for a in rows.kept]
+    loads = [f"{a.name}[k] = {load_call(a, rows.names)};" for a in rows.kept]
+    step = rows.threads * kernel.chunk
+    head = f"for (int start = part; start < {number(rows.vector.size)}; start += {step}) {{"
+    return [head, *indent([*held, *_vectors(kernel, loads), *lines]), "}"]
+
+
+def _vectors(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
+    """A loop over the vectors of a chunk."""
+    rows = kernel.rows
+    inner = [f"const int vector = start + k * {rows.threads};"]
+    if rows.vector.size % (rows.threads * kernel.chunk):
+        inner += [f"if (vector < {number(rows.vector.size)}) {{", *indent(lines), "}"]
+    else:
+        inner += lines
+    head = f"for (int k = 0; k < {kernel.chunk}; ++k) {{"
+    return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _walked(scope: Scope, kernel: StreamKernel) -> list[str]:
+    lines = scope_lines(scope, kernel.rows)
+    return _vectors(kernel, lines) if lines else []
+
+
+def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
+    """Both phases over one chunk. The finite maximum serves as the row's: with it no difference is
+    inf - inf, and a sum that holds nothing yet stays 0."""
+    first, second = kernel.rows.phases
+    top = kernel.top
+    kind, name = COMPUTE_TYPES[top.result.dtype], top.accumulator.name
+    return [
+        f"const {kind} before = tf::finite({name});",
+        *_walked(first.scope, kernel),
+        f"const {kind} {top.result.name} = tf::finite({name});",
+        *_scaled(second.reductions, f"before - {top.result.name}"),
+        *_walked(second.scope, kernel),
+    ]
+
+
+def _totals(kernel: StreamKernel, sums: Sequence[Reduce]) -> list[str]:
+    """The row's maximum, and its sums below it."""
+    top = kernel.top
+    kind, result = COMPUTE_TYPES[top.result.dtype], top.result.name
+    parts = [replace(r, result=Variable(f"{r.result.name}_total", r.result.dtype)) for r in sums]
+    lines = [
+        f"const {kind} own = tf::finite({top.accumulator.name});",
+        *combined(kernel.rows.phases[0].reductions, kernel.rows),
+        *_scaled(sums, f"own - tf::finite({result})"),
+        *combined(parts, kernel.rows),
+    ]
+    for reduce, part in zip(sums, parts, strict=True):
+        value = part.result.name
+        if reduce.accumulator.name in kernel.unguarded:
+            value += f" + ({result} - {result})"
+        lines.append(f"const {COMPUTE_TYPES[reduce.result.dtype]} {reduce.result.name} = {value};")
+    return lines
+
+
+def _scaled(sums: Sequence[Reduce], exponent: str) -> list[str]:
+    return [f"{r.accumulator.name} *= tf::fast_exp({exponent});" for r in sums]

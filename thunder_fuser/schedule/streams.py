@@ -1,0 +1,69 @@
+"""T3, the streaming template: a sum of exp(x - max(x)) in the pass that finds the maximum.
+
+    T1[r] = max(T0[r, :])       each thread keeps a maximum so far, and a sum below it, which it
+    T3[r] = sum(exp(T0 - T1))   scales by exp(old - new) where the maximum grows
+
+The scaling of partial sums is that of Milakov and Gimelshein, Online normalizer calculation for
+softmax (arXiv:1805.02867). A row is read once where nothing but numbers per row are stored, so that
+long rows need no registers; with stores of whole rows it is read twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from thunder_fuser.analysis.precision import distance_from_max
+from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.rows import MAX_THREADS, Rejected, RowSchedule
+from thunder_fuser.segment.segment import Segment
+
+THREADS = 256  # of one row: small blocks keep several rows on a multiprocessor
+FEW_ROWS = 512  # below it a row gets a whole block's threads, to fill the multiprocessors
+CHUNK = 4  # vectors that a thread has in flight
+MIN_TURNS = 2  # chunks of a row: below, the row template keeps the row
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSchedule:
+    """`rows` has two phases: of the maximum, and of sums below it."""
+
+    rows: RowSchedule
+
+    @property
+    def segment(self) -> Segment:
+        return self.rows.segment
+
+    def __str__(self) -> str:
+        head, *lines = str(self.rows).splitlines()
+        axes = head.removeprefix("rows over ").partition(", held")[0]
+        return "\n".join([f"stream of rows over {axes}, {CHUNK} vectors at a time", *lines])
+
+
+def reject(segment: Segment) -> str | None:
+    """Why T3 cannot run this segment or is not worth it, or None."""
+    try:
+        schedule(segment)
+    except Rejected as reason:
+        return str(reason)
+    return None
+
+
+def schedule(segment: Segment) -> StreamSchedule:
+    """The row template's phases, walked together. Raises Rejected."""
+    planned = rows.schedule(segment)
+    if len(planned.phases) != 2 or planned.columns.reductions:
+        raise Rejected("not two phases of reductions along rows")
+    first, second = planned.phases
+    tops = [tv for tv, _ in first.reductions if tv.definition and tv.definition.op.name == "max"]
+    below = [distance_from_max(term) for term, _ in second.terms]
+    is_sum = all(tv.definition and tv.definition.op.name == "sum" for tv, _ in second.reductions)
+    if len(tops) != 1 or not is_sum or any(found is not tops[0] for found in below):
+        raise Rejected("the second phase is not sums of exp(x - max(x))")
+    if planned.axes.vector.size < MIN_TURNS * CHUNK * THREADS:
+        raise Rejected("rows that the registers hold")
+    if planned.full and planned.is_persistent:
+        raise Rejected("whole rows are stored, and the registers hold them")
+    threads = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
+    return StreamSchedule(
+        replace(planned, threads_per_row=threads, rows_per_block=1, is_persistent=True)
+    )
