@@ -86,7 +86,11 @@ def cut_region(
     parameters = parameters_for(target)
 
     def refuse(segment: Segment) -> str | None:
-        reasons = [map.reject(segment, parameters), rows.reject(segment), columns.reject(segment)]
+        reasons = [
+            map.reject(segment, parameters),
+            rows.reject(segment, target),
+            columns.reject(segment),
+        ]
         return None if None in reasons else "; ".join(filter(None, reasons))
 
     return cut(fusion, layouts, refuse, copies)
@@ -107,8 +111,8 @@ def build(segment: Segment, target: Target, strict: bool, watch: Callable[..., A
     parameters = parameters_for(target)
     if map.reject(segment, parameters) is None:
         return lower(watch("schedule", map.schedule(segment, parameters)), strict)
-    if not strict and streams.reject(segment) is None:
-        return lower_streams(watch("schedule", streams.schedule(segment)))
-    if rows.reject(segment) is None:
-        return lower_rows(watch("schedule", rows.schedule(segment)), strict)
+    if not strict and streams.reject(segment, target) is None:
+        return lower_streams(watch("schedule", streams.schedule(segment, target)))
+    if rows.reject(segment, target) is None:
+        return lower_rows(watch("schedule", rows.schedule(segment, target)), strict)
     return lower_columns(watch("schedule", columns.schedule(segment)), strict)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+HOPPER_SHARED_BYTES = 227 * 1024
 WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
@@ -27,7 +28,7 @@ class Target:
     arch: str
     multiprocessors: int
     threads_per_multiprocessor: int = 2048
-    shared_bytes: int = 48 * 1024
+    shared_bytes: int = HOPPER_SHARED_BYTES
     l2_bytes: int = 0
 
     @property
@@ -48,7 +49,7 @@ def cuda(
     multiprocessors: int,
     *,
     threads_per_multiprocessor: int = 2048,
-    shared_bytes: int = 48 * 1024,
+    shared_bytes: int = HOPPER_SHARED_BYTES,
     l2_bytes: int = 0,
 ) -> Target:
     """The target of a GPU. Raises ValueError unless `arch` reads like `sm_90a`."""

@@ -17,6 +17,7 @@ from tests.programs import (
     expand,
     flip,
     fusion,
+    ints,
     like,
     pad,
     permute,
@@ -70,6 +71,15 @@ def turned() -> Case:
     return fusion([a, b], added, chain(permute(added, 1, 0), "neg")), [x, y]
 
 
+def walked_down() -> Case:
+    """Rows centred, and sums down the columns of two groups of 40 rows."""
+    x = torch.empty(80, 520, dtype=torch.bfloat16)
+    (a,) = like(x)
+    mean = call("broadcast_in_dim", total(a, 1), shape=ints([80, 520]), broadcast_dims=(0,))
+    sums = total(reshape(a, 2, 40, 520), 1)
+    return fusion([a], call("sub", a, mean), sums), [x]
+
+
 def roped() -> Case:
     case = Rope(length=64)
     program = case.forward()
@@ -78,7 +88,15 @@ def roped() -> Case:
 
 CASES = {
     f.__name__: f
-    for f in (scaled, padded_and_joined, updated_in_place, summed_shortly, turned, roped)
+    for f in (
+        scaled,
+        padded_and_joined,
+        updated_in_place,
+        summed_shortly,
+        turned,
+        walked_down,
+        roped,
+    )
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tests.programs import chain, ints, reshape, total
+from tests.programs import H200, chain, ints, reshape, total
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -25,7 +25,7 @@ def centred(x: TensorView) -> TensorView:
 
 
 def kernel_of(segment: Segment, strict: bool = False) -> RowKernel:
-    return lower_rows(rows.schedule(segment), strict)
+    return lower_rows(rows.schedule(segment, H200), strict)
 
 
 def test_a_row_is_loaded_once_and_values_are_computed_anew_in_each_phase() -> None:

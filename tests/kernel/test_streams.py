@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, fusion, like, plan_of, run, total
+from tests.programs import H200, chain, fusion, like, plan_of, run, total
 from tests.schedule.segments import halves, segment_of
 from tests.schedule.test_streams import denominator, softmax
 from thunder_fuser.ir.build import call
@@ -23,7 +23,7 @@ INFINITE = float("inf")
 def test_the_phases_are_those_of_the_row_template() -> None:
     x = halves(600, 20000)
     segment = segment_of([x], denominator(x))
-    assert str(lower_streams(streams.schedule(segment))) == dedent("""\
+    assert str(lower_streams(streams.schedule(segment, H200))) == dedent("""\
         stream kernel, 4 vectors at a time, below T1_row
         row kernel(T0: bf16*, T6: bf16*) 600 blocks of 1 rows of 256 threads
           rows 600 vectors 2500 lanes 8
@@ -99,4 +99,4 @@ def test_whole_rows_beyond_the_registers_are_read_twice() -> None:
     eager = (torch.softmax(x, 1) - exact).abs().max()
     assert (found.cpu() - exact).abs().max() <= 2 * eager
     (segment,) = plan_of(program, x, options=Options()).segmented.segments
-    assert streams.reject(segment) is None
+    assert streams.reject(segment, H200) is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import chain, flip, ints, piece, reshape, total
+from tests.programs import H200, chain, flip, ints, piece, reshape, total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import Form, atom, evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -38,7 +39,7 @@ def softmax(x: TensorView) -> TensorView:
 
 def test_each_level_of_reductions_is_a_phase() -> None:
     x = floats(8, 64)
-    schedule = rows.schedule(segment_of([x], softmax(x), total(x, 1)))
+    schedule = rows.schedule(segment_of([x], softmax(x), total(x, 1)), H200)
     names = schedule.segment.names
     levels = [[names[tv] for tv, _ in phase.reductions] for phase in schedule.phases]
     ops = {names[tv]: tv.definition.op.name for tv in schedule.segment.tensors if tv.definition}
@@ -48,7 +49,7 @@ def test_each_level_of_reductions_is_a_phase() -> None:
 def test_a_sum_of_sums_of_the_same_row_needs_a_second_phase() -> None:
     x = floats(8, 64)
     middle = centred(x)
-    schedule = rows.schedule(segment_of([x], total(call("mul", middle, middle), 1)))
+    schedule = rows.schedule(segment_of([x], total(call("mul", middle, middle), 1)), H200)
     assert [len(phase.reductions) for phase in schedule.phases] == [1, 1]
 
 
@@ -80,19 +81,19 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refusal_names_its_reason(case: str) -> None:
     segment, reason = REFUSED[case]
-    assert rows.reject(segment) == reason
+    assert rows.reject(segment, H200) == reason
 
 
 def test_a_complex_reduction_is_refused() -> None:
     z = tensor(DataType.ComplexFloat, 8, 64)
-    assert rows.reject(segment_of([z], total(z, 1))) == "a complex reduction"
+    assert rows.reject(segment_of([z], total(z, 1)), H200) == "a complex reduction"
 
 
 def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() -> None:
     v = floats(8, 64)
-    assert rows.reject(segment_of([v], writes=[(centred(v), v)])) is None
+    assert rows.reject(segment_of([v], writes=[(centred(v), v)]), H200) is None
     turned = flip(centred(v), 1)
-    assert rows.reject(segment_of([v], writes=[(turned, v)])) == (
+    assert rows.reject(segment_of([v], writes=[(turned, v)]), H200) == (
         "an in-place target is read at another element than it is written"
     )
 
@@ -111,7 +112,7 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
 )
 def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held: bool) -> None:
     v = halves(4, columns)
-    found = rows.schedule(segment_of([v], centred(v)))
+    found = rows.schedule(segment_of([v], centred(v)), H200)
     assert (found.threads_per_row, found.rows_per_block, found.is_persistent) == (
         threads,
         rows_per_block,
@@ -126,7 +127,7 @@ def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held:
 def test_lanes_divide_the_row_and_every_address(columns: int, alignment: int, lanes: int) -> None:
     v = halves(4, columns)
     segment = segment_of([v], centred(v), lies={v: Layout(v.shape, (columns, 1), alignment)})
-    assert rows.schedule(segment).axes.lanes == lanes
+    assert rows.schedule(segment, H200).axes.lanes == lanes
 
 
 def test_an_operand_smaller_than_the_plane_does_not_narrow_the_lanes() -> None:
@@ -134,7 +135,7 @@ def test_an_operand_smaller_than_the_plane_does_not_narrow_the_lanes() -> None:
     segment = segment_of(
         [v, weight], call("mul", centred(v), weight), lies={weight: Layout((64,), (1,), 2)}
     )
-    assert rows.schedule(segment).axes.lanes == 8
+    assert rows.schedule(segment, H200).axes.lanes == 8
 
 
 def with_column_sums(v: TensorView, groups: int, *more: TensorView) -> Segment:
@@ -145,29 +146,54 @@ def with_column_sums(v: TensorView, groups: int, *more: TensorView) -> Segment:
 
 
 def test_a_block_walks_the_rows_of_its_column_sums() -> None:
-    schedule = rows.schedule(with_column_sums(floats(512, 1024), 8))
+    schedule = rows.schedule(with_column_sums(floats(512, 1024), 8), H200)
     assert (schedule.axes.group.size, schedule.axes.turn.size) == (8, 64)
     assert schedule.rows_per_block == 1
     assert len(schedule.columns.reductions) == len(schedule.columns.stores) == 1
 
 
+@pytest.mark.parametrize(
+    ("columns", "threads", "ahead"),
+    [
+        (64, 128, rows.Ahead(slots=6, blocks=2)),  # 2 KiB a row
+        (4096, 512, rows.Ahead(slots=6, blocks=2)),
+        (16384, 256, rows.Ahead(slots=3, blocks=2)),  # 32 KiB a row
+        (24576, 512, rows.Ahead(slots=3, blocks=1)),
+    ],
+)
+def test_rows_beside_column_sums_are_on_their_way_to_shared_memory(
+    columns: int, threads: int, ahead: rows.Ahead
+) -> None:
+    schedule = rows.schedule(with_column_sums(halves(512, columns), 8), H200)
+    assert (schedule.threads_per_row, schedule.ahead) == (threads, ahead)
+
+
+def test_a_gpu_with_little_shared_memory_has_fewer_rows_on_their_way() -> None:
+    segment = with_column_sums(halves(512, 16384), 8)
+    small = replace(H200, shared_bytes=99 * 1024)
+    assert rows.schedule(segment, small).ahead == rows.Ahead(slots=2, blocks=1)
+    assert rows.reject(segment, replace(H200, shared_bytes=64 * 1024)) == (
+        "column sums beside rows that are too long for one block"
+    )
+
+
 def test_column_sums_of_different_groups_are_refused() -> None:
     v = floats(512, 1024)
     other = total(reshape(v, 4, 128, 1024), 1)
-    assert rows.reject(with_column_sums(v, 8, other)) == "column sums of [64, 128] terms"
+    assert rows.reject(with_column_sums(v, 8, other), H200) == "column sums of [64, 128] terms"
 
 
 def test_a_column_sum_that_is_used_at_once_is_refused() -> None:
     v = floats(512, 1024)
     used = chain(total(reshape(v, 8, 64, 1024), 1), "exp")
-    assert rows.reject(segment_of([v], centred(v), used)) == (
+    assert rows.reject(segment_of([v], centred(v), used), H200) == (
         "a column sum is read before all blocks are done"
     )
 
 
 def test_column_sums_beside_rows_beyond_one_block_are_refused() -> None:
-    assert rows.reject(with_column_sums(floats(64, 200000), 1)) == (
-        "column sums beside rows that are too short or too long for one block"
+    assert rows.reject(with_column_sums(floats(64, 200000), 1), H200) == (
+        "column sums beside rows that are too long for one block"
     )
 
 
@@ -192,7 +218,7 @@ def test_every_term_is_reduced_and_every_element_stored_once(
     count: int, columns: int, dtype: DataType
 ) -> None:
     v = tensor(dtype, count, columns)
-    schedule = rows.schedule(segment_of([v], centred(v), total(v, 1)))
+    schedule = rows.schedule(segment_of([v], centred(v), total(v, 1)), H200)
     axes = schedule.axes
     inner = [axes.group, axes.turn, axes.vector, *([axes.lane] if axes.lane else [])]
     every = [(r, c) for r in range(count) for c in range(columns)]

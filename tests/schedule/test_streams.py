@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.test_precision import below_max
-from tests.programs import chain, expand, total, unsqueeze
+from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -27,8 +27,8 @@ def softmax(x: TensorView) -> TensorView:
 def test_the_sum_below_the_maximum_of_a_long_row_is_streamed(guarded: bool) -> None:
     x = halves(600, LONG)
     segment = segment_of([x], chain(denominator(x, guarded), "log"))
-    assert streams.reject(segment) is None
-    assert str(streams.schedule(segment)).splitlines()[:2] == [
+    assert streams.reject(segment, H200) is None
+    assert str(streams.schedule(segment, H200)).splitlines()[:2] == [
         "stream of rows over group{600}, turn{1}, vector{5000}, lane{8}, 4 vectors at a time",
         "  256 threads a row, 1 rows a block",
     ]
@@ -36,12 +36,12 @@ def test_the_sum_below_the_maximum_of_a_long_row_is_streamed(guarded: bool) -> N
 
 def test_few_rows_have_as_many_threads_as_a_block_can() -> None:
     x = halves(6, LONG)
-    assert streams.schedule(segment_of([x], denominator(x))).rows.threads_per_row == 1024
+    assert streams.schedule(segment_of([x], denominator(x)), H200).rows.threads_per_row == 1024
 
 
 def test_other_reductions_of_the_row_come_along() -> None:
     x = halves(6, LONG)
-    assert streams.reject(segment_of([x], denominator(x), total(x, 1))) is None
+    assert streams.reject(segment_of([x], denominator(x), total(x, 1)), H200) is None
 
 
 SUMS = "the second phase is not sums of exp(x - max(x))"
@@ -60,7 +60,7 @@ SUMS = "the second phase is not sums of exp(x - max(x))"
 def test_a_refusal_names_its_reason(program: object, reason: str) -> None:
     assert callable(program)
     x = halves(6, LONG)
-    assert streams.reject(segment_of([x], program(x))) == reason
+    assert streams.reject(segment_of([x], program(x)), H200) == reason
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_refusal_names_its_reason(program: object, reason: str) -> None:
 )
 def test_a_short_row_stays_in_registers(columns: int, reason: str | None) -> None:
     x = halves(6, columns)
-    assert streams.reject(segment_of([x], denominator(x))) == reason
+    assert streams.reject(segment_of([x], denominator(x)), H200) == reason
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_whole_row_is_stored_from_registers_where_they_hold_it(
     columns: int, reason: str | None
 ) -> None:
     x = halves(6, columns)
-    assert streams.reject(segment_of([x], softmax(x))) == reason
+    assert streams.reject(segment_of([x], softmax(x)), H200) == reason
 
 
 def test_four_byte_rows_are_long_at_half_the_length() -> None:
     x = floats(6, 8192)
-    assert streams.reject(segment_of([x], denominator(x))) is None
+    assert streams.reject(segment_of([x], denominator(x)), H200) is None

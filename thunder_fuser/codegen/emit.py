@@ -36,7 +36,7 @@ def emit(kernel: AnyKernel) -> Source:
     parameters += [Parameter(s.name, s.dtype, False) for s in kernel.scalars]
     literals = tuple(map(int, pieces[1::2]))
     fragments = tuple(pieces[::2])
-    shared = kernel.shared_bytes if isinstance(kernel, Kernel) else 0
+    shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
     return Source(
         ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads, shared
     )
@@ -62,6 +62,13 @@ def _head(kernel: AnyKernel) -> list[str]:
         parameters.append(f"{const}{CUDA_TYPES[p.dtype]}*{restrict} {p.name}")
     parameters += [f"{COMPUTE_TYPES[s.dtype]} {s.name}" for s in kernel.scalars]
     return [
-        f'extern "C" __global__ void __launch_bounds__({kernel.threads})',
+        f'extern "C" __global__ void __launch_bounds__({_bounds(kernel)})',
         f"{ENTRY}({', '.join(parameters)}) {{",
     ]
+
+
+def _bounds(kernel: AnyKernel) -> str:
+    """Threads of a block and, where the schedule counts on it, blocks of a multiprocessor."""
+    if isinstance(kernel, RowKernel) and kernel.ahead is not None:
+        return f"{kernel.threads}, {kernel.ahead.blocks}"
+    return str(kernel.threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.statements import (
+    address,
     indent,
     load_call,
     load_text,
@@ -13,27 +14,33 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scope
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
-    if not kernel.sums:
-        return [*_rows(kernel), *_declare(kernel, 0), *_fill(kernel, 0, "turn"), *_row(kernel)]
-    turns, last = number(kernel.axes.turn.size), kernel.ahead
-    started = [_fill(kernel, k, str(k)) for k in range(last)]
+    if kernel.ahead is None:
+        loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
+        return [*_rows(kernel), *_declare(kernel), *_over_vectors(kernel, loads), *_row(kernel)]
+    turns, slots = number(kernel.axes.turn.size), kernel.ahead.slots
+    started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     turn = [
-        f"if (turn + {last} < {turns}) {{",
-        *indent(_fill(kernel, last, f"(turn + {last})")),
-        "}",
+        f"tf::await_copies<{slots - 1}>();",
+        f"const int slot = turn % {slots};",
         *_row(kernel),
-        *_advance(kernel),
+        f"if (turn + {slots} < {turns}) {{",
+        *indent(_send(kernel, "slot", f"(turn + {slots})")),
+        "}",
+        "tf::commit_copies();",
     ]
     return [
         *_rows(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
-        *(line for k in range(last + 1) for line in _declare(kernel, k)),
-        *(line for lines in started for line in lines),
+        *_slots(kernel),
+        f"for (int slot = 0; slot < {slots}; ++slot) {{",
+        *indent(started),
+        "}",
         f"for (int turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",
@@ -41,35 +48,39 @@ def row_lines(kernel: RowKernel) -> list[str]:
     ]
 
 
-def _buffer(name: str, ahead: int) -> str:
-    """The registers of the row `ahead` turns from now."""
-    return f"{name}_{ahead}" if ahead else name
+def _declare(kernel: RowKernel) -> list[str]:
+    """The registers of the row."""
+    return [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in kernel.kept]
 
 
-def _declare(kernel: RowKernel, ahead: int) -> list[str]:
-    held = kernel.vectors_per_thread
-    return [f"{vector_type(a)} {_buffer(a.name, ahead)}[{held}];" for a in kernel.kept]
+def _slots(kernel: RowKernel) -> list[str]:
+    """Shared memory for rows: each thread's vectors, which no other thread reads."""
+    assert kernel.ahead is not None
+    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
+    for access in kernel.kept:
+        place, kind = f"shared + {start}" if start else "shared", vector_type(access)
+        lines.append(f"{kind}* const {access.name}_slots = reinterpret_cast<{kind}*>({place});")
+        start += kernel.ahead.slots * kernel.row_bytes(access)
+    return lines if kernel.kept else []
 
 
-def _fill(kernel: RowKernel, ahead: int, turn: str) -> list[str]:
-    """Load the vectors of the row of that turn. With column sums the next rows are on their way
-    while one is worked on."""
+def _place(kernel: RowKernel, access: VectorAccess, slot: str) -> str:
+    vector = f"({slot} * {kernel.vectors_per_thread} + k) * {kernel.threads} + threadIdx.x"
+    return f"{access.name}_slots + ({vector})"
+
+
+def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
+    """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
-    loads = [f"{_buffer(a.name, ahead)}[k] = {load_call(a, names)};" for a in kernel.kept]
-    return _vectors(kernel, loads) if loads else []
-
-
-def _advance(kernel: RowKernel) -> list[str]:
-    """Every row on its way is one turn nearer."""
-    moves = [
-        f"{_buffer(a.name, k)}[k] = {_buffer(a.name, k + 1)}[k];"
-        for k in range(kernel.ahead)
+    copies = [
+        f"tf::copy_async<{a.access_bytes}>({_place(kernel, a, slot)}, {address(a, names)});"
         for a in kernel.kept
     ]
-    if not moves:
-        return []
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent(moves), "}"]
+    return _over_vectors(kernel, copies)
+
+
+def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    return _vectors(kernel, lines) if lines else []
 
 
 def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
@@ -150,7 +161,7 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     if not scope.statements:
         return []
     names = kernel.names
-    lines = [load_text(a, names) for a in scope.loads]
+    lines = [_load(a, kernel) for a in scope.loads]
     lines += _declared(scope)
     statements = [statement_text(s, names) for s in scope.statements]
     if kernel.lane is not None:
@@ -159,9 +170,15 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     return [*lines, *statements, *(store_text(a, names) for a in scope.stores)]
 
 
+def _load(access: VectorAccess, kernel: RowKernel) -> str:
+    """A vector, from its slot where it has one."""
+    if kernel.ahead is None or access not in kernel.kept:
+        return load_text(access, kernel.names)
+    return f"const auto {access.name} = *({_place(kernel, access, 'slot')});"
+
+
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
-    lines = scope_lines(scope, kernel)
-    return _vectors(kernel, lines) if lines else []
+    return _over_vectors(kernel, scope_lines(scope, kernel))
 
 
 def _declared(scope: Scope) -> list[str]:

@@ -31,7 +31,12 @@ def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
-    return f"tf::load<{arguments}>({access.pointer} + {form_text(access.offset, names)})"
+    return f"tf::load<{arguments}>({address(access, names)})"
+
+
+def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    """Where an access begins."""
+    return f"{access.pointer} + {form_text(access.offset, names)}"
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:

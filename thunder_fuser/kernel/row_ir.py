@@ -24,7 +24,7 @@ from thunder_fuser.kernel.ir import (
     print_statement,
 )
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.rows import RowAxes
+from thunder_fuser.schedule.rows import Ahead, RowAxes
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class RowKernel:
 
     `once` are loads that do not depend on the vector; `kept` fill an array with one element per
     vector of the thread. `single` is done by the first thread of a row, after the phases. With
-    column `sums` a block walks the rows of a group, loads `ahead` rows in advance, accumulates in
-    `final`, and does `columns` at the end.
+    column `sums` a block walks the rows of a group, accumulates in `final`, and does `columns` at
+    the end; then `kept` pass through slots in shared memory, to which the rows `ahead` are on
+    their way.
     """
 
     pointers: tuple[Pointer, ...]
@@ -76,7 +77,7 @@ class RowKernel:
     axes: RowAxes
     threads_per_row: int
     rows_per_block: int
-    ahead: int
+    ahead: Ahead | None
     once: tuple[VectorAccess, ...]
     kept: tuple[VectorAccess, ...]
     phases: tuple[ReducePhase, ...]
@@ -112,6 +113,17 @@ class RowKernel:
     @property
     def vectors_per_thread(self) -> int:
         return -(-self.vector.size // self.threads_per_row)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of the slots for rows."""
+        slots = 0 if self.ahead is None else self.ahead.slots
+        return sum(slots * self.row_bytes(access) for access in self.kept)
+
+    def row_bytes(self, access: VectorAccess) -> int:
+        """Of what the threads of a block keep of a row."""
+        held = self.vectors_per_thread * self.threads
+        return held * access.length * access.dtype.itemsize
 
     @property
     def names(self) -> dict[IterDomain, str]:

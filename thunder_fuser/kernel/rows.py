@@ -18,7 +18,7 @@ from thunder_fuser.kernel.ir import (
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.rows import AHEAD, Phase, RowSchedule, needs_of
+from thunder_fuser.schedule.rows import Phase, RowSchedule, needs_of
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]
@@ -62,7 +62,7 @@ class _RowWriter:
             self.axes,
             planned.threads_per_row,
             planned.rows_per_block,
-            AHEAD,
+            planned.ahead,
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
             tuple(a for a in loads if self._is_kept(a.offset)),
             phases,
@@ -85,7 +85,8 @@ class _RowWriter:
         return self.planned.is_persistent and is_row and self.axes.vector in bases
 
     def _suffix(self, offset: Form) -> str:
-        return "[k]" if self._is_kept(offset) else ""
+        """Vectors in registers are an array; those in a slot are read anew by every scope."""
+        return "[k]" if self.planned.ahead is None and self._is_kept(offset) else ""
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()

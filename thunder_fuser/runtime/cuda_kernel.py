@@ -23,8 +23,6 @@ from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.errors import CaptureError, LaunchError
 from thunder_fuser.target import Target, architecture, cuda
 
-STATIC_SHARED_BYTES = 48 * 1024  # what a block may use without asking for more
-
 _SUCCESS = driver.CUresult.CUDA_SUCCESS
 _NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 _OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -100,7 +98,7 @@ class CudaKernel:
     def _function(self, ordinal: int, shared_bytes: int) -> object:
         """The kernel as a launchable function, its code brought onto the device."""
         with _primary_context(ordinal):
-            if shared_bytes > STATIC_SHARED_BYTES:
+            if shared_bytes:  # beside static ones the default limit may be too low for few bytes
                 attribute = driver.CUfunction_attribute
                 returned = driver.cuKernelSetAttribute(
                     attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -26,6 +26,7 @@ from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
+from thunder_fuser.target import Target
 
 WARP = 32
 MAX_THREADS = 1024  # of one block
@@ -34,10 +35,14 @@ HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
 SCRATCH = 32  # registers that a thread needs beside its row
-AHEAD = 1  # rows that a block with column sums loads in advance; 2 and 3 were slower
 MAX_THREADS_WITH_SUMS = 512
 SCRATCH_WITH_SUMS = 40
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
+RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
+IN_FLIGHT = (
+    96 * 1024
+)  # bytes of rows on their way that hide the latency of a multiprocessor's memory
+MIN_SLOTS, MAX_SLOTS = 2, 6  # rows in a block's shared memory: one is worked on, others come
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,7 @@ class RowSchedule:
     threads_per_row: int
     rows_per_block: int
     is_persistent: bool
+    ahead: Ahead | None = None
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -104,6 +110,10 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {held}",
             f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
         ]
+        if self.ahead is not None:
+            lines.append(
+                f"  {self.ahead.slots} rows in slots, {self.ahead.blocks} blocks at a time"
+            )
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -126,6 +136,15 @@ class RowSchedule:
         return -(-self.axes.vector.size // self.threads_per_row)
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """Slots for rows in the shared memory of a block that walks several, and blocks that a
+    multiprocessor is to hold."""
+
+    slots: int
+    blocks: int
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
@@ -140,16 +159,16 @@ class Rejected(Exception):
     """The segment is not of this shape; the text says why."""
 
 
-def reject(segment: Segment) -> str | None:
+def reject(segment: Segment, target: Target) -> str | None:
     """Why T2 cannot run this segment, or None."""
     try:
-        schedule(segment)
+        schedule(segment, target)
     except Rejected as reason:
         return str(reason)
     return None
 
 
-def schedule(segment: Segment) -> RowSchedule:
+def schedule(segment: Segment, target: Target) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
     long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
     reductions = [tv for tv in long if row_shape(tv) is not None]
@@ -172,10 +191,12 @@ def schedule(segment: Segment) -> RowSchedule:
     )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    threads, persistent = _threads(segment, axes, phases, full, len(down))
+    loaded = _row_bytes(segment, axes, phases, full) * axes.lanes // 4  # registers per vector
+    if down:
+        threads, ahead = _threads_with_sums(axes, loaded, len(down), target)
+        return RowSchedule(segment, axes, phases, full, single, sums, threads, 1, True, ahead)
+    threads, persistent = _threads(axes, loaded)
     per_block = max(BLOCK // threads, 1)
-    if down and (per_block > 1 or not persistent):
-        raise Rejected("column sums beside rows that are too short or too long for one block")
     return RowSchedule(segment, axes, phases, full, single, sums, threads, per_block, persistent)
 
 
@@ -312,36 +333,31 @@ def _check_rows(
                 raise Rejected("an in-place target is read at another element than it is written")
 
 
-def _threads(
-    segment: Segment,
-    axes: RowAxes,
-    phases: Sequence[Phase],
-    full: Sequence[tuple[Store, Index]],
-    sums: int,
-) -> tuple[int, bool]:
+def _threads(axes: RowAxes, loaded: int) -> tuple[int, bool]:
     """Threads of one row, and whether they can keep it in registers."""
     vectors, lanes = axes.vector.size, axes.lanes
-    loaded = _row_bytes(segment, axes, phases, full) * lanes // 4  # registers per vector
-    if sums:
-        return _threads_with_sums(vectors, loaded, sums * lanes)
     held = max((HELD if vectors * lanes <= FEW else 2 * HELD) // lanes, 1)
     threads = _rounded(-(-vectors // held))
     registers = -(-vectors // threads) * loaded + SCRATCH
     return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH
 
 
-def _threads_with_sums(vectors: int, loaded: int, summed: int) -> tuple[int, bool]:
+def _threads_with_sums(axes: RowAxes, loaded: int, sums: int, target: Target) -> tuple[int, Ahead]:
     """As many threads as leave room for two blocks, else for one, on a multiprocessor: a thread
-    holds its part of this row and of the next ones, and its accumulators."""
+    holds its accumulators in registers, and its part of this row and the next ones in shared
+    memory. Raises Rejected."""
+    vectors, shared = axes.vector.size, target.shared_bytes - RESERVED_BYTES
     for blocks in (2, 1):
         for threads in range(MAX_THREADS_WITH_SUMS, BLOCK - 1, -WARP):
             held = -(-vectors // threads)
-            registers = held * (loaded * (1 + AHEAD) + summed) + SCRATCH_WITH_SUMS
+            registers = held * sums * axes.lanes + 2 * loaded + SCRATCH_WITH_SUMS
             is_tight = held * threads - vectors <= threads // 8 or threads == BLOCK
             fits = registers * threads * blocks <= REGISTERS and registers <= SPILL_FREE
-            if is_tight and fits:
-                return threads, True
-    return MAX_THREADS_WITH_SUMS, False
+            moved = max(4 * loaded * held * threads * blocks, 1)
+            if is_tight and fits and MIN_SLOTS * moved <= shared:
+                wanted = min(1 - (-IN_FLIGHT // moved), MAX_SLOTS, axes.turn.size)
+                return threads, Ahead(min(wanted, shared // moved), blocks)
+    raise Rejected("column sums beside rows that are too long for one block")
 
 
 def _rounded(threads: int) -> int:

@@ -16,6 +16,7 @@ from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.rows import MAX_THREADS, Rejected, RowSchedule
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import Target
 
 THREADS = 256  # of one row: small blocks keep several rows on a multiprocessor
 FEW_ROWS = 512  # below it a row gets a whole block's threads, to fill the multiprocessors
@@ -39,18 +40,18 @@ class StreamSchedule:
         return "\n".join([f"stream of rows over {axes}, {CHUNK} vectors at a time", *lines])
 
 
-def reject(segment: Segment) -> str | None:
+def reject(segment: Segment, target: Target) -> str | None:
     """Why T3 cannot run this segment or is not worth it, or None."""
     try:
-        schedule(segment)
+        schedule(segment, target)
     except Rejected as reason:
         return str(reason)
     return None
 
 
-def schedule(segment: Segment) -> StreamSchedule:
+def schedule(segment: Segment, target: Target) -> StreamSchedule:
     """The row template's phases, walked together. Raises Rejected."""
-    planned = rows.schedule(segment)
+    planned = rows.schedule(segment, target)
     if len(planned.phases) != 2 or planned.columns.reductions:
         raise Rejected("not two phases of reductions along rows")
     first, second = planned.phases

@@ -120,3 +120,39 @@ template <int SIDE, int LANES>
 TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
+
+// chunk: copy_async commit_copies await_copies
+// Copies of a thread's own vectors to shared memory that go on while it computes. What was started is
+// a group from commit_copies on; await_copies<N> waits for all groups but the last N. Accesses below 4
+// bytes, which the hardware does not copy so, are moved at once.
+template <int ACCESS_BYTES, class T, int N>
+TF_FN void copy_async(tf::Vec<T, N>* to, const T* from) {
+#ifndef TF_HOST
+  if constexpr (ACCESS_BYTES >= 4) {
+    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const char* const source = reinterpret_cast<const char*>(from);
+#pragma unroll
+    for (int k = 0; k < int(sizeof(T)) * N / ACCESS_BYTES; ++k) {
+      if constexpr (ACCESS_BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place + k * 16),
+                     "l"(source + k * 16) : "memory");
+      else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place + k * ACCESS_BYTES),
+                     "l"(source + k * ACCESS_BYTES), "n"(ACCESS_BYTES) : "memory");
+    }
+    return;
+  }
+#endif
+  *to = tf::load<T, N, ACCESS_BYTES>(from);
+}
+TF_FN void commit_copies() {
+#ifndef TF_HOST
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N>
+TF_FN void await_copies() {
+#ifndef TF_HOST
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
