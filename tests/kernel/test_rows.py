@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tests.programs import H200, chain, ints, reshape, total
+import pytest
+import torch
+
+from tests.programs import H200, chain, fusion, ints, like, plan_of, reshape, run, total
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.options import Options
 from thunder_fuser.schedule import rows
 from thunder_fuser.segment.segment import Segment
 
@@ -109,3 +113,22 @@ def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:
     x = floats(130, 48)
     kernel = kernel_of(segment_of([x], centred(x)))
     assert (kernel.rows_per_block, kernel.threads, kernel.blocks) == (64, 128, 3)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffled"])
+@pytest.mark.parametrize("columns", [56008, 65536])
+def test_a_row_in_registers_and_shared_memory(columns: int, order: str) -> None:
+    """Softmax's gradient y * (g - sum(g * y)), whose operands registers do not hold together."""
+    y, g = (torch.rand(3, columns).bfloat16() for _ in range(2))
+    a, b = like(y, g)
+    inner = total(call("mul", *(call("cast", v, dtype=DataType.Float) for v in (a, b))), 1)
+    made = call("mul", a, call("sub", b, along(inner, columns)))
+    program = fusion([a, b], call("cast", made, dtype=DataType.BFloat16))
+    (found,) = run(program, y, g, options=Options(thread_order=order))
+    wide = y.double() * (g.double() - (y.double() * g.double()).sum(1, True))
+    torch.testing.assert_close(found.cpu().double(), wide, rtol=2**-8, atol=1e-6)
+    (segment,) = plan_of(program, y, g).segmented.segments
+    held = rows.schedule(segment, H200).residency
+    assert len(held.registers) == len(held.shared) == 1

@@ -29,7 +29,8 @@ def test_the_sum_below_the_maximum_of_a_long_row_is_streamed(guarded: bool) -> N
     segment = segment_of([x], chain(denominator(x, guarded), "log"))
     assert streams.reject(segment, H200) is None
     assert str(streams.schedule(segment, H200)).splitlines()[:2] == [
-        "stream of rows over group{600}, turn{1}, vector{5000}, lane{8}, 4 vectors at a time",
+        "stream of rows over group{600}, turn{1}, vector{5000}, lane{8}, "
+        "T0 in registers, 4 vectors at a time",
         "  256 threads a row, 1 rows a block",
     ]
 
@@ -73,9 +74,9 @@ def test_a_short_row_stays_in_registers(columns: int, reason: str | None) -> Non
 
 @pytest.mark.parametrize(
     ("columns", "reason"),
-    [(LONG, "whole rows are stored, and the registers hold them"), (200000, None)],
+    [(LONG, "whole rows are stored, and the multiprocessor holds them"), (200000, None)],
 )
-def test_a_whole_row_is_stored_from_registers_where_they_hold_it(
+def test_a_whole_row_that_the_multiprocessor_holds_is_no_stream(
     columns: int, reason: str | None
 ) -> None:
     x = halves(6, columns)

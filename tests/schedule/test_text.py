@@ -38,7 +38,7 @@ def test_rows_print_their_phases(tmp_path: Path) -> None:
         mean = fd.ops.broadcast_in_dim(fd.ops.sum(x, [1]), [33, 700], [0])
         fd.add_output(fd.ops.sub(x, mean))
     assert printed(fd, tmp_path, torch.randn(33, 700)) == dedent("""\
-        rows over group{33}, turn{1}, vector{175}, lane{4}, held in registers
+        rows over group{33}, turn{1}, vector{175}, lane{4}, T0 in registers
           32 threads a row, 4 rows a block
           phase 0: T1[group] of T0[group, 4*vector + lane]
           store whole rows: T3[group, 4*vector + lane]

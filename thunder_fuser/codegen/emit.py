@@ -69,6 +69,6 @@ def _head(kernel: AnyKernel) -> list[str]:
 
 def _bounds(kernel: AnyKernel) -> str:
     """Threads of a block and, where the schedule counts on it, blocks of a multiprocessor."""
-    if isinstance(kernel, RowKernel) and kernel.ahead is not None:
-        return f"{kernel.threads}, {kernel.ahead.blocks}"
+    if isinstance(kernel, RowKernel) and kernel.blocks_at_once is not None:
+        return f"{kernel.threads}, {kernel.blocks_at_once}"
     return str(kernel.threads)

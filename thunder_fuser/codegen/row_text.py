@@ -17,13 +17,26 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scope
 
+UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
+
 
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
-    if kernel.ahead is None:
-        loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
-        return [*_rows(kernel), *_declare(kernel), *_over_vectors(kernel, loads), *_row(kernel)]
-    turns, slots = number(kernel.axes.turn.size), kernel.ahead.slots
+    return [*_rows(kernel), *(_walk(kernel) if kernel.sums else _one_row(kernel))]
+
+
+def _one_row(kernel: RowKernel) -> list[str]:
+    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
+    held = [*_declare(kernel), *_over_vectors(kernel, loads)]
+    if kernel.slotted:
+        sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
+        held = [*sent, "tf::commit_copies();", *held, "tf::await_copies<0>();"]
+    return [*held, *_row(kernel)]
+
+
+def _walk(kernel: RowKernel) -> list[str]:
+    """The rows of a group, one after another, with sums down their columns."""
+    turns, slots = number(kernel.axes.turn.size), kernel.slots
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     turn = [
         f"tf::await_copies<{slots - 1}>();",
@@ -35,7 +48,6 @@ def row_lines(kernel: RowKernel) -> list[str]:
         "tf::commit_copies();",
     ]
     return [
-        *_rows(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_slots(kernel),
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
@@ -55,13 +67,12 @@ def _declare(kernel: RowKernel) -> list[str]:
 
 def _slots(kernel: RowKernel) -> list[str]:
     """Shared memory for rows: each thread's vectors, which no other thread reads."""
-    assert kernel.ahead is not None
     lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access in kernel.kept:
+    for access in kernel.slotted:
         place, kind = f"shared + {start}" if start else "shared", vector_type(access)
         lines.append(f"{kind}* const {access.name}_slots = reinterpret_cast<{kind}*>({place});")
-        start += kernel.ahead.slots * kernel.row_bytes(access)
-    return lines if kernel.kept else []
+        start += kernel.slots * kernel.row_bytes(access)
+    return lines if kernel.slotted else []
 
 
 def _place(kernel: RowKernel, access: VectorAccess, slot: str) -> str:
@@ -74,7 +85,7 @@ def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     names = {**kernel.names, kernel.axes.turn: turn}
     copies = [
         f"tf::copy_async<{a.access_bytes}>({_place(kernel, a, slot)}, {address(a, names)});"
-        for a in kernel.kept
+        for a in kernel.slotted
     ]
     return _over_vectors(kernel, copies)
 
@@ -143,11 +154,10 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
-    if not kernel.kept:
-        head = (
-            f"for (int vector = part; vector < {number(kernel.vector.size)}; vector += {threads})"
-        )
-        return [f"{head} {{", *indent(lines), "}"]
+    if not kernel.kept and not kernel.slotted:
+        size = number(kernel.vector.size)
+        head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
+        return [f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
     inner = [f"const int vector = k * {threads} + part;", *lines]
     if kernel.vector.size % threads:
         test = f"if (vector < {number(kernel.vector.size)}) {{"
@@ -172,7 +182,7 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def _load(access: VectorAccess, kernel: RowKernel) -> str:
     """A vector, from its slot where it has one."""
-    if kernel.ahead is None or access not in kernel.kept:
+    if access not in kernel.slotted:
         return load_text(access, kernel.names)
     return f"const auto {access.name} = *({_place(kernel, access, 'slot')});"
 

@@ -24,7 +24,7 @@ from thunder_fuser.kernel.ir import (
     print_statement,
 )
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.rows import Ahead, RowAxes
+from thunder_fuser.schedule.rows import RowAxes
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class ReducePhase:
 class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
 
-    `once` are loads that do not depend on the vector; `kept` fill an array with one element per
-    vector of the thread. `single` is done by the first thread of a row, after the phases. With
-    column `sums` a block walks the rows of a group, accumulates in `final`, and does `columns` at
-    the end; then `kept` pass through slots in shared memory, to which the rows `ahead` are on
-    their way.
+    `once` are loads that do not depend on the vector; `kept` fill an array of registers with one
+    element per vector of the thread, `slotted` one of `slots` in shared memory. `single` is done by
+    the first thread of a row, after the phases. With column `sums` a block walks the rows of a
+    group, the next ones on their way to slots, accumulates in `final`, and does `columns` at the
+    end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do.
     """
 
     pointers: tuple[Pointer, ...]
@@ -77,9 +77,11 @@ class RowKernel:
     axes: RowAxes
     threads_per_row: int
     rows_per_block: int
-    ahead: Ahead | None
+    blocks_at_once: int | None
+    slots: int
     once: tuple[VectorAccess, ...]
     kept: tuple[VectorAccess, ...]
+    slotted: tuple[VectorAccess, ...]
     phases: tuple[ReducePhase, ...]
     final: Scope
     single: Scope
@@ -117,8 +119,7 @@ class RowKernel:
     @property
     def shared_bytes(self) -> int:
         """Of the slots for rows."""
-        slots = 0 if self.ahead is None else self.ahead.slots
-        return sum(slots * self.row_bytes(access) for access in self.kept)
+        return sum(self.slots * self.row_bytes(access) for access in self.slotted)
 
     def row_bytes(self, access: VectorAccess) -> int:
         """Of what the threads of a block keep of a row."""
@@ -134,7 +135,7 @@ class RowKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
-        accesses = [*self.once, *self.kept]
+        accesses = [*self.once, *self.kept, *self.slotted]
         for scope in scopes:
             accesses += [*scope.loads, *scope.stores]
         forms: list[Form] = [a.offset for a in accesses]
@@ -156,6 +157,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
+    lines += [f"  {a.name} = slot of {print_access(a, names)}" for a in kernel.slotted]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
         lines += print_scope(phase.scope, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
@@ -18,7 +18,7 @@ from thunder_fuser.kernel.ir import (
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.rows import Phase, RowSchedule, needs_of
+from thunder_fuser.schedule.rows import Phase, RowSchedule, is_of_row, needs_of
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]
@@ -62,9 +62,11 @@ class _RowWriter:
             self.axes,
             planned.threads_per_row,
             planned.rows_per_block,
-            planned.ahead,
+            planned.residency.blocks,
+            planned.residency.slots,
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
-            tuple(a for a in loads if self._is_kept(a.offset)),
+            self._loads_in(planned.residency.registers, loads),
+            self._loads_in(planned.residency.shared, loads),
             phases,
             final,
             last,
@@ -78,15 +80,19 @@ class _RowWriter:
         self.writer.request(needs_of(self.segment, self.reductions, results))
         self.writer.known = {}
 
-    def _is_kept(self, offset: Form) -> bool:
-        """True for a load of the row itself, where the row fits into registers."""
-        bases = offset.bases
-        is_row = not self.axes.row.bases.isdisjoint(bases)
-        return self.planned.is_persistent and is_row and self.axes.vector in bases
+    def _suffix(self, tv: TensorView, offset: Form) -> str:
+        """Vectors in registers are an array; others are read anew by every scope."""
+        return "[k]" if self._is_in(self.planned.residency.registers, tv, offset) else ""
 
-    def _suffix(self, offset: Form) -> str:
-        """Vectors in registers are an array; those in a slot are read anew by every scope."""
-        return "[k]" if self.planned.ahead is None and self._is_kept(offset) else ""
+    def _is_in(self, place: Set[TensorView], tv: TensorView, offset: Form) -> bool:
+        return tv in place and is_of_row(offset, self.axes)
+
+    def _loads_in(
+        self, place: Set[TensorView], loads: Sequence[VectorAccess]
+    ) -> tuple[VectorAccess, ...]:
+        """The loads of the row itself that stay there."""
+        names = {self.names.tensors[tv] for tv in place}
+        return tuple(a for a in loads if a.pointer in names and is_of_row(a.offset, self.axes))
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()

@@ -38,7 +38,7 @@ class TurnedAccesses(Accesses):
         names: Mapping[TensorView, str],
         streams: bool,
     ) -> None:
-        super().__init__(layouts, tile.lane, names, streams, lambda offset: "[k]")
+        super().__init__(layouts, tile.lane, names, streams, lambda tv, offset: "[k]")
         self.tile = tile
         self.loads: dict[Key, VectorAccess] = {}
         self.stores: tuple[VectorAccess, ...] = ()

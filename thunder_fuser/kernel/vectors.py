@@ -58,7 +58,7 @@ class Accesses:
         lane: IterDomain | None,
         names: Mapping[TensorView, str],
         streams: bool,
-        suffix: Callable[[Form], str] = lambda offset: "",
+        suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
@@ -118,7 +118,7 @@ class Accesses:
                 start, name = run[0][0], f"{prefix}{len(made)}"
                 offset = Form(base.constant + start, base.terms)
                 made.append(self._access(tv, offset, weight, run[-1][0] - start, name))
-                element = name + (self.suffix(offset) if prefix == "v" else "")
+                element = name + (self.suffix(tv, offset) if prefix == "v" else "")
                 places |= {(tv, o): Place(element, weight, c - start) for c, o in run}
         return tuple(made), places
 

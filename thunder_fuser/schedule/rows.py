@@ -24,25 +24,10 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
-
-WARP = 32
-MAX_THREADS = 1024  # of one block
-BLOCK = 128  # threads of a block that holds several short rows
-HELD = 32  # elements of a row that one thread holds; twice as many in long rows
-FEW = 8192  # elements up to which a row is not long
-REGISTERS = 65536  # of a multiprocessor, 32 bits each
-SCRATCH = 32  # registers that a thread needs beside its row
-MAX_THREADS_WITH_SUMS = 512
-SCRATCH_WITH_SUMS = 40
-SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
-RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
-IN_FLIGHT = (
-    96 * 1024
-)  # bytes of rows on their way that hide the latency of a multiprocessor's memory
-MIN_SLOTS, MAX_SLOTS = 2, 6  # rows in a block's shared memory: one is worked on, others come
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +78,9 @@ class RowSchedule:
     full: tuple[tuple[Store, Index], ...]
     single: tuple[tuple[Store, Index], ...]
     columns: Columns
-    threads_per_row: int
+    row: Row
+    residency: Residency
     rows_per_block: int
-    is_persistent: bool
-    ahead: Ahead | None = None
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -105,15 +89,10 @@ class RowSchedule:
         if axes.lane is not None:
             every.append(axes.lane)
             names[axes.lane] = "lane"
-        held = "held in registers" if self.is_persistent else "read in every phase"
         lines = [
-            f"rows over {print_axes(every, names)}, {held}",
+            f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
         ]
-        if self.ahead is not None:
-            lines.append(
-                f"  {self.ahead.slots} rows in slots, {self.ahead.blocks} blocks at a time"
-            )
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -131,18 +110,22 @@ class RowSchedule:
             lines += [f"  store {title}: {stored}"] if stored else []
         return "\n".join(lines)
 
+    def _held(self) -> str:
+        found, tensors = self.residency, self.segment.names
+        held = [tensors[tv] for tv in self.segment.inputs if tv in found.registers]
+        slotted = [tensors[tv] for tv in self.segment.inputs if tv in found.shared]
+        places = [f"{', '.join(held)} in registers"] if held else []
+        if slotted:
+            places.append(f"{', '.join(slotted)} in shared memory, {found.slots} rows at a time")
+        return " and ".join(places) or "read in every phase"
+
+    @property
+    def threads_per_row(self) -> int:
+        return self.residency.threads
+
     @property
     def vectors_per_thread(self) -> int:
         return -(-self.axes.vector.size // self.threads_per_row)
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """Slots for rows in the shared memory of a block that walks several, and blocks that a
-    multiprocessor is to hold."""
-
-    slots: int
-    blocks: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +174,15 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    loaded = _row_bytes(segment, axes, phases, full) * axes.lanes // 4  # registers per vector
-    if down:
-        threads, ahead = _threads_with_sums(axes, loaded, len(down), target)
-        return RowSchedule(segment, axes, phases, full, single, sums, threads, 1, True, ahead)
-    threads, persistent = _threads(axes, loaded)
-    per_block = max(BLOCK // threads, 1)
-    return RowSchedule(segment, axes, phases, full, single, sums, threads, per_block, persistent)
+    row = Row(axes.vector.size, axes.lanes, _row_loads(segment, axes, phases, full))
+    if not down:
+        found = of_rows(row, target)
+        per_block = max(BLOCK // found.threads, 1)
+        return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
+    walked = beside_sums(row, len(down), axes.turn.size, target)
+    if walked is None:
+        raise Rejected("column sums beside rows that are too long for one block")
+    return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -333,54 +318,23 @@ def _check_rows(
                 raise Rejected("an in-place target is read at another element than it is written")
 
 
-def _threads(axes: RowAxes, loaded: int) -> tuple[int, bool]:
-    """Threads of one row, and whether they can keep it in registers."""
-    vectors, lanes = axes.vector.size, axes.lanes
-    held = max((HELD if vectors * lanes <= FEW else 2 * HELD) // lanes, 1)
-    threads = _rounded(-(-vectors // held))
-    registers = -(-vectors // threads) * loaded + SCRATCH
-    return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH
-
-
-def _threads_with_sums(axes: RowAxes, loaded: int, sums: int, target: Target) -> tuple[int, Ahead]:
-    """As many threads as leave room for two blocks, else for one, on a multiprocessor: a thread
-    holds its accumulators in registers, and its part of this row and the next ones in shared
-    memory. Raises Rejected."""
-    vectors, shared = axes.vector.size, target.shared_bytes - RESERVED_BYTES
-    for blocks in (2, 1):
-        for threads in range(MAX_THREADS_WITH_SUMS, BLOCK - 1, -WARP):
-            held = -(-vectors // threads)
-            registers = held * sums * axes.lanes + 2 * loaded + SCRATCH_WITH_SUMS
-            is_tight = held * threads - vectors <= threads // 8 or threads == BLOCK
-            fits = registers * threads * blocks <= REGISTERS and registers <= SPILL_FREE
-            moved = max(4 * loaded * held * threads * blocks, 1)
-            if is_tight and fits and MIN_SLOTS * moved <= shared:
-                wanted = min(1 - (-IN_FLIGHT // moved), MAX_SLOTS, axes.turn.size)
-                return threads, Ahead(min(wanted, shared // moved), blocks)
-    raise Rejected("column sums beside rows that are too long for one block")
-
-
-def _rounded(threads: int) -> int:
-    """Whole warps, or a power of two that divides one."""
-    if threads > WARP:
-        return min(-(-threads // WARP) * WARP, MAX_THREADS)
-    return int(1 << (threads - 1).bit_length())
-
-
-def _row_bytes(
+def _row_loads(
     segment: Segment,
     axes: RowAxes,
     phases: Sequence[Phase],
     full: Sequence[tuple[Store, Index]],
-) -> int:
-    """Bytes of a row that are read per column."""
+) -> dict[TensorView, int]:
+    """The registers that a vector of each tensor fills of which a row is read."""
     reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
     results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
-    rows = {
-        (tv, index)
-        for tv, index in needs_of(segment, reductions, results).leaves
-        if tv not in reductions
-        and axes.vector in (bases := offset_of(segment.layouts[tv], index).bases)
-        and not axes.row.bases.isdisjoint(bases)
-    }
-    return sum(tv.dtype.itemsize for tv, _ in rows)
+    found: dict[TensorView, int] = {}
+    for tv, index in needs_of(segment, reductions, results).leaves:
+        if tv not in reductions and is_of_row(offset_of(segment.layouts[tv], index), axes):
+            found[tv] = found.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
+    return found
+
+
+def is_of_row(offset: Form, axes: RowAxes) -> bool:
+    """True for elements that depend on the row and on the place in it."""
+    bases = offset.bases
+    return axes.vector in bases and not axes.row.bases.isdisjoint(bases)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
-from thunder_fuser.schedule.rows import MAX_THREADS, Rejected, RowSchedule
+from thunder_fuser.schedule.residency import MAX_THREADS, Residency
+from thunder_fuser.schedule.rows import Rejected, RowSchedule
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -36,8 +37,7 @@ class StreamSchedule:
 
     def __str__(self) -> str:
         head, *lines = str(self.rows).splitlines()
-        axes = head.removeprefix("rows over ").partition(", held")[0]
-        return "\n".join([f"stream of rows over {axes}, {CHUNK} vectors at a time", *lines])
+        return "\n".join([f"stream of {head}, {CHUNK} vectors at a time", *lines])
 
 
 def reject(segment: Segment, target: Target) -> str | None:
@@ -62,9 +62,9 @@ def schedule(segment: Segment, target: Target) -> StreamSchedule:
         raise Rejected("the second phase is not sums of exp(x - max(x))")
     if planned.axes.vector.size < MIN_TURNS * CHUNK * THREADS:
         raise Rejected("rows that the registers hold")
-    if planned.full and planned.is_persistent:
-        raise Rejected("whole rows are stored, and the registers hold them")
+    found = planned.residency
+    if planned.full and (found.registers or found.shared):
+        raise Rejected("whole rows are stored, and the multiprocessor holds them")
     threads = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
-    return StreamSchedule(
-        replace(planned, threads_per_row=threads, rows_per_block=1, is_persistent=True)
-    )
+    residency = Residency(threads, registers=frozenset(planned.row.loads))  # of a chunk
+    return StreamSchedule(replace(planned, residency=residency, rows_per_block=1))
