@@ -31,6 +31,9 @@ def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
+    if access.window is not None:
+        inside = _inside(access.window, names)
+        return f"tf::load_within<{arguments}>({address(access, names)}, {inside})"
     return f"tf::load<{arguments}>({address(access, names)})"
 
 
@@ -40,9 +43,16 @@ def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
-    offset = form_text(access.offset, names)
+    to = f"{address(access, names)}, {access.name}"
+    if access.window is not None:
+        inside = _inside(access.window, names)
+        return f"tf::store_within<{access.access_bytes}>({to}, {inside});"
     store = "store_streaming" if access.is_streaming else "store"
-    return f"tf::{store}<{access.access_bytes}>({access.pointer} + {offset}, {access.name});"
+    return f"tf::{store}<{access.access_bytes}>({to});"
+
+
+def _inside(window: Window, names: Mapping[IterDomain, str]) -> str:
+    return f"{form_text(window.form, names)}, {number(window.extent)}"
 
 
 def vector_type(access: VectorAccess) -> str:
@@ -71,10 +81,11 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         case WriteElement(pointer, offset, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{pointer}[{form(offset)}] = {converted};"
-        case Accumulate(accumulator, op, value):
+        case Accumulate(accumulator, op, value, windows):
             names_of = {"t": COMPUTE_TYPES[accumulator.dtype]}
             combined = op.combine.format(accumulator.name, operand(value), **names_of)
-            return f"{accumulator.name} = {combined};"
+            condition = f"if ({test(windows)}) " if windows else ""
+            return f"{condition}{accumulator.name} = {combined};"
         case _:
             assert_never(statement)
 

@@ -192,11 +192,12 @@ class WriteSquare:
 
 @dataclass(frozen=True)
 class Accumulate:
-    """`value` combined into a thread's accumulator of a reduction."""
+    """`value` combined into a thread's accumulator of a reduction, where all windows hold."""
 
     accumulator: Variable
     op: OpDef
     value: Operand
+    windows: tuple[Window, ...] = ()
 
 
 LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | Accumulate
@@ -205,7 +206,8 @@ LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | A
 @dataclass(frozen=True)
 class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
-    is marked as the last one to its lines."""
+    is marked as the last one to its lines. With a window, whose form tells the place of element 0,
+    only those elements are moved whose places are in it."""
 
     name: str
     pointer: str
@@ -214,6 +216,7 @@ class VectorAccess:
     access_bytes: int
     dtype: DataType
     is_streaming: bool = False
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -281,6 +284,8 @@ def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
         case Assign(value=ReadElement(offset=offset, windows=windows)):
             return (offset, *(w.form for w in windows))
         case Assign(value=Select(windows=windows)):
+            return tuple(w.form for w in windows)
+        case Accumulate(windows=windows):
             return tuple(w.form for w in windows)
         case Assign(value=IndexValue(form=form) | Random(index=form)):
             return (form,)
@@ -390,7 +395,9 @@ def _print_body(body: Body, count: int) -> list[str]:
 def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     offset = format_form(access.offset, names)
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
-    return f"{access.pointer}[{offset}], {size}" + (", streaming" if access.is_streaming else "")
+    inside = "" if access.window is None else _windows((access.window,), names)
+    streaming = ", streaming" if access.is_streaming else ""
+    return f"{access.pointer}[{offset}], {size}{streaming}{inside}"
 
 
 def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> str:
@@ -403,8 +410,8 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{square}[vector + lane, row] = {_operand(value)}"
         case WriteElement(pointer, offset, value):
             return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
-        case Accumulate(accumulator, op, value):
-            return f"{accumulator.name} {op.name}= {_operand(value)}"
+        case Accumulate(accumulator, op, value, windows):
+            return f"{accumulator.name} {op.name}= {_operand(value)}{_windows(windows, names)}"
 
 
 def _expression(value: Expression, names: dict[IterDomain, str]) -> str:

@@ -17,6 +17,7 @@ from thunder_fuser.kernel.ir import (
 )
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.rows import Phase, RowSchedule, is_of_row, needs_of
 from thunder_fuser.segment.segment import Store
@@ -37,9 +38,12 @@ class _RowWriter:
         self.strict = strict
         self.names = name_values(planned.segment)
         self.reductions = [tv for phase in planned.phases for tv, _ in phase.reductions]
-        accesses = Accesses(
-            self.segment.layouts, self.axes.lane, self.names.tensors, False, self._suffix
-        )
+        layouts, tensors = self.segment.layouts, self.names.tensors
+        accesses: Accesses
+        if self.axes.is_shifted:
+            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix)
+        else:
+            accesses = Accesses(layouts, self.axes.lane, tensors, False, self._suffix)
         self.accesses = accesses
         self.writer = ElementWriter(
             self.segment, self.names.tensors, self.names.scalars, accesses, strict
@@ -103,7 +107,7 @@ class _RowWriter:
             row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
             accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_row", dtype)
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulated.append(Accumulate(accumulator, row, value))
+            accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
             rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
             reductions.append(Reduce(accumulator, result, row, rounded))
             self.writer.known[tv, index] = result

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom, combine, divmod_form
-from thunder_fuser.analysis.index_map import edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
+from thunder_fuser.analysis.index_map import Window, edges_from
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
@@ -28,6 +28,8 @@ from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums,
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
+
+MIN_SHIFTED = 256  # columns: shorter rows are mostly first and last vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +56,37 @@ class RowAxes(VectorAxes):
 
     group: IterDomain
     turn: IterDomain
+    columns: int
+    is_shifted: bool = False
 
     @property
     def row(self) -> Form:
         return combine(atom(self.group), atom(self.turn), self.turn.size)
+
+    @property
+    def column(self) -> Form:
+        """The place in the row. Rows whose length is no multiple of the lanes begin anywhere in a
+        vector of the plane: shifted axes walk its aligned vectors, from the one in which the row
+        begins, so that the first places may lie before the row and the last ones beyond it."""
+        if not self.is_shifted:
+            return super().column
+        before = scale(self.row, -self.columns)
+        return add(self.flat, before)
+
+    @property
+    def flat(self) -> Form:
+        """The place in the plane, of shifted axes a whole number of vectors and the lane."""
+        start = scale(self.row, self.columns)
+        if not self.is_shifted:
+            return add(start, self.column)
+        first, _ = divmod_form(start, self.lanes)
+        inner = Form() if self.lane is None else atom(self.lane)
+        return combine(add(first, atom(self.vector)), inner, self.lanes)
+
+    @property
+    def inside(self) -> tuple[Window, ...]:
+        """What tells places of the row from others that its vectors reach."""
+        return (Window(self.column, self.columns),) if self.is_shifted else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +193,7 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes = _axes(segment, rows, columns, _turns(down))
+    axes = _axes(segment, long, rows, columns, _turns(down))
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
     stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
@@ -177,6 +206,8 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     row = Row(axes.vector.size, axes.lanes, _row_loads(segment, axes, phases, full))
     if not down:
         found = of_rows(row, target)
+        if axes.is_shifted and found.shared:  # vectors beyond the row are not copied ahead
+            found = Residency(found.threads)
         per_block = max(BLOCK // found.threads, 1)
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
     walked = beside_sums(row, len(down), axes.turn.size, target)
@@ -220,6 +251,13 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
 
 
+def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:
+    """The index of each dim of a row."""
+    if isinstance(axes, RowAxes) and axes.is_shifted:  # then one dim is the row
+        return tuple(axes.column if size != 1 else Form() for size in sizes)
+    return unflatten(axes.column, sizes)
+
+
 def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     """The index of each dim from a linear index over all of them."""
     found: list[Form] = []
@@ -229,19 +267,46 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     return tuple(reversed(found))
 
 
-def _axes(segment: Segment, rows: int, columns: int, turns: int) -> RowAxes:
-    itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) == rows * columns]
-    lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
-    alignments = [
-        segment.layouts[tv].alignment // tv.dtype.itemsize
+def _axes(
+    segment: Segment, long: Sequence[TensorView], rows: int, columns: int, turns: int
+) -> RowAxes:
+    plane = [
+        tv
         for tv in (*segment.inputs, *(s.target for s in segment.stores))
         if prod(tv.shape) == rows * columns
     ]
+    read = [tv.dtype.itemsize for tv in segment.inputs if tv in plane]
+    lanes = MAX_ALIGNMENT // max(min(read, default=4), 1)
+    alignments = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
     lanes = max(min([lanes, *alignments]), 1)
-    while columns % lanes:
+    shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long, columns)
+    while not shifts and columns % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return RowAxes(axis(columns // lanes), lane, axis(rows // turns), axis(turns))
+    vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
+    return RowAxes(
+        axis(vectors), lane, axis(rows // turns), axis(turns), columns, is_shifted=bool(shifts)
+    )
+
+
+def _can_shift(
+    segment: Segment, plane: Sequence[TensorView], long: Sequence[TensorView], columns: int
+) -> bool:
+    """True where everything of the plane's size lies row after row, its last dim a row."""
+    is_one_dim = all(
+        [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
+        for tv in long
+    )
+    return (
+        columns >= MIN_SHIFTED
+        and is_one_dim
+        and all(
+            tv.shape[-1] == columns
+            and segment.layouts[tv].strides == dense_strides(tv.shape)
+            and segment.layouts[tv].alignment == MAX_ALIGNMENT
+            for tv in plane
+        )
+    )
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
@@ -253,7 +318,7 @@ def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store,
         if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
             row, column = (
                 unflatten(axes.row, shape[:cut]),
-                unflatten(axes.column, shape[cut:]),
+                along(axes, shape[cut:]),
             )
             return store, (*row, *column)
     raise Rejected(f"a result of shape {list(shape)} has no rows of {columns} elements")
@@ -281,7 +346,7 @@ def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column)."""
     reduced = [a for a in reduction.domain.logical if a.is_reduction]
     row = unflatten(axes.row, reduction.shape)
-    column = unflatten(axes.column, [a.size for a in reduced])
+    column = along(axes, [a.size for a in reduced])
     values = dict(zip(reduction.logical, row, strict=True))
     values |= dict(zip(reduced, column, strict=True))
     (edge,) = edges_from(reduction, values)

@@ -108,6 +108,28 @@ TF_FN void store_streaming(T* p, const tf::Vec<T, N>& x) {
     Access::store_streaming(reinterpret_cast<typename Access::Word*>(p) + k, in.words[k]);
 }
 
+// chunk: load_within
+// A vector whose first element has place `first`: elements beyond the places [0, extent) are not read.
+template <class T, int N, int ACCESS_BYTES, class First, class Extent>
+TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent) {
+  if (first + N <= extent) return tf::load<T, N, ACCESS_BYTES>(p);
+  tf::Vec<T, N> x = {};
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    if (first + k < extent) x.v[k] = p[k];
+  return x;
+}
+
+// chunk: store_within
+// The elements of a vector whose places, from `first` on, are in [0, extent).
+template <int ACCESS_BYTES, class T, int N, class First, class Extent>
+TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent) {
+  if (first >= 0 && first + N <= extent) return tf::store<ACCESS_BYTES>(p, x);
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    if (first + k >= 0 && first + k < extent) p[k] = x.v[k];
+}
+
 // chunk: square_vector square_element
 // Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square.
 // The vectors of a row are permuted, so that threads side by side along either side of the square meet

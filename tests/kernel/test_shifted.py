@@ -1,0 +1,138 @@
+"""Rows of odd length, in vectors that are aligned in the plane."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.devices import copies
+from tests.kernel.test_rows import along, kernel_of
+from tests.programs import (
+    H200,
+    chain,
+    fusion,
+    like,
+    permute,
+    plan_of,
+    reshape,
+    run,
+    total,
+)
+from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.test_streams import denominator, softmax
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.schedule import rows, streams
+
+ORDERS = ("forward", "reverse", "shuffled")
+
+
+def test_loads_end_with_the_plane_and_stores_with_the_row() -> None:
+    x = halves(6, 257)
+    text = str(kernel_of(segment_of([x], softmax(x))))
+    flat, first = "8*((257*group)/8) + 8*vector", "-257*group + 8*((257*group)/8) + 8*vector"
+    (load,) = (line for line in text.splitlines() if "= load" in line)
+    (store,) = (line for line in text.splitlines() if "store w0" in line)
+    assert load.endswith(f"T0[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {flat} < 1542")
+    assert store.endswith(f"[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {first} < 257")
+    assert f"max= T0_0 where 0 <= {first} + lane < 257" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_shifted"), [(255, False), (256, False), (257, True), (4100, True)]
+)
+def test_rows_shift_where_their_length_is_no_multiple_of_the_lanes(
+    columns: int, is_shifted: bool
+) -> None:
+    x = halves(6, columns)
+    axes = rows.schedule(segment_of([x], softmax(x)), H200).axes
+    assert axes.is_shifted == is_shifted
+    assert axes.lanes == (8 if columns > 255 else 1)
+
+
+def test_a_plane_that_is_strided_or_misaligned_or_whose_rows_are_two_dims_is_not_shifted() -> None:
+    x, y = halves(6, 257), halves(6, 9, 29)
+    for layout in (Layout((6, 257), (300, 1)), Layout((6, 257), (257, 1), alignment=2)):
+        assert not rows.schedule(
+            segment_of([x], softmax(x), lies={x: layout}), H200
+        ).axes.is_shifted
+    turned = permute(halves(257, 6), 1, 0)
+    assert turned.definition is not None
+    (source,) = turned.definition.tensors
+    for segment in (segment_of([y], total(y, 1, 2)), segment_of([source], softmax(turned))):
+        assert not rows.schedule(segment, H200).axes.is_shifted
+
+
+def normed(x: TensorView, weight: TensorView) -> TensorView:
+    """x / sqrt(mean(x * x)) * weight, over the last dim."""
+    columns = x.shape[-1]
+    wide = call("cast", x, dtype=DataType.Float)
+    flat = reshape(wide, x.shape[0] * x.shape[1], columns) if x.ndim == 3 else wide
+    scale = chain(total(call("mul", flat, flat), 1), "rsqrt")
+    made = call("mul", call("mul", flat, along(scale, columns)), weight)
+    return reshape(made, *x.shape) if x.ndim == 3 else made
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("extents", [(5, 257), (3, 1001), (2, 3, 513), (1, 4097)])
+def test_a_norm_with_weights(extents: tuple[int, ...], dtype: torch.dtype, order: str) -> None:
+    x, w = torch.randn(extents).to(dtype), torch.randn(extents[-1])
+    a, b = like(x, w)
+    (found,) = run(fusion([a, b], normed(a, b)), x, w, options=Options(thread_order=order))
+    wide = x.double()
+    wanted = wide / wide.square().sum(-1, True).sqrt() * w.double()
+    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("columns", [257, 259, 260, 4097])
+def test_softmax_in_place_leaves_the_rows_beside_alone(columns: int) -> None:
+    x = torch.randn(7, columns)
+    want = torch.softmax(x.double(), 1)
+    (a,) = like(x)
+    (target,) = copies([x])
+    plan = plan_of(fusion([a], writes=[(softmax(a), a)]), target, options=Options())
+    plan.run(target)
+    torch.testing.assert_close(target.cpu().double(), want, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("identity", ["min", "prod"])
+def test_what_lies_beside_the_row_is_in_no_reduction(identity: str) -> None:
+    x = torch.rand(9, 300 + 1) + 0.5
+    (a,) = like(x)
+    (found,) = run(fusion([a], call(identity, a, dims=(1,))), x, options=Options())
+    wanted = x.amin(1) if identity == "min" else x.double().prod(1).float()
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=0)
+
+
+@pytest.mark.usefixtures("device")
+def test_a_long_row_of_odd_length_is_streamed() -> None:
+    x = torch.randn(5, 8195)
+    (a,) = like(x)
+    program = fusion([a], denominator(a))
+    (found,) = run(program, x, options=Options())
+    torch.testing.assert_close(found.cpu(), torch.exp(x - x.amax(1, True)).sum(1))
+    y = floats(5, 8195)
+    found_axes = streams.schedule(segment_of([y], denominator(y)), H200).rows.axes
+    assert found_axes.is_shifted
+
+
+@pytest.mark.usefixtures("device")
+def test_a_reduction_that_is_broadcast_over_a_middle_dim() -> None:
+    x = torch.randn(4, 3, 301)
+    (a,) = like(x)
+    mean = call("broadcast_in_dim", total(a, 2), shape=x_shape(a), broadcast_dims=(0, 1))
+    (found,) = run(fusion([a], call("sub", a, mean)), x, options=Options())
+    torch.testing.assert_close(found.cpu(), x - x.sum(-1, True), rtol=1e-5, atol=1e-4)
+
+
+def x_shape(tv: TensorView) -> tuple[object, ...]:
+    return tuple(a.extent for a in tv.logical)
