@@ -75,16 +75,17 @@ def _slots(kernel: RowKernel) -> list[str]:
     return lines if kernel.slotted else []
 
 
-def _place(kernel: RowKernel, access: VectorAccess, slot: str) -> str:
-    vector = f"({slot} * {kernel.vectors_per_thread} + k) * {kernel.threads} + threadIdx.x"
-    return f"{access.name}_slots + ({vector})"
+def _place(kernel: RowKernel, slot: str) -> str:
+    """The number of a thread's vector in the slots of an access."""
+    return f"({slot} * {kernel.vectors_per_thread} + k) * {kernel.threads} + threadIdx.x"
 
 
 def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
     copies = [
-        f"tf::copy_async<{a.access_bytes}>({_place(kernel, a, slot)}, {address(a, names)});"
+        f"tf::copy_async<{a.access_bytes}>"
+        f"({a.name}_slots, {_place(kernel, slot)}, {address(a, names)});"
         for a in kernel.slotted
     ]
     return _over_vectors(kernel, copies)
@@ -184,7 +185,7 @@ def _load(access: VectorAccess, kernel: RowKernel) -> str:
     """A vector, from its slot where it has one."""
     if access not in kernel.slotted:
         return load_text(access, kernel.names)
-    return f"const auto {access.name} = *({_place(kernel, access, 'slot')});"
+    return f"const auto {access.name} = {access.name}_slots[{_place(kernel, 'slot')}];"
 
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:

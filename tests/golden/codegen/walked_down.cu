@@ -14,7 +14,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
       if (vector < 65) {
-        tf::copy_async<16>(v0_slots + ((slot * 1 + k) * 128 + threadIdx.x), T0 + (20800 * group + 520 * slot + 8 * vector));
+        tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * slot + 8 * vector));
       }
     }
     tf::commit_copies();
@@ -27,7 +27,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
       if (vector < 65) {
-        const auto v0 = *(v0_slots + ((slot * 1 + k) * 128 + threadIdx.x));
+        const auto v0 = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
           const float T0_0 = tf::convert<float>(v0.v[lane]);
@@ -44,7 +44,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
       if (vector < 65) {
-        const auto v0 = *(v0_slots + ((slot * 1 + k) * 128 + threadIdx.x));
+        const auto v0 = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
         tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
@@ -61,7 +61,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
       for (int k = 0; k < 1; ++k) {
         const int vector = k * 128 + part;
         if (vector < 65) {
-          tf::copy_async<16>(v0_slots + ((slot * 1 + k) * 128 + threadIdx.x), T0 + (20800 * group + 520 * (turn + 6) + 8 * vector));
+          tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 6) + 8 * vector));
         }
       }
     }

@@ -146,12 +146,14 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
 // chunk: copy_async commit_copies await_copies
 // Copies of a thread's own vectors to shared memory that go on while it computes. What was started is
 // a group from commit_copies on; await_copies<N> waits for all groups but the last N. Accesses below 4
-// bytes, which the hardware does not copy so, are moved at once.
+// bytes, which the hardware does not copy so, are moved at once. The address of the slots is converted
+// once, so that those of the vectors are offsets in the instruction.
 template <int ACCESS_BYTES, class T, int N>
-TF_FN void copy_async(tf::Vec<T, N>* to, const T* from) {
+TF_FN void copy_async(tf::Vec<T, N>* slots, int index, const T* from) {
 #ifndef TF_HOST
   if constexpr (ACCESS_BYTES >= 4) {
-    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const unsigned place =
+        static_cast<unsigned>(__cvta_generic_to_shared(slots)) + index * unsigned(sizeof(tf::Vec<T, N>));
     const char* const source = reinterpret_cast<const char*>(from);
 #pragma unroll
     for (int k = 0; k < int(sizeof(T)) * N / ACCESS_BYTES; ++k) {
@@ -165,7 +167,7 @@ TF_FN void copy_async(tf::Vec<T, N>* to, const T* from) {
     return;
   }
 #endif
-  *to = tf::load<T, N, ACCESS_BYTES>(from);
+  slots[index] = tf::load<T, N, ACCESS_BYTES>(from);
 }
 TF_FN void commit_copies() {
 #ifndef TF_HOST
