@@ -29,6 +29,7 @@ from tests.programs import (
 from tests.rope import Rope
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.options import Options
@@ -69,8 +70,33 @@ def roped() -> Case:
     return program, case.arguments(program)
 
 
+def embedded() -> Case:
+    """Rows of a table, scaled and divided by their largest element."""
+    weight, index = torch.empty(50, 512, dtype=torch.bfloat16), torch.empty(7, dtype=torch.int64)
+    w, i = like(weight, index)
+    rows = call("mul", call("index_select", w, i, dim=0), sc.constant(22.5))
+    largest = expand(unsqueeze(call("max", rows, dims=(1,)), 1), 7, 512)
+    return fusion([w, i], call("div", rows, largest)), [weight, index]
+
+
+def taken_along_rows() -> Case:
+    """An index per element, so that it is loaded lane by lane."""
+    x, index = torch.empty(5, 9), torch.empty(5, 64, dtype=torch.int32)
+    a, i = like(x, index)
+    return fusion([a, i], call("take_along_axis", call("neg", a), i, dim=1)), [x, index]
+
+
 CASES = {
-    f.__name__: f for f in (scaled, padded_and_joined, updated_in_place, summed_shortly, roped)
+    f.__name__: f
+    for f in (
+        scaled,
+        padded_and_joined,
+        updated_in_place,
+        summed_shortly,
+        roped,
+        embedded,
+        taken_along_rows,
+    )
 }
 
 

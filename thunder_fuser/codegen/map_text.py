@@ -51,6 +51,7 @@ def _block(blocks: BlockRange, start: int, count: int) -> str:
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     names = body.names
     lines = _thread_index(body, block, blocks, threads)
+    lines += [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
     vectors = {a.name: vector_type(a) for a in body.stores}
     lines += [f"{kind} {name};" for name, kind in vectors.items()]

@@ -21,13 +21,15 @@ WARP = 32
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
     if not kernel.sums:
-        return [*_rows(kernel), *_declare(kernel, 0), *_fill(kernel, 0, "turn"), *_row(kernel)]
+        start = [*_rows(kernel), *_located(kernel, "turn"), *_declare(kernel, 0)]
+        return [*start, *_fill(kernel, 0, "turn"), *_row(kernel)]
     turns, last = number(kernel.axes.turn.size), kernel.ahead
     started = [_fill(kernel, k, str(k)) for k in range(last)]
     turn = [
         f"if (turn + {last} < {turns}) {{",
         *indent(_fill(kernel, last, f"(turn + {last})")),
         "}",
+        *_located(kernel, "turn"),
         *_row(kernel),
         *_advance(kernel),
     ]
@@ -58,7 +60,16 @@ def _fill(kernel: RowKernel, ahead: int, turn: str) -> list[str]:
     while one is worked on."""
     names = {**kernel.names, kernel.axes.turn: turn}
     loads = [f"{_buffer(a.name, ahead)}[k] = {load_call(a, names)};" for a in kernel.kept]
-    return _vectors(kernel, loads) if loads else []
+    lines = _vectors(kernel, loads) if loads else []
+    if not (kernel.located and loads and kernel.sums):
+        return lines
+    return ["{", *indent([*_located(kernel, turn), *lines]), "}"]
+
+
+def _located(kernel: RowKernel, turn: str) -> list[str]:
+    """The indices that tensors hold for the row of that turn."""
+    names = {**kernel.names, kernel.axes.turn: turn}
+    return [statement_text(s, names) for s in kernel.located]
 
 
 def _advance(kernel: RowKernel) -> list[str]:

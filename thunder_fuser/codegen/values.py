@@ -20,6 +20,7 @@ from thunder_fuser.kernel.ir import (
     Convert,
     Expression,
     IndexValue,
+    InRange,
     Literal,
     Operand,
     Random,
@@ -52,6 +53,8 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case IndexValue(index):
             return f"(long long){form(index)}"
+        case InRange(index, extent):
+            return f"tf::in_range({operand(index)}, {form(Form(extent))})"
         case Random(seed, offset, index, low, high, stored):
             bounds = f"{operand(low)}, {operand(high)}"
             key = f"{operand(seed)}, {operand(offset)}, {form(index)}"

@@ -28,7 +28,10 @@ def lower_class(
     accesses = Accesses(segment.layouts, planned.lane, tensors, planned.streams)
     writer = ElementWriter(segment, tensors, scalars, accesses, strict)
     stores = [pair for nest in planned.group.nests for pair in _instances(nest)]
-    needs = demand([(nest.store.value, index) for nest, index in stores], segment.leaves)
+    needs = demand(
+        [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
+    )
+    before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()
     writer.evaluate(needs)
@@ -38,7 +41,8 @@ def lower_class(
         targets.append((nest.store.target, offset, writer.values[nest.store.value, index]))
     writes, vectors = accesses.group_stores(targets)
     statements = (*writer.statements, *writes)
-    return Body(planned.axes, planned.lane, planned.lanes, loads, statements, vectors)
+    axes, lane = planned.axes, planned.lane
+    return Body(axes, lane, planned.lanes, loads, statements, vectors, before)
 
 
 def _instances(nest: Nest) -> Iterator[tuple[Nest, Index]]:

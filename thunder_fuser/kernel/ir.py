@@ -101,6 +101,14 @@ class IndexValue:
 
 
 @dataclass(frozen=True)
+class InRange:
+    """An index that a tensor holds. The launch fails where it lies outside of [0, extent)."""
+
+    index: Operand
+    extent: int
+
+
+@dataclass(frozen=True)
 class Random:
     """A Philox number in [low, high) of the element at `index` of the contiguous random tensor."""
 
@@ -131,7 +139,16 @@ class Combine:
 
 
 Expression: TypeAlias = (
-    Compute | Convert | Round | ReadVector | ReadElement | IndexValue | Random | Select | Combine
+    Compute
+    | Convert
+    | Round
+    | ReadVector
+    | ReadElement
+    | IndexValue
+    | InRange
+    | Random
+    | Select
+    | Combine
 )
 
 
@@ -188,7 +205,8 @@ class VectorAccess:
 
 @dataclass(frozen=True)
 class Body:
-    """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread."""
+    """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread.
+    `before` has the indices that tensors hold and loads need, once for all lanes."""
 
     axes: tuple[IterDomain, ...]
     lane: IterDomain | None
@@ -196,6 +214,7 @@ class Body:
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...]
+    before: tuple[LaneStatement, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -214,7 +233,7 @@ class Body:
     def forms(self) -> tuple[Form, ...]:
         """Every form the body evaluates."""
         accesses = (access.offset for access in (*self.loads, *self.stores))
-        return (*accesses, *(f for s in self.statements for f in forms_of(s)))
+        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
@@ -313,6 +332,7 @@ def _print_body(body: Body, count: int) -> list[str]:
     names = body.names
     axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
     lines = [f"  {count} blocks per round, axes {axes} lanes {body.lanes}"]
+    lines += [f"    {print_statement(s, names)}" for s in body.before]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in body.loads]
     lines += [f"    {print_statement(s, names)}" for s in body.statements]
     lines += [f"    store {a.name} -> {print_access(a, names)}" for a in body.stores]
@@ -351,6 +371,8 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{pointer}[{format_form(offset, names)}]{_windows(windows, names)}"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
+        case InRange(place, extent):
+            return f"in_range({_operand(place)}, {extent})"
         case Random(seed, offset, index):
             return f"philox({_operand(seed)}, {_operand(offset)}, {format_form(index, names)})"
         case Select(windows, inside, outside):

@@ -48,11 +48,19 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Scope:
-    """What is done for every vector of a row: loads, lane by lane statements, stores."""
+    """What is done for every vector of a row: indices that tensors hold, loads, lane by lane
+    statements, stores."""
 
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...] = ()
+    before: tuple[LaneStatement, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Every form that the scope evaluates."""
+        accesses = (a.offset for a in (*self.loads, *self.stores))
+        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,8 @@ class ReducePhase:
 class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
 
-    `once` are loads that do not depend on the vector; `kept` fill an array with one element per
+    `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
+    depend on the vector; `kept` fill an array with one element per
     vector of the thread. `single` is done by the first thread of a row, after the phases. With
     column `sums` a block walks the rows of a group, loads `ahead` rows in advance, accumulates in
     `final`, and does `columns` at the end.
@@ -84,6 +93,7 @@ class RowKernel:
     single: Scope
     sums: tuple[Accumulator, ...]
     columns: Scope
+    located: tuple[LaneStatement, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -122,12 +132,9 @@ class RowKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
-        accesses = [*self.once, *self.kept]
-        for scope in scopes:
-            accesses += [*scope.loads, *scope.stores]
-        forms: list[Form] = [a.offset for a in accesses]
-        for scope in scopes:
-            forms += [f for s in scope.statements for f in forms_of(s)]
+        forms = [a.offset for a in (*self.once, *self.kept)]
+        forms += [f for s in self.located for f in forms_of(s)]
+        forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
@@ -143,6 +150,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         f"row kernel({pointers}{scalars}) {shape} threads",
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
+    lines += [f"  {print_statement(s, names)}" for s in kernel.located]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
@@ -160,6 +168,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
 
 def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
     """The lines of a scope, indented."""
-    lines = [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
+    lines = [f"    {print_statement(s, names)}" for s in scope.before]
+    lines += [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
     lines += [f"    {print_statement(s, names)}" for s in scope.statements]
     return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
@@ -18,7 +18,7 @@ from thunder_fuser.kernel.ir import (
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.rows import AHEAD, Phase, RowSchedule, needs_of
+from thunder_fuser.schedule.rows import AHEAD, Phase, RowSchedule
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]
@@ -50,7 +50,9 @@ class _RowWriter:
         full = [(s.value, i) for s, i in planned.full]
         single = [(s.value, i) for s, i in planned.single]
         sums = planned.columns.terms
-        self._request([*(t for p in planned.phases for t in p.terms), *full, *single, *sums])
+        every = [*(t for p in planned.phases for t in p.terms), *full, *single, *sums]
+        located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
+        self._request(every)
         loads = self.accesses.group_loads()
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         final, accumulators = self._final(loads)
@@ -70,13 +72,23 @@ class _RowWriter:
             last,
             accumulators,
             columns,
+            located,
         )
 
     def _request(self, results: Sequence[Result]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         self.writer.known = {r: Variable("", r[0].dtype) for r in own}
-        self.writer.request(needs_of(self.segment, self.reductions, results))
+        self.writer.request(self._needs(results))
         self.writer.known = {}
+
+    def _needs(self, results: Sequence[Result]) -> Demand:
+        """What `results` need down to memory, the reductions and the row's loaded indices."""
+        leaves = self.segment.leaves | set(self.reductions)
+        return demand(results, leaves, self._is_uniform)
+
+    def _is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same for the whole row."""
+        return place.bases.isdisjoint(self.axes.column.bases)
 
     def _is_kept(self, offset: Form) -> bool:
         """True for a load of the row itself, where the row fits into registers."""
@@ -89,7 +101,7 @@ class _RowWriter:
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()
-        self.writer.evaluate(needs_of(self.segment, self.reductions, phase.terms))
+        self.writer.evaluate(self._needs(phase.terms))
         accumulated, reductions = [], []
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
@@ -108,7 +120,7 @@ class _RowWriter:
         sums = self.planned.columns
         self.writer.begin()
         full = [(s.value, i) for s, i in self.planned.full]
-        self.writer.evaluate(needs_of(self.segment, self.reductions, [*full, *sums.terms]))
+        self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
         lane = "[k][lane]" if self.axes.lane is not None else "[k][0]"
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
@@ -128,7 +140,7 @@ class _RowWriter:
     ) -> Scope:
         self.writer.begin()
         results = [(s.value, i) for s, i in stores if (s.value, i) not in self.writer.known]
-        self.writer.evaluate(needs_of(self.segment, self.reductions, results))
+        self.writer.evaluate(self._needs(results))
         writes, vectors = self._writes(stores)
         statements = (*self.writer.statements, *writes)
         return Scope(self._used(loads, statements), statements, vectors)

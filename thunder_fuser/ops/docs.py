@@ -19,6 +19,7 @@ _TITLES = {
     Family.VIEW: "Views: an index map and nothing else",
     Family.PAD: "Pad",
     Family.CAT: "Cat",
+    Family.GATHER: "Gathers: an index that a tensor holds",
     Family.FULL: "Constants",
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.presegment.fold_powers import fold_powers
+from thunder_fuser.presegment.stop_gathers import stop_gathers
 
-PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers,)
+PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, stop_gathers)
 
 
 def tidy(fusion: Fusion) -> Fusion:

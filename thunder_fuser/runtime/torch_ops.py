@@ -109,6 +109,21 @@ def tf_iota(
     return (torch.arange(length[0], device=device).to(wide) * distance + first).to(dtype)
 
 
+def tf_index_select(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    return x.index_select(dim, index.long())
+
+
+def tf_take_along_axis(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    """Not `torch.take_along_dim`, which wraps negative indices."""
+    others = torch.broadcast_shapes(_unit(x.shape, dim), _unit(index.shape, dim))
+    shapes = [(*others[:dim], t.shape[dim], *others[dim + 1 :]) for t in (x, index)]
+    return x.expand(shapes[0]).gather(dim, index.long().expand(shapes[1]))
+
+
+def _unit(shape: Ints, dim: int) -> Ints:
+    return (*shape[:dim], 1, *shape[dim + 1 :])
+
+
 def tf_sum(x: Tensor, dims: Ints) -> Tensor:
     return x.sum(list(dims)) if dims else x
 

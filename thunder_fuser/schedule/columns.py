@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, add, atom, scale
+from thunder_fuser.analysis.digits import Form, Loaded, add, atom, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.rows import Rejected, VectorAxes, unflatten
+from thunder_fuser.schedule.rows import Rejected, VectorAxes, check_places, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -48,6 +48,10 @@ class ColumnSchedule:
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads that share a column
+
+    def is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same in all lanes."""
+        return self.axes.lane not in place.bases
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -143,7 +147,9 @@ def _check_levels(
 ) -> None:
     sums = frozenset(long)
     for term in terms:
-        needed = demand([term], segment.leaves | sums).leaves
+        needs = demand([term], segment.leaves | sums)
+        check_places(segment, long, needs)
+        needed = needs.leaves
         if term[0] in sums or any(tv in sums for tv, _ in needed):
             raise Rejected("a column sum needs another one of the same segment")
 

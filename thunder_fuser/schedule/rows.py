@@ -23,7 +23,9 @@ from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -224,18 +226,29 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
 
 
 def _axes(segment: Segment, rows: int, columns: int, turns: int) -> RowAxes:
-    itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) == rows * columns]
-    lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
-    alignments = [
-        segment.layouts[tv].alignment // tv.dtype.itemsize
-        for tv in (*segment.inputs, *(s.target for s in segment.stores))
-        if prod(tv.shape) == rows * columns
-    ]
+    walked = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
+    walked += [tv for tv in _tables(segment, columns) if tv not in walked]
+    stored = [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
+    lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in walked), default=4), 1)
+    alignments = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*walked, *stored)]
     lanes = max(min([lanes, *alignments]), 1)
     while columns % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     return RowAxes(axis(columns // lanes), lane, axis(rows // turns), axis(turns))
+
+
+def _tables(segment: Segment, columns: int) -> list[TensorView]:
+    """The inputs whose rows are chosen by indices."""
+    gathered = [
+        tv.definition.tensors[0]
+        for tv in segment.tensors
+        if tv not in segment.leaves
+        and tv.definition is not None
+        and tv.definition.op.family is Family.GATHER
+    ]
+    found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
+    return [tv for tv in found if tv.shape[-1:] == (columns,)]
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
@@ -289,6 +302,14 @@ def needs_of(
     return demand(results, segment.leaves | set(reductions))
 
 
+def check_places(segment: Segment, reductions: Sequence[TensorView], needs: Demand) -> None:
+    """Indices that tensors hold are loaded before the reductions are known. Raises Rejected."""
+    for place in needs.places:
+        found = demand([(place.tensor, place.index)], segment.leaves | set(reductions))
+        if any(tv in reductions for tv, _ in found.leaves):
+            raise Rejected("an index is read from what a reduction makes")
+
+
 def _check_rows(
     segment: Segment,
     reductions: Sequence[TensorView],
@@ -305,7 +326,9 @@ def _check_rows(
     for result in results:
         if result[0] in own and result[1] != own[result[0]]:
             raise Rejected("a reduction is read at another row than it belongs to")
-        for tv, index in needs_of(segment, reductions, [result]).leaves:
+        needs = needs_of(segment, reductions, [result])
+        check_places(segment, reductions, needs)
+        for tv, index in needs.leaves:
             if tv in own and index != own[tv]:
                 raise Rejected("a reduction is read at another row than it belongs to")
             if tv in targets and offset_of(segment.layouts[tv], index) not in written:

@@ -107,3 +107,18 @@ TF_FN void store_streaming(T* p, const tf::Vec<T, N>& x) {
   for (int k = 0; k < in.count; ++k)
     Access::store_streaming(reinterpret_cast<typename Access::Word*>(p) + k, in.words[k]);
 }
+
+// chunk: in_range
+// An index below `extent`. Any other ends the launch, on a GPU as a failed assertion does.
+#ifdef TF_HOST
+TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
+  if (index < 0 || index >= extent) tf_host::fail_index(index, extent);
+  return index;
+}
+#else
+TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
+  // What the assert of <assert.h> calls; NVRTC declares it.
+  if (index < 0 || index >= extent) ::__assertfail("index out of range", "thunder_fuser", 0, "", 1);
+  return index;
+}
+#endif
