@@ -22,6 +22,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.reductions import (
     extremum_refusal,
+    position_refusal,
     reduction_refusal,
     variance_refusal,
 )
@@ -43,7 +44,18 @@ class CustomOp:
 
 ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in row.prims}
 # Prims that several rows together make; the translator knows which.
-COMPOSED_PRIMS = frozenset({"EMBEDDING", "GATHER", "STD", "TAKE_ALONG_AXIS", "VAR", "VAR_MEAN"})
+COMPOSED_PRIMS = frozenset(
+    {
+        "ARGMAX",
+        "ARGMIN",
+        "EMBEDDING",
+        "GATHER",
+        "STD",
+        "TAKE_ALONG_AXIS",
+        "VAR",
+        "VAR_MEAN",
+    }
+)
 
 # Prims that name an existing tensor anew or write into one. They have no row: the translator
 # resolves them to values.
@@ -256,6 +268,8 @@ _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
     "PROD": reduction_refusal,
     "AMAX": extremum_refusal,
     "AMIN": extremum_refusal,
+    "ARGMAX": position_refusal,
+    "ARGMIN": position_refusal,
     "STD": variance_refusal,
     "VAR": variance_refusal,
     "VAR_MEAN": variance_refusal,

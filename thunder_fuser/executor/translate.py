@@ -258,6 +258,8 @@ def _take_along_axis(ops: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 _COMPOSED: dict[str, Callable[..., Any]] = {
+    "ARGMAX": lambda ops, x, dim: ops.argmax(x, dim),
+    "ARGMIN": lambda ops, x, dim: ops.argmin(x, dim),
     "EMBEDDING": lambda ops, index, weight: ops.embedding(index, weight),
     "GATHER": lambda ops, x, index, dim: ops.gather(x, index, dim),
     "TAKE_ALONG_AXIS": _take_along_axis,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.extrema import EXTREMA
 from thunder_fuser.frontend.operations import (
     Argument,
     Built,
@@ -184,5 +185,6 @@ _NEEDS = {
 
 OPERATIONS: dict[str, Operation] = {
     **{c.name: c for c in _COMPOSITES if all(n in OPS for n in _NEEDS.get(c.name, ()))},
+    **{e.name: e for e in EXTREMA},
     **row_operations(),
 }

@@ -52,6 +52,12 @@ def tf_logical_right_shift(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(legal, (wide >> distance) & clear, torch.zeros_like(wide)).to(a.dtype)
 
 
+def tf_order_key(x: Tensor) -> Tensor:
+    bits = torch.where(x == 0, 0.0, x).float().view(torch.int32)
+    key = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return torch.where(x.isnan(), 0x7FFFFFFF, key).long()
+
+
 def tf_broadcast_in_dim(x: Tensor, shape: Ints, dims: Ints) -> Tensor:
     """A view of `shape` whose dim dims[k] is dim k of `x`."""
     return _place(x, dims, len(shape)).expand(list(shape))
