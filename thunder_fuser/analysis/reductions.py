@@ -28,6 +28,15 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
     return prod(a.size for a in sizable if not a.is_reduction), columns
 
 
+def is_scattered(tv: TensorView) -> bool:
+    """True for a long reduction along rows that are no stretch of axes: kept axes lie between its
+    reduced ones, as the channels of a batch norm."""
+    if not is_long(tv) or row_shape(tv) is None:
+        return False
+    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
+    return reduced != sorted(reduced)
+
+
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept; None for any other."""
     sizable = [a for a in tv.domain.logical if a.size != 1]

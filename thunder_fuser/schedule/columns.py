@@ -15,7 +15,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, add, atom, scale
 from thunder_fuser.analysis.index_map import edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
@@ -109,6 +109,7 @@ def schedule(segment: Segment) -> ColumnSchedule:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
+    _check_writes(segment, stores, [*terms, *results])
     across, down = _threads(axes)
     return ColumnSchedule(
         segment,
@@ -154,9 +155,25 @@ def _check_levels(
             raise Rejected("a column sum needs another one of the same segment")
 
 
+def _check_writes(
+    segment: Segment,
+    stores: Sequence[tuple[Store, Index]],
+    walked: Sequence[tuple[TensorView, Index]],
+) -> None:
+    """An in-place target may be read at the column that is being written, after the rows."""
+    targets = {s.target for s, _ in stores if s.is_in_place}
+    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
+    long = frozenset(tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv))
+    during = demand(walked, segment.leaves | long).leaves
+    after = demand([(s.value, i) for s, i in stores], segment.leaves | long).leaves
+    for tv, index in after:
+        if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
+            raise Rejected("an in-place target is read at another element than it is written")
+    if any(tv in targets for tv, _ in during):
+        raise Rejected("an in-place target is read by other threads than the one that writes it")
+
+
 def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
-    if store.is_in_place:
-        raise Rejected("an in-place target beside column sums")
     if prod(store.value.shape) != columns:
         raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
     return unflatten(axes.column, store.value.shape)

@@ -241,10 +241,19 @@ class _Cutter:
         postponed = [w for w in writes if w not in direct]
         for write in writes:
             self.layouts.setdefault(write.value, output_layout(write.value))
-        together = self._segment(self._stores(depth, direct, postponed))
-        if direct and self.reject(together) is not None:
+        if direct and not self._may_write(self._kernels(self._stores(depth, direct, postponed))):
             direct, postponed = [], writes
         return direct, postponed
+
+    def _may_write(self, kernels: list[list[Store]]) -> bool:
+        """True where templates hold all kernels and none reads what another one writes in place."""
+        segments = [self._segment(stores) for stores in kernels]
+        for segment in segments:
+            targets = {s.target for s in segment.stores if s.is_in_place}
+            others = [tv for other in segments if other is not segment for tv in other.inputs]
+            if self.reject(segment) is not None or any(self._storage(t) in targets for t in others):
+                return False
+        return True
 
     def _stores(self, depth: int, direct: list[Write], postponed: list[Write]) -> list[Store]:
         """What the kernels of one depth write; postponed values wait in memory for their copy."""

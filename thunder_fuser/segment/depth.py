@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of
+from thunder_fuser.analysis.reductions import column_shape, is_long, is_scattered, plane_of
 from thunder_fuser.analysis.views import is_stop
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -23,11 +23,12 @@ def depths(
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
-    per_column: set[TensorView] = set()  # column sums, and what follows from them one by one
+    # Sums down columns or over scattered axes, and what follows from them one by one.
+    apart: set[TensorView] = set()
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
-        cut_after |= {p for p in producers if p in per_column and _needs_whole(p, tv)}
+        cut_after |= {p for p in producers if p in apart and _needs_whole(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
@@ -35,9 +36,10 @@ def depths(
             while planes.setdefault(before, plane_of(tv)) != plane_of(tv):
                 before += 1
         found[tv] = 0 if tv in constants else before
-        follows = any(p in per_column and found[p] == before for p in producers)
-        if follows or (column_shape(tv) is not None and tv not in opaque):
-            per_column.add(tv)
+        follows = any(p in apart and found[p] == before for p in producers)
+        is_apart = column_shape(tv) is not None or is_scattered(tv)
+        if follows or (is_apart and tv not in opaque):
+            apart.add(tv)
     return found
 
 
