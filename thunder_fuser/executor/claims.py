@@ -26,6 +26,7 @@ from thunder_fuser.executor.reductions import (
     reduction_refusal,
     variance_refusal,
 )
+from thunder_fuser.executor.scatters import SCATTERS, scatter_refusal
 from thunder_fuser.ops import OPS, Family, OpDef
 from thunder_fuser.ops.dtype_sets import INTEGERS
 
@@ -50,6 +51,7 @@ COMPOSED_PRIMS = frozenset(
         "ARGMIN",
         "EMBEDDING",
         "GATHER",
+        *SCATTERS,
         "STD",
         "TAKE_ALONG_AXIS",
         "VAR",
@@ -71,6 +73,10 @@ OWN_PRIMS = ROW_OF_PRIM.keys() | COMPOSED_PRIMS | ALIAS_PRIMS | {WRITE_PRIM, UNI
 LEFT = {
     "EMBEDDING_BACKWARD": "its rows are added where indices say; torch sorts them and adds in a "
     "fixed order",
+    **dict.fromkeys(
+        ("COPY_WITH_SETITEM", "INDEX_COPY", "INDEX_PUT"),
+        "it writes where indices say, which no template does",
+    ),
     "TOPK": "it orders the elements of a row, which no template does",
 }
 
@@ -262,6 +268,7 @@ def is_uniform_kept() -> bool:
 
 
 _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
+    **dict.fromkeys(SCATTERS, scatter_refusal),
     **dict.fromkeys(("EMBEDDING", "GATHER", "TAKE", "TAKE_ALONG_AXIS"), _gather),
     "PAD": _pad,
     "SUM": reduction_refusal,

@@ -27,6 +27,7 @@ from thunder_fuser.executor.claims import (
 )
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
+from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.ops import Family, Kind, OpDef
@@ -242,8 +243,11 @@ _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "CLONE": _first_only,
     "EMBEDDING": _embedding,
     "FULL": _without_device,
+    "INDEX_ADD": with_places,
     "IOTA": _without_device,
     "PAD": _pad,
+    "SCATTER": with_places,
+    "SCATTER_ADD": with_places,
     "STD": _variance,
     "UNIFORM_PHILOX": _uniform,
     "VAR": _variance,
@@ -263,6 +267,9 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "EMBEDDING": lambda ops, index, weight: ops.embedding(index, weight),
     "GATHER": lambda ops, x, index, dim: ops.gather(x, index, dim),
     "TAKE_ALONG_AXIS": _take_along_axis,
+    "INDEX_ADD": index_add,
+    "SCATTER": scatter,
+    "SCATTER_ADD": scatter_add,
     "STD": lambda ops, x, dims, correction: ops.sqrt(ops.var(x, dims, correction)),
     "VAR": lambda ops, x, dims, correction: ops.var(x, dims, correction),
     "VAR_MEAN": lambda ops, x, dims, correction: ops.var_mean(x, dims, correction),
