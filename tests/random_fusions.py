@@ -185,6 +185,14 @@ class Program:
         other = self.rng.choice(self._like(tv, dim))
         return call("take_along_axis", tv, self._index(other, tv.shape[dim]), dim=dim)
 
+    def running(self, tv: TensorView) -> TensorView | None:
+        """A running sum, kept small so that it is exact in any order."""
+        if tv.dtype in (DataType.Int8, DataType.Bool) or tv.dtype.is_complex or not tv.ndim:
+            return None
+        dim = self.rng.choice([tv.ndim - 1, tv.ndim - 1, self.rng.randrange(tv.ndim)])
+        made = call("cumsum", tv, dim=dim, reverse=self.rng.random() < 0.5)
+        return call("cast", call("fmod", made, sc.constant(7)), dtype=tv.dtype)
+
     def _index(self, tv: TensorView, extent: int) -> TensorView:
         whole = call("cast", tv, dtype=DataType.Int)
         return call("fmod", call("abs", whole), sc.constant(extent))
@@ -207,7 +215,7 @@ class Program:
 
 OPS = (
     "slice", "slice", "pad", "cat", "cat", "permute", "permute", "reshape", "reshape", "expand",
-    "flip", "unary", "binary", "total", "full", "stop", "stop", "rows", "along",
+    "flip", "unary", "binary", "total", "full", "stop", "stop", "rows", "along", "running",
 )  # fmt: skip
 
 

@@ -86,6 +86,14 @@ def taken_along_rows() -> Case:
     return fusion([a, i], call("take_along_axis", call("neg", a), i, dim=1)), [x, index]
 
 
+def summed_along() -> Case:
+    """A running sum over several warps, scaled on the way in and on the way out."""
+    x = torch.empty(6, 2048, dtype=torch.bfloat16)
+    (a,) = like(x)
+    summed = call("cumsum", call("mul", a, sc.constant(2.0)), dim=1, reverse=False)
+    return fusion([a], call("cast", call("neg", summed), dtype=DataType.BFloat16)), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -96,6 +104,7 @@ CASES = {
         roped,
         embedded,
         taken_along_rows,
+        summed_along,
     )
 }
 

@@ -280,6 +280,19 @@ def test_embedding(shape: tuple[int, ...]) -> None:
     check(define, [index, weight], lambda i, w: [torch.nn.functional.embedding(i, w)])
 
 
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumsum(reverse: bool) -> None:
+    x = torch.randint(-3, 4, (5, 40)).float()
+
+    def define(fd: FusionDefinition) -> None:
+        (a,) = example(fd, x)
+        fd.add_output(fd.ops.cumsum(a, -1, reverse) if reverse else fd.ops.cumsum(a, -1))
+
+    turned = (lambda t: t.flip(1)) if reverse else (lambda t: t)
+    check(define, [x], lambda x: [turned(turned(x).cumsum(1))])
+
+
 def test_rand_like_has_the_shape_and_dtype_of_its_argument() -> None:
     x = torch.randn(6, 50).double()
 

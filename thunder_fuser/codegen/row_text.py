@@ -13,7 +13,8 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.ops import OpDef
 
 WARP = 32
 
@@ -85,7 +86,7 @@ def _advance(kernel: RowKernel) -> list[str]:
     return ["#pragma unroll", head, *indent(moves), "}"]
 
 
-def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
+def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
     kind = COMPUTE_TYPES[accumulator.dtype]
     identity = accumulator.op.identity.format(t=kind)
     held, lanes = kernel.vectors_per_thread, kernel.lanes
@@ -138,7 +139,7 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
-    if not kernel.kept:
+    if not kernel.is_held:
         head = (
             f"for (int vector = part; vector < {number(kernel.vector.size)}; vector += {threads})"
         )
@@ -177,6 +178,7 @@ def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
         kind = COMPUTE_TYPES[reduction.accumulator.dtype]
         identity = reduction.op.identity.format(t=kind)
         lines.append(f"{kind} {reduction.accumulator.name} = {identity};")
+    lines += [line for scan in phase.scans for line in _zeroed(scan, kernel)]
     lines += _scope(phase.scope, kernel)
     width = min(kernel.threads_per_row, WARP)
     warps = kernel.threads_per_row // WARP
@@ -187,7 +189,7 @@ def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     for reduction in phase.reductions:
         name = reduction.accumulator.name
         lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
-    if warps > 1:
+    if warps > 1 and phase.reductions:
         for reduction in phase.reductions:
             name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
             lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
@@ -200,10 +202,39 @@ def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
         if reduction.rounded is not None:
             value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
+    return lines + [line for scan in phase.scans for line in _scan(scan, kernel)]
+
+
+def _scan(scan: Scan, kernel: RowKernel) -> list[str]:
+    """Every element of the row combined with those before it; warps hand their sums on through
+    shared memory."""
+    kind, name = COMPUTE_TYPES[scan.dtype], scan.name
+    threads, held = kernel.threads_per_row, kernel.vectors_per_thread
+    sums, lines = f"static_cast<{kind}*>(nullptr)", list[str]()
+    if threads > WARP:
+        count = held * threads // WARP
+        lines.append(f"__shared__ {kind} {name}_sums[{kernel.rows_per_block * count}];")
+        row = f" + threadIdx.x / {threads} * {count}" if kernel.rows_per_block > 1 else ""
+        sums = f"{name}_sums{row}"
+    direction = "true" if scan.reverse else "false"
+    identity = scan.op.identity.format(t=kind)
+    call = f"tf::scan_row<{threads}, {direction}>"
+    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, kind)});")
+    if scan.rounded is not None:
+        rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
+        lines += [
+            "#pragma unroll",
+            f"for (int k = 0; k < {held}; ++k)",
+            "#pragma unroll",
+            f"  for (int lane = 0; lane < {kernel.lanes}; ++lane) {name}[k][lane] = {rounded};",
+        ]
     return lines
 
 
 def _combine(reduction: Reduce) -> str:
-    kind = COMPUTE_TYPES[reduction.accumulator.dtype]
-    body = reduction.op.combine.format("a", "b", t=kind)
+    return _combining(reduction.op, COMPUTE_TYPES[reduction.accumulator.dtype])
+
+
+def _combining(op: OpDef, kind: str) -> str:
+    body = op.combine.format("a", "b", t=kind)
     return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

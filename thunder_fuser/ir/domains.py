@@ -408,6 +408,12 @@ def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
 
 
+def scan(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    (producer,) = inputs
+    root = [_copy(a) for a in producer.logical]
+    return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
+
+
 def source(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     shape = _scalars(attrs["shape"] if "shape" in attrs else attrs["length"])
     for dim, extent in enumerate(shape):
@@ -459,5 +465,6 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "index_select": index_select,
     "take_along_axis": take_along_axis,
     "reduce": reduce,
+    "scan": scan,
     "source": source,
 }

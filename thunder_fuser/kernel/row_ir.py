@@ -38,6 +38,18 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """The elements of a row that its threads hold in the array `name`, each combined with all
+    before it or, in `reverse`, behind it."""
+
+    name: str
+    dtype: DataType
+    op: OpDef
+    reverse: bool
+    rounded: DataType | None  # the precision to which the trace rounds each element
+
+
+@dataclass(frozen=True)
 class Accumulator:
     """A thread's partial sums: one per lane of each of its vectors, over the rows of the block."""
 
@@ -67,6 +79,7 @@ class Scope:
 class ReducePhase:
     scope: Scope
     reductions: tuple[Reduce, ...]
+    scans: tuple[Scan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,6 +137,11 @@ class RowKernel:
         return -(-self.vector.size // self.threads_per_row)
 
     @property
+    def is_held(self) -> bool:
+        """True where each thread has a register per element of its part of the row."""
+        return bool(self.kept) or any(phase.scans for phase in self.phases)
+
+    @property
     def names(self) -> dict[IterDomain, str]:
         found = {self.axes.group: "group", self.axes.turn: "turn", self.vector: "vector"}
         return found if self.lane is None else {**found, self.lane: "lane"}
@@ -157,6 +175,10 @@ def print_row_kernel(kernel: RowKernel) -> str:
         lines += print_scope(phase.scope, names)
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
+        ]
+        lines += [
+            f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
+            for s in phase.scans
         ]
     lines += ["  final", *print_scope(kernel.final, names)]
     if kernel.single.statements:

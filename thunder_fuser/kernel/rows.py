@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import (
@@ -16,7 +17,7 @@ from thunder_fuser.kernel.ir import (
     VectorAccess,
 )
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.rows import AHEAD, Phase, RowSchedule
 from thunder_fuser.segment.segment import Store
@@ -102,18 +103,32 @@ class _RowWriter:
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
-        accumulated, reductions = [], []
+        accumulated: list[LaneStatement] = []
+        reductions: list[Reduce] = []
+        scans: list[Scan] = []
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
             row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
-            accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_row", dtype)
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulated.append(Accumulate(accumulator, row, value))
             rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
-            reductions.append(Reduce(accumulator, result, row, rounded))
+            if is_scan(tv):
+                result = accumulator = Variable(f"{name}_scan{self._element}", dtype)
+                reverse = tv.definition.attr("reverse") is True
+                scans.append(Scan(f"{name}_scan", dtype, row, reverse, rounded))
+            else:
+                accumulator = Variable(f"{name}_part", dtype)
+                result = Variable(f"{name}_row", dtype)
+                reductions.append(Reduce(accumulator, result, row, rounded))
+            accumulated.append(Accumulate(accumulator, row, value))
             self.writer.known[tv, index] = result
         statements = (*self.writer.statements, *accumulated)
-        return ReducePhase(Scope(self._used(loads, statements), statements), tuple(reductions))
+        scope = Scope(self._used(loads, statements), statements)
+        return ReducePhase(scope, tuple(reductions), tuple(scans))
+
+    @property
+    def _element(self) -> str:
+        """The thread's own element in an array of one per lane of each of its vectors."""
+        return "[k][lane]" if self.axes.lane is not None else "[k][0]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
         """The stores of whole rows, and the row's part of the column sums."""
@@ -122,12 +137,11 @@ class _RowWriter:
         full = [(s.value, i) for s, i in self.planned.full]
         self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
-        lane = "[k][lane]" if self.axes.lane is not None else "[k][0]"
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
             assert tv.definition is not None
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulator = Variable(name + lane, dtype)
+            accumulator = Variable(name + self._element, dtype)
             accumulated.append(Accumulate(accumulator, tv.definition.op, value))
             accumulators.append(Accumulator(name, dtype, tv.definition.op))
             self.writer.known[tv, index] = accumulator

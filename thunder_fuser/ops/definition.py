@@ -25,6 +25,7 @@ class Family(Enum):
     IOTA = "iota"  # a function of the index alone
     RANDOM = "random"  # Philox of the linear index
     REDUCTION = "reduction"  # combine over reduced axes
+    SCAN = "scan"  # combine along an axis, and keep what is combined so far
     SCALAR = "scalar"  # host arithmetic on sizes; never reaches a kernel
 
 

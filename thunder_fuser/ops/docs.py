@@ -24,6 +24,7 @@ _TITLES = {
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",
     Family.REDUCTION: "Reductions",
+    Family.SCAN: "Running sums",
     Family.SCALAR: "Arithmetic on sizes",
 }
 _SETS = {

@@ -157,6 +157,11 @@ def tf_all(x: Tensor, dims: Ints) -> Tensor:
     return x.all(list(dims)) if dims else x
 
 
+def tf_cumsum(x: Tensor, dim: int, reverse: bool) -> Tensor:
+    wide = _wide(x.flip(dim) if reverse else x).cumsum(dim)
+    return (wide.flip(dim) if reverse else wide).to(x.dtype)
+
+
 _MASK = 0xFFFFFFFF
 
 

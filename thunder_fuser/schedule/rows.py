@@ -21,7 +21,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, combine, divmod_form
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -74,7 +74,8 @@ class RowAxes(VectorAxes):
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """Reductions of one level, each with its result's index and its term's index."""
+    """Reductions and scans of one level, each with its result's index and its term's index: one
+    result per row, of a scan one per element."""
 
     reductions: tuple[tuple[TensorView, Index], ...]
     terms: tuple[tuple[TensorView, Index], ...]
@@ -175,6 +176,8 @@ def schedule(segment: Segment) -> RowSchedule:
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     threads, persistent = _threads(segment, axes, phases, full, len(down))
+    if any(map(is_scan, reductions)) and (down or not persistent):
+        raise Rejected("a running sum of rows too long for the registers, or beside column sums")
     per_block = max(BLOCK // threads, 1)
     if down and (per_block > 1 or not persistent):
         raise Rejected("column sums beside rows that are too short or too long for one block")
@@ -279,17 +282,27 @@ def _phases(segment: Segment, reductions: Sequence[TensorView], axes: RowAxes) -
     phases = []
     for depth in range(max(level.values()) + 1):
         members = [tv for tv in reductions if level[tv] == depth]
-        results = tuple((tv, unflatten(axes.row, tv.shape)) for tv in members)
+        results = tuple((tv, result_index(tv, axes)) for tv in members)
         phases.append(Phase(results, tuple(term_of(tv, axes) for tv in members)))
     return tuple(phases)
+
+
+def result_index(tv: TensorView, axes: RowAxes) -> Index:
+    """The index of a reduction's result in the row, of a scan's at the column."""
+    if not is_scan(tv):
+        return unflatten(axes.row, tv.shape)
+    assert tv.definition is not None
+    dim = tv.definition.attr("dim")
+    assert isinstance(dim, int)
+    inner = unflatten(axes.column, tv.shape[dim:])
+    return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column)."""
     reduced = [a for a in reduction.domain.logical if a.is_reduction]
-    row = unflatten(axes.row, reduction.shape)
     column = unflatten(axes.column, [a.size for a in reduced])
-    values = dict(zip(reduction.logical, row, strict=True))
+    values = dict(zip(reduction.logical, result_index(reduction, axes), strict=True))
     values |= dict(zip(reduced, column, strict=True))
     (edge,) = edges_from(reduction, values)
     return edge.producer, edge.index
@@ -322,7 +335,7 @@ def _check_rows(
     written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
     targets = {s.target for s, _ in stores if s.is_in_place}
     results = [*terms, *((s.value, i) for s, i in stores)]
-    own = {tv: unflatten(axes.row, tv.shape) for tv in reductions}
+    own = {tv: result_index(tv, axes) for tv in reductions}
     for result in results:
         if result[0] in own and result[1] != own[result[0]]:
             raise Rejected("a reduction is read at another row than it belongs to")
@@ -347,7 +360,19 @@ def _threads(
     loaded = _row_bytes(segment, axes, phases, full) * lanes // 4  # registers per vector
     if sums:
         return _threads_with_sums(vectors, loaded, sums * lanes)
+    scans = [tv for phase in phases for tv, _ in phase.reductions if is_scan(tv)]
+    # A scan holds its elements, and per vector the sums before it and of it.
+    loaded += sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
     held = max((HELD if vectors * lanes <= FEW else 2 * HELD) // lanes, 1)
+    threads, fits = _holding(vectors, loaded, held)
+    while scans and not fits and held > 1:  # it cannot be read again, but by more threads
+        held //= 2
+        threads, fits = _holding(vectors, loaded, held)
+    return threads, fits
+
+
+def _holding(vectors: int, loaded: int, held: int) -> tuple[int, bool]:
+    """The threads that hold so many vectors each, and whether their registers are enough."""
     threads = _rounded(-(-vectors // held))
     registers = -(-vectors // threads) * loaded + SCRATCH
     return threads, registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH
