@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -268,3 +271,27 @@ def test_nvrtc_takes_the_check(name: str) -> None:
 def _program(name: str, x: torch.Tensor, index: torch.Tensor) -> Fusion:
     a, i = like(x, index)
     return fusion([a, i], PROGRAMS[name](a, i))
+
+
+BAD_INDEX = """
+import torch
+from tests.programs import fusion, like, run
+from thunder_fuser.ir.build import call
+
+x, index = torch.randn(40, 48).cuda(), torch.tensor([3, 40]).cuda()
+a, i = like(x, index)
+run(fusion([a, i], call("index_select", a, i, dim=0)), x, index)
+torch.cuda.synchronize()
+"""
+
+
+def test_on_a_gpu_an_index_out_of_range_fails_the_launch() -> None:
+    """In a process of its own, which cannot use the GPU afterwards."""
+    if here().type == "cpu":
+        pytest.skip("the host raises, see above")
+    done = subprocess.run(
+        [sys.executable, "-c", BAD_INDEX], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "index out of range" in done.stdout + done.stderr
+    assert "device-side assert" in done.stderr

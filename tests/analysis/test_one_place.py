@@ -45,6 +45,7 @@ ALLOWED = {
     "schedule/rows.py:schedule": THREADS,
     "schedule/rows.py:_axes": LANES,
     "schedule/rows.py:_threads": THREADS,
+    "schedule/rows.py:_holding": THREADS,
     "schedule/rows.py:_threads_with_sums": THREADS,
     "schedule/rows.py:_rounded": THREADS,
     "schedule/vectorize.py:vectorize": LANES,
@@ -57,6 +58,7 @@ ALLOWED = {
     "kernel/vectors.py:_runs": LANES,
     "codegen/row_text.py:_vectors": THREADS,
     "codegen/row_text.py:_phase": THREADS,
+    "codegen/row_text.py:_scan": THREADS,
 }
 
 
