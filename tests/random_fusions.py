@@ -166,6 +166,37 @@ class Program:
         )
         return limited if self.rng.random() < 0.5 and not tv.dtype.is_reduced_precision else None
 
+    def rows(self, tv: TensorView) -> TensorView | None:
+        """Rows of `tv` at indices that another value, flattened, holds."""
+        dims = [d for d, n in enumerate(tv.shape) if n]
+        other = self.rng.choice(self.values)
+        if not dims or 0 in other.shape:
+            return None
+        dim = self.rng.choice(dims)
+        index = reshape(self._index(other, tv.shape[dim]), prod(other.shape))
+        return call("index_select", tv, index, dim=dim)
+
+    def along(self, tv: TensorView) -> TensorView | None:
+        """Elements of `tv` at indices that it or its like holds."""
+        dims = [d for d, n in enumerate(tv.shape) if n]
+        if not dims:
+            return None
+        dim = self.rng.choice(dims)
+        other = self.rng.choice(self._like(tv, dim))
+        return call("take_along_axis", tv, self._index(other, tv.shape[dim]), dim=dim)
+
+    def running(self, tv: TensorView) -> TensorView | None:
+        """A running sum, kept small so that it is exact in any order."""
+        if tv.dtype in (DataType.Int8, DataType.Bool) or tv.dtype.is_complex or not tv.ndim:
+            return None
+        dim = self.rng.choice([tv.ndim - 1, tv.ndim - 1, self.rng.randrange(tv.ndim)])
+        made = call("cumsum", tv, dim=dim, reverse=self.rng.random() < 0.5)
+        return call("cast", call("fmod", made, sc.constant(7)), dtype=tv.dtype)
+
+    def _index(self, tv: TensorView, extent: int) -> TensorView:
+        whole = call("cast", tv, dtype=DataType.Int)
+        return call("fmod", call("abs", whole), sc.constant(extent))
+
     def full(self, tv: TensorView) -> TensorView:
         return call("full", sc.constant(1), shape=ints(tv.shape), dtype=tv.dtype)
 
@@ -184,7 +215,7 @@ class Program:
 
 OPS = (
     "slice", "slice", "pad", "cat", "cat", "permute", "permute", "reshape", "reshape", "expand",
-    "flip", "unary", "binary", "total", "full", "stop", "stop",
+    "flip", "unary", "binary", "total", "full", "stop", "stop", "rows", "along", "running",
 )  # fmt: skip
 
 

@@ -102,6 +102,21 @@ def test_a_slice_and_a_cat_map_no_window() -> None:
     assert not maps.permissive.are_mapped(z.logical[0], x.logical[0])
 
 
+def test_a_gathered_axis_is_no_axis_of_the_result() -> None:
+    """out[i, j] = weight[index[i], j]: rows of both are 6 long, and are not the same rows."""
+    weight, index = tensor(FLOAT, 6, 4), tensor(DataType.Int, 6)
+    out = call("index_select", weight, index, dim=0)
+    maps = model(out)
+    assert not maps.permissive.are_mapped(weight.logical[0], out.logical[0])
+    assert maps.exact.are_mapped(weight.logical[1], out.logical[1])
+    assert maps.exact.are_mapped(index.logical[0], out.logical[0])
+    assert "index_select" not in maps.why_not(weight.logical[0], out.logical[0])
+    along = call("take_along_axis", weight, tensor(DataType.Int, 6, 4), dim=1)
+    maps = model(along)
+    assert maps.exact.are_mapped(weight.logical[0], along.logical[0])
+    assert not maps.permissive.are_mapped(weight.logical[1], along.logical[1])
+
+
 def test_closing_a_resize_globally_would_be_false() -> None:
     """docs/axes.md, section 5: each edge is true alone and their closure is not."""
     x, r0, r1 = axis(3), axis(3), axis(3)

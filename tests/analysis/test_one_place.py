@@ -49,6 +49,7 @@ ALLOWED = {
     "schedule/rows.py:schedule": THREADS,
     "schedule/rows.py:_axes": LANES,
     "schedule/rows.py:_row_loads": THREADS,
+    "schedule/rows.py:_scanned": THREADS,
     "schedule/tiles.py:square": LANES,
     "schedule/tiles.py:tile": LANES,
     "schedule/tiles.py:turned": LANES,
@@ -65,6 +66,7 @@ ALLOWED = {
     "codegen/tile_text.py:along": THREADS,
     "codegen/reduce_text.py:combined": THREADS,
     "codegen/stream_text.py:_vectors": THREADS,
+    "codegen/reduce_text.py:scanned": THREADS,
 }
 
 

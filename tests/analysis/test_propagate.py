@@ -32,6 +32,8 @@ from thunder_fuser.analysis.placement import (
     StridedShard,
 )
 from thunder_fuser.analysis.propagate import ShardingPlan, propagate
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import build
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.mesh import DeviceMesh
@@ -385,3 +387,23 @@ def _times(consumer: TensorView, sharding: Sharding) -> list[float]:
         forward(edge, sharding)
         times.append(time.perf_counter() - begin)
     return times
+
+
+def test_a_gathered_axis_is_whole_on_every_device() -> None:
+    weight, index = tensor(8, 6), build.tensor(DataType.Int, 4)
+    out = call("index_select", weight, index, dim=0)
+    rows = plan_of(out, TWO, {index: (Shard(0),)})
+    assert (placement(rows, weight), placement(rows, out)) == (Replicate(), Shard(0))
+    assert not rows.communications
+    columns = plan_of(out, TWO, {weight: (Shard(1),)})
+    assert placement(columns, out) == Shard(1)
+    with pytest.raises(ValueError, match="index_select needs dim 0 of its operand whole"):
+        plan_of(out, TWO, {weight: (Shard(0),)})
+
+
+def test_a_running_sum_is_whole_on_every_device() -> None:
+    x = tensor(8, 6)
+    out = call("cumsum", x, dim=1, reverse=False)
+    assert placement(plan_of(out, TWO, {x: (Shard(0),)}), out) == Shard(0)
+    with pytest.raises(ValueError, match="cumsum needs dim 1 of its operand whole"):
+        plan_of(out, TWO, {x: (Shard(1),)})

@@ -30,6 +30,7 @@ from tests.programs import (
 from tests.rope import Rope
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.options import Options
@@ -86,6 +87,30 @@ def roped() -> Case:
     return program, case.arguments(program)
 
 
+def embedded() -> Case:
+    """Rows of a table, scaled and divided by their largest element."""
+    weight, index = torch.empty(50, 512, dtype=torch.bfloat16), torch.empty(7, dtype=torch.int64)
+    w, i = like(weight, index)
+    rows = call("mul", call("index_select", w, i, dim=0), sc.constant(22.5))
+    largest = expand(unsqueeze(call("max", rows, dims=(1,)), 1), 7, 512)
+    return fusion([w, i], call("div", rows, largest)), [weight, index]
+
+
+def taken_along_rows() -> Case:
+    """An index per element, so that it is loaded lane by lane."""
+    x, index = torch.empty(5, 9), torch.empty(5, 64, dtype=torch.int32)
+    a, i = like(x, index)
+    return fusion([a, i], call("take_along_axis", call("neg", a), i, dim=1)), [x, index]
+
+
+def summed_along() -> Case:
+    """A running sum over several warps, scaled on the way in and on the way out."""
+    x = torch.empty(6, 2048, dtype=torch.bfloat16)
+    (a,) = like(x)
+    summed = call("cumsum", call("mul", a, sc.constant(2.0)), dim=1, reverse=False)
+    return fusion([a], call("cast", call("neg", summed), dtype=DataType.BFloat16)), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -96,6 +121,9 @@ CASES = {
         turned,
         walked_down,
         roped,
+        embedded,
+        taken_along_rows,
+        summed_along,
     )
 }
 

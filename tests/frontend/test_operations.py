@@ -243,6 +243,56 @@ def test_pad_cat_and_where_with_promotion() -> None:
     check(define, [x, y], eager)
 
 
+GATHERS = {
+    "index_select": ((9, 4), (5,), lambda x, i: x.index_select(0, i)),
+    "take_along_axis": ((9, 4), (5, 4), lambda x, i: x.gather(0, i)),
+    "gather": ((9, 4), (5, 3), lambda x, i: x.gather(0, i)),
+}
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("name", GATHERS)
+@pytest.mark.parametrize("static", [True, False])
+def test_gathers(name: str, static: bool) -> None:
+    shape, chosen, eager = GATHERS[name]
+    x, index = torch.randn(shape), torch.randint(shape[0], chosen)
+
+    def define(fd: FusionDefinition) -> None:
+        if static:
+            a, i = example(fd, x, index)
+        else:
+            a = fd.define_tensor([-1, -1], contiguity=True)
+            i = fd.define_tensor([-1] * index.ndim, contiguity=True, dtype=DataType.Int)
+        fd.add_output(getattr(fd.ops, name)(a, i, 0))
+
+    check(define, [x, index], lambda x, i: [eager(x, i)])
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("shape", [(3, 5), (), (7,), (0, 2)])
+def test_embedding(shape: tuple[int, ...]) -> None:
+    weight, index = torch.randn(9, 4), torch.randint(9, shape)
+
+    def define(fd: FusionDefinition) -> None:
+        i, w = example(fd, index, weight)
+        fd.add_output(fd.ops.embedding(i, w))
+
+    check(define, [index, weight], lambda i, w: [torch.nn.functional.embedding(i, w)])
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumsum(reverse: bool) -> None:
+    x = torch.randint(-3, 4, (5, 40)).float()
+
+    def define(fd: FusionDefinition) -> None:
+        (a,) = example(fd, x)
+        fd.add_output(fd.ops.cumsum(a, -1, reverse) if reverse else fd.ops.cumsum(a, -1))
+
+    turned = (lambda t: t.flip(1)) if reverse else (lambda t: t)
+    check(define, [x], lambda x: [turned(turned(x).cumsum(1))])
+
+
 def test_rand_like_has_the_shape_and_dtype_of_its_argument() -> None:
     x = torch.randn(6, 50).double()
 

@@ -1,4 +1,7 @@
-"""A map kernel walked thread by thread: the elements that it reads and writes."""
+"""A map kernel walked thread by thread: the elements that it reads and writes.
+
+It is walked twice: with every index that a tensor holds at its least and at its largest value.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.schedule.segments import points
-from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.analysis.digits import Form, Loaded, Opaque, add, evaluate, scale
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Assign,
     Body,
     Kernel,
+    LaneStatement,
     ReadElement,
     Turning,
     VectorAccess,
@@ -53,23 +57,48 @@ def _turn(found: Walk, body: Body, turning: Turning) -> None:
 
 
 def _thread(found: Walk, body: Body, point: Point) -> None:
-    for access in body.loads:
-        found.read.setdefault(access.pointer, set()).update(_elements(found, access, point))
+    for end in (False, True):
+        for access in body.loads:
+            elements = _elements(found, access, point, end)
+            found.read.setdefault(access.pointer, set()).update(elements)
+        for lane in range(body.lanes):
+            here = point if body.lane is None else {**point, body.lane: lane}
+            for statement in (*body.before, *body.statements):
+                _read(found, statement, here, end)
     for access in body.stores:
         found.written.setdefault(access.pointer, Counter()).update(_elements(found, access, point))
     for lane in range(body.lanes):
         here = point if body.lane is None else {**point, body.lane: lane}
         for statement in body.statements:
-            match statement:
-                case WriteElement(pointer, offset):
-                    found.written.setdefault(pointer, Counter())[evaluate(offset, here)] += 1
-                case Assign(value=ReadElement(pointer, offset, _, windows)):
-                    if all(0 <= evaluate(w.form, here) < w.extent for w in windows):
-                        found.read.setdefault(pointer, set()).add(evaluate(offset, here))
+            if isinstance(statement, WriteElement):
+                offset = evaluate(statement.offset, here)
+                found.written.setdefault(statement.pointer, Counter())[offset] += 1
 
 
-def _elements(found: Walk, access: VectorAccess, point: Point) -> range:
-    start = evaluate(access.offset, point)
+def _read(found: Walk, statement: LaneStatement, here: Point, end: bool) -> None:
+    match statement:
+        case Assign(value=ReadElement(pointer, offset, _, windows)):
+            if all(0 <= evaluate(_pinned(w.form, end), here) < w.extent for w in windows):
+                found.read.setdefault(pointer, set()).add(evaluate(_pinned(offset, end), here))
+
+
+def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False) -> range:
+    start = evaluate(_pinned(access.offset, end), point)
     if start * access.dtype.itemsize % access.access_bytes:
         found.misaligned.append(access)
     return range(start, start + access.length)
+
+
+def _pinned(form: Form, end: bool) -> Form:
+    """`form` where every loaded index is 0, or the last one."""
+    made = Form(form.constant)
+    for weight, digit in form.terms:
+        match digit.base:
+            case Opaque(inner):
+                digit = digit._replace(base=Opaque(_pinned(inner, end)))
+            case Loaded(extent=extent):
+                value = (extent - 1) * end // digit.stride % digit.extent
+                made = add(made, Form(weight * value))
+                continue
+        made = add(made, scale(Form(0, ((1, digit),)), weight))
+    return made

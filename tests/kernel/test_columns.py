@@ -25,13 +25,13 @@ def test_rows_are_accumulated_and_the_rest_is_done_once_per_column() -> None:
         column kernel 1 blocks of 8 x 32 threads
           rows 40 vectors 8 lanes 8
           per row
-            v1 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time
-            T0_0: f32 = v1[1*lane + 0]
+            v0 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time
+            T0_0: f32 = v0[1*lane + 0]
             T1_0: f32 = exp(T0_0)
             T2_part[lane] sum= T1_0
           per column
-            v0 = load T4[8*vector], 8 x bf16, 16 bytes at a time
-            T4_0: f32 = v0[1*lane + 0]
+            v1 = load T4[8*vector], 8 x bf16, 16 bytes at a time
+            T4_0: f32 = v1[1*lane + 0]
             T3_0: f32 = neg(T2_row[lane])
             T5_0: f32 = add(T3_0, T4_0)
             w0[1*lane + 0] = T5_0

@@ -11,7 +11,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler
-from thunder_fuser.runtime.errors import CompileError, FuserError, LaunchError
+from thunder_fuser.runtime.errors import CompileError, FuserError, IndexRangeError, LaunchError
 from thunder_fuser.runtime.host_kernel import HostKernel
 from thunder_fuser.target import HOST
 
@@ -287,3 +287,23 @@ def test_without_a_compiler_the_answer_is_no_and_one_warning(
     assert len(warned) == 1
     with pytest.raises(FuserError, match=r"install g\+\+, or set CXX"):
         host_compiler.identity()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_bad_index_ends_the_launch_and_nothing_else(order: str) -> None:
+    """Also where other threads wait at a barrier, and the next launch is not the worse for it."""
+    body = (
+        "__syncthreads();\n"
+        "if (threadIdx.x == 13 && at[0] > 5) tf_host::fail_index(at[0], 5);\n"
+        "__syncthreads();\n"
+        "atomicAdd(at + 1, 1);"
+    )
+    source = kernel(body, pointer("at", DataType.Int), blocks=3)
+    launch = compiled(source).bind(source, (), Options(thread_order=order), None)
+    at = torch.tensor([7, 0])
+    with pytest.raises(IndexRangeError, match="index 7 is out of range for an axis of extent 5"):
+        launch(0, at.data_ptr())
+    assert at.tolist() == [7, 0]
+    at[0] = 4
+    launch(0, at.data_ptr())
+    assert at.tolist() == [4, 3 * 64]

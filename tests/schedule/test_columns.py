@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import chain, ints, total
+from tests.programs import chain, flip, ints, total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -54,10 +56,27 @@ def test_a_refusal_names_its_reason(case: str) -> None:
     assert columns.reject(segment) == reason
 
 
-def test_an_in_place_target_is_refused() -> None:
+def test_an_in_place_target_is_updated_by_the_thread_that_owns_its_column() -> None:
     target = floats(64)
     segment = segment_of([x, target], writes=[(call("add", target, total(x, 0)), target)])
-    assert columns.reject(segment) == "an in-place target beside column sums"
+    assert columns.reject(segment) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (lambda a, t: call("add", flip(t, 0), total(a, 0)), "at another element than it is"),
+        (lambda a, t: total(call("mul", a, t), 0), "by other threads than the one that writes it"),
+    ],
+)
+def test_an_in_place_target_that_others_read_is_refused(
+    value: Callable[[TensorView, TensorView], TensorView], reason: str
+) -> None:
+    target = floats(64)
+    segment = segment_of([x, target], writes=[(value(x, target), target)])
+    refused = columns.reject(segment)
+    assert refused is not None
+    assert reason in refused
 
 
 def test_a_complex_reduction_is_refused() -> None:

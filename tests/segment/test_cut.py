@@ -343,6 +343,24 @@ def test_only_column_sums_travel_to_what_reads_them_row_by_row() -> None:
     assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
 
 
+def test_running_sums_of_two_kinds_are_written_where_they_are_made(device: torch.device) -> None:
+    """Kernels apart for sums down columns and for a number, each with its own in-place write."""
+    x, mean, count = torch.randint(9, (70, 12)), torch.randint(9, (12,)), torch.tensor(3)
+    a, m, c = like(x, mean, count)
+    updated = call("add", m, total(a, 0))
+    program = fusion([a, m, c], writes=[(updated, m), (call("add", c, sc.constant(1)), c)])
+    plan = check(program, x, mean, count)
+    assert plan.launches == 2
+
+
+def test_a_write_that_another_kernel_of_its_depth_reads_comes_last(device: torch.device) -> None:
+    x, y, mean = torch.randint(9, (70, 12)), torch.randint(9, (12, 70)), torch.randint(9, (12,))
+    a, b, m = like(x, y, mean)
+    updated = call("add", m, total(a, 0))
+    program = fusion([a, b, m], call("mul", total(b, 1), m), writes=[(updated, m)])
+    check(program, x, y, mean)
+
+
 def test_one_value_is_written_to_two_targets() -> None:
     x, y = torch.randn(7, 10), torch.randn(10, 7).t()
     a, b = like(x, y)

@@ -3,19 +3,20 @@
 Starting from results at given indices, every producer's demanded indices are collected walking
 consumers before producers, so each (tensor, index) pair is met once and depth is no limit. Pads and
 cats are decided where their window is inside or outside for every value of the axes; where it
-depends on an axis, the window is reported and both sides are demanded.
+depends on an axis, the window is reported and both sides are demanded. A gather demands its
+producer at the index that an element of its other operand holds, and that element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
 from typing import TypeAlias
 
-from thunder_fuser.analysis.digits import Form
-from thunder_fuser.analysis.index_map import Edge, Window, edges_from
+from thunder_fuser.analysis.digits import Form, Loaded, loads_in
+from thunder_fuser.analysis.index_map import Edge, Window, edges_from, gathered_dim
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -42,16 +43,18 @@ class Source:
 @dataclass(frozen=True)
 class Element:
     """One tensor at one index. `sources` are in the order of the expression's tensor inputs; of a
-    reduction, all terms in order; of a pad outside its window, none."""
+    reduction, all terms in order; of a pad outside its window, none; of a gather, the element of
+    its producer at the index that `place` holds."""
 
     tensor: TensorView
     index: Index
     sources: tuple[Source, ...]
+    place: Loaded | None = None
 
 
 @dataclass
 class Demand:
-    """Elements by (tensor, index), producers before consumers; leaves have no sources."""
+    """Elements by (tensor, index), each after those that it needs; leaves have no sources."""
 
     elements: dict[tuple[TensorView, Index], Element] = field(default_factory=dict)
     leaves: dict[tuple[TensorView, Index], None] = field(default_factory=dict)
@@ -62,9 +65,29 @@ class Demand:
             for source in element.sources:
                 yield from source.windows
 
+    @property
+    def places(self) -> tuple[Loaded, ...]:
+        """The loaded indices of its gathers, each after those that its own index needs."""
+        found = (e.place for e in reversed(self.elements.values()) if e.place is not None)
+        every = dict.fromkeys(found)
+        return tuple(sorted(every, key=_nesting))
 
-def demand(results: Iterable[tuple[TensorView, Index]], leaves: frozenset[TensorView]) -> Demand:
-    """Everything that `results` need, down to `leaves`, which are read from memory."""
+
+def _nesting(place: Loaded) -> int:
+    return 1 + max(map(_nesting, loads_in(place.index)), default=0)
+
+
+def _everywhere(place: Loaded) -> bool:
+    return False
+
+
+def demand(
+    results: Iterable[tuple[TensorView, Index]],
+    leaves: Container[TensorView],
+    is_apart: Callable[[Loaded], bool] = _everywhere,
+) -> Demand:
+    """Everything that `results` need, down to `leaves`, which are read from memory. What makes a
+    loaded index that `is_apart` is left out."""
     wanted: dict[TensorView, dict[Index, None]] = {}
     for tv, index in results:
         wanted.setdefault(tv, {})[index] = None
@@ -76,12 +99,51 @@ def demand(results: Iterable[tuple[TensorView, Index]], leaves: frozenset[Tensor
             if tv in leaves:
                 found.leaves[tv, index] = None
                 continue
-            element = Element(tv, index, _sources(tv, index))
+            element = _element(tv, index)
             made.append(element)
             for source in element.sources:
                 wanted.setdefault(source.producer, {})[source.index] = None
+            if (place := element.place) is not None and not is_apart(place):
+                wanted.setdefault(place.tensor, {})[place.index] = None
     found.elements = {(e.tensor, e.index): e for e in reversed(made)}
+    if any(e.place is not None for e in made):
+        found.elements = _ordered(found.elements)
     return found
+
+
+def _element(tv: TensorView, index: Index) -> Element:
+    assert tv.definition is not None, "a tensor without definition must be a leaf"
+    if tv.definition.op.family is not Family.GATHER:
+        return Element(tv, index, _sources(tv, index))
+    x, places = edges_from(tv, dict(zip(tv.logical, index, strict=True)))
+    place = Loaded(places.producer, places.index, x.producer.shape[gathered_dim(tv)])
+    return Element(tv, index, (_plain(x),), place)
+
+
+Elements: TypeAlias = dict[tuple[TensorView, Index], Element]
+
+
+def _ordered(elements: Elements) -> Elements:
+    """Each element after those it needs: what is read at a loaded index needs the tensor that holds
+    it, which comes later in the fusion perhaps. Iterative, as depth is no limit."""
+    found: Elements = {}
+    for start in elements:
+        stack = [start]
+        while stack:
+            key = stack[-1]
+            waiting = [k for k in _needed_by(elements[key]) if k in elements and k not in found]
+            if key in found or not waiting:
+                found[key] = elements[stack.pop()]
+            else:
+                stack += reversed(waiting)
+    return found
+
+
+def _needed_by(element: Element) -> Iterable[tuple[TensorView, Index]]:
+    for source in element.sources:
+        yield source.producer, source.index
+    places = [*loads_in(element.index), *([element.place] if element.place else [])]
+    yield from ((place.tensor, place.index) for place in places)
 
 
 def _sources(tv: TensorView, index: Index) -> tuple[Source, ...]:

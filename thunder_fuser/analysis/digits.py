@@ -10,6 +10,9 @@ form, resizing shifts it:
     i: 96   as [m, d, c] = [3, 4, 8]      m = (i/32)%3   d = (i/8)%4   c = (i/1)%8
     merge(d, c) = 8*((i/8)%4) + (i%8) = (i/1)%32          two digits that line up are one digit
 
+The index along a gathered axis is what an integer tensor holds at an index of its own: a base like
+any other (`Loaded`), of which only the range is known.
+
 Two axes with equal canonical forms and equal extents have equal index maps. Where a division does
 not line up with the digits the form gets an `Opaque` base, which is equal only to itself: a missed
 equality costs a copy or a div instruction, never a wrong answer.
@@ -17,12 +20,13 @@ equality costs a copy or a div instruction, never a wrong answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.tensor import TensorView
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,23 @@ class Opaque:
         return self.form.bounds[1] + 1
 
 
-Base: TypeAlias = IterDomain | Opaque
+@dataclass(frozen=True)
+class Loaded:
+    """The value of an integer tensor at an index, which is checked to lie in [0, extent). `name` is
+    the variable that holds it, once code is generated."""
+
+    tensor: TensorView
+    index: tuple[Form, ...]
+    extent: int
+    name: str = ""
+
+    @cached_property
+    def bases(self) -> frozenset[IterDomain]:
+        """Every axis that the value depends on."""
+        return frozenset[IterDomain]().union(*(form.bases for form in self.index))
+
+
+Base: TypeAlias = IterDomain | Opaque | Loaded
 
 
 class Digit(NamedTuple):
@@ -91,10 +111,13 @@ class Form:
         """Every axis that the value depends on."""
         found: set[IterDomain] = set()
         for _, digit in self.terms:
-            if isinstance(digit.base, Opaque):
-                found |= digit.base.form.bases
-            else:
-                found.add(digit.base)
+            match digit.base:
+                case Opaque(form):
+                    found |= form.bases
+                case Loaded() as loaded:
+                    found |= loaded.bases
+                case axis:
+                    found.add(axis)
         return frozenset(found)
 
     @property
@@ -114,6 +137,40 @@ def atom(axis: IterDomain, extent: int | None = None) -> Form:
     """The index of `axis` itself, which has `extent` (by default the axis's own) values."""
     size = axis.size if extent is None else extent
     return ZERO if size <= 1 else Form(0, ((1, Digit(axis, 1, size, size)),))
+
+
+def gathered(loaded: Loaded) -> Form:
+    """The index that `loaded` holds."""
+    digit = Digit(loaded, 1, loaded.extent, loaded.extent)
+    return ZERO if loaded.extent <= 1 else Form(0, ((1, digit),))
+
+
+def loads_in(forms: Iterable[Form]) -> Iterator[Loaded]:
+    """Every loaded index that the value of one of `forms` needs first."""
+    for form in forms:
+        for _, digit in form.terms:
+            match digit.base:
+                case Opaque(inner):
+                    yield from loads_in((inner,))
+                case Loaded() as loaded:
+                    yield loaded
+
+
+def named(form: Form, names: Mapping[Loaded, str]) -> Form:
+    """`form` with the names of the variables that hold its loaded indices."""
+    if not any(loads_in((form,))):
+        return form
+    terms: list[Term] = []
+    for weight, digit in form.terms:
+        match digit.base:
+            case Opaque(inner):
+                base: Base = Opaque(named(inner, names))
+            case Loaded() as loaded:
+                base = replace(loaded, name=names[loaded])
+            case axis:
+                base = axis
+        terms.append((weight, digit._replace(base=base)))
+    return Form(form.constant, tuple(terms))
 
 
 def shift(form: Form, amount: int) -> Form:
@@ -231,22 +288,32 @@ def substitute(form: Form, values: Mapping[IterDomain, Form]) -> Form:
 
 
 def _digit_of(digit: Digit, values: Mapping[IterDomain, Form]) -> Form:
-    if isinstance(digit.base, Opaque):
-        value = substitute(digit.base.form, values)
-    elif digit.base in values:
-        value = values[digit.base]
-    else:
-        return Form(0, ((1, digit),))
+    match digit.base:
+        case Opaque(form):
+            value = substitute(form, values)
+        case Loaded() as loaded:
+            index = tuple(substitute(f, values) for f in loaded.index)
+            value = gathered(replace(loaded, index=index))
+        case axis if axis in values:
+            value = values[axis]
+        case _:
+            return Form(0, ((1, digit),))
     shifted = divmod_form(value, digit.stride)[0]
     return shifted if digit.is_outermost else divmod_form(shifted, digit.extent)[1]
 
 
 def evaluate(form: Form, values: Mapping[IterDomain, int]) -> int:
-    """The value at one point; `values` has the index of every axis of `form.bases`."""
+    """The value at one point; `values` has the index of every axis of `form.bases`. Raises
+    ValueError where it depends on data."""
     total = form.constant
     for weight, digit in form.terms:
-        base = digit.base
-        index = evaluate(base.form, values) if isinstance(base, Opaque) else values[base]
+        match digit.base:
+            case Opaque(inner):
+                index = evaluate(inner, values)
+            case Loaded() as loaded:
+                raise ValueError(f"an index depends on the values of {loaded.tensor!r}")
+            case axis:
+                index = values[axis]
         total += weight * ((index // digit.stride) % digit.extent)
     return total
 
@@ -336,8 +403,14 @@ def format_form(form: Form, names: Mapping[IterDomain, str]) -> str:
 
 
 def _format_digit(digit: Digit, names: Mapping[IterDomain, str]) -> str:
-    base = digit.base
-    text = f"({format_form(base.form, names)})" if isinstance(base, Opaque) else names[base]
+    match digit.base:
+        case Opaque(form):
+            text = f"({format_form(form, names)})"
+        case Loaded() as loaded:
+            inner = ", ".join(format_form(f, names) for f in loaded.index)
+            text = loaded.name or f"loaded({inner})"
+        case axis:
+            text = names[axis]
     if digit.stride > 1:
         text = f"({text}/{digit.stride})"
     return text if digit.is_outermost else f"({text}%{digit.extent})"

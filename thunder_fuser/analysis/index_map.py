@@ -4,14 +4,25 @@
 
 The map of an edge walks the consumer's logical axes backward through the transforms that made them
 to its root axes, and from there by position to the producer's logical axes. Every step is a digit
-form operation; nothing else in the package divides an index.
+form operation; nothing else in the package divides an index. The gathered axis of an embedding's
+weight is mapped to no axis: its index is the value that the other operand holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from thunder_fuser.analysis.digits import ZERO, Form, ceil_div, combine, divmod_form, flip, shift
+from thunder_fuser.analysis.digits import (
+    ZERO,
+    Form,
+    Loaded,
+    ceil_div,
+    combine,
+    divmod_form,
+    flip,
+    gathered,
+    shift,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import Flip, IterDomain, Merge, Resize, Split, TensorDomain
 from thunder_fuser.ir.domains import cat_starts
@@ -65,7 +76,21 @@ def edges_from(consumer: TensorView, logical: dict[IterDomain, Form]) -> tuple[E
             index[dim] = shift(index[dim], -begin)
             edge_windows = (*windows, Window(index[dim], producer.shape[dim]))
         made.append(Edge(producer, tuple(index), edge_windows))
-    return tuple(made)
+    if expr.op.family is not Family.GATHER:
+        return tuple(made)
+    x, places = made
+    dim = gathered_dim(consumer)
+    loaded = Loaded(places.producer, places.index, x.producer.shape[dim])
+    found = (*x.index[:dim], gathered(loaded), *x.index[dim + 1 :])
+    return replace(x, index=found), places
+
+
+def gathered_dim(consumer: TensorView) -> int:
+    """The dim of the first operand whose index the second one holds."""
+    assert consumer.definition is not None
+    dim = consumer.definition.attr("dim")
+    assert isinstance(dim, int)
+    return dim
 
 
 def _window_starts(consumer: TensorView) -> tuple[int, tuple[int, ...]] | None:

@@ -41,6 +41,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
+from thunder_fuser.ops import Family
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,8 @@ def propagate(
     """The plan for `fusion` on `mesh` with the shardings of `annotations` fixed.
 
     Raises ValueError for an annotation on another mesh, of another rank, or on a tensor that is not
-    in the fusion; for symbolic extents; for a result annotated partial that nothing makes partial.
+    in the fusion; for symbolic extents; for a result annotated partial that nothing makes partial;
+    for an axis cut over devices that is gathered from or summed along.
     """
     names = tensor_names(fusion)
     for tensor, sharding in annotations.items():
@@ -144,6 +146,7 @@ class _Propagation:
         self._join_writes()
         for tensor in self.fusion.tensors:
             self.known.setdefault(tensor, replicated(self.mesh))
+        self._check_whole_axes()
         plans = [self._edge_plan(e) for edges in self.edges.values() for e in edges]
         return ShardingPlan(self.fusion, self.mesh, self.known, tuple(plans))
 
@@ -230,6 +233,21 @@ class _Propagation:
             if touched and not taken and edge.consumer_shape[k] >= count:
                 yield Shard(k)
         yield Replicate()
+
+    def _check_whole_axes(self) -> None:
+        """A gather may read any index of its axis, and a running sum needs all before it."""
+        for consumer, edges in self.edges.items():
+            expr = consumer.definition
+            assert expr is not None
+            if expr.op.family not in (Family.GATHER, Family.SCAN):
+                continue
+            dim, sharding = expr.attr("dim"), self.known[edges[0].producer]
+            pairs = zip(sharding.placements, self.mesh.shape, strict=True)
+            if any(_is_cut(p) and p.axis == dim and count > 1 for p, count in pairs):
+                raise ValueError(
+                    f"{expr.op.name} needs dim {dim} of its operand whole on every device, and it "
+                    f"lies {sharding}; place it replicated there"
+                )
 
     def _edge_plan(self, edge: AxisEdge) -> EdgePlan:
         source, target = self.known[edge.producer], self.known[edge.consumer]

@@ -1,4 +1,4 @@
-"""What kind of reduction a tensor is: short, along rows, or down columns."""
+"""What kind of reduction a tensor is: short, along rows, or down columns; or a scan of rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,28 @@ from thunder_fuser.ops import Family
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
 
 
+def is_scan(tv: TensorView) -> bool:
+    """True for a running sum that has elements."""
+    return (
+        tv.definition is not None and tv.definition.op.family is Family.SCAN and 0 not in tv.shape
+    )
+
+
 def is_long(tv: TensorView) -> bool:
-    """True for a reduction of more terms than one thread combines in registers. One without
-    results combines nothing."""
+    """True for a reduction of more terms than one thread combines in registers, and for any scan.
+    One without results combines nothing."""
+    if is_scan(tv):
+        return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
     return prod(a.size for a in tv.domain.logical if a.is_reduction) > MAX_SHORT_REDUCTION
 
 
 def row_shape(tv: TensorView) -> tuple[int, int] | None:
-    """(rows, columns) of a reduction that runs along the innermost axis of its operand; None where
-    the innermost axis is kept."""
+    """(rows, columns) of a reduction or scan along the innermost axis of its operand; None for any
+    other."""
+    if is_scan(tv):
+        return _scan_shape(tv)
     sizable = [a for a in tv.domain.logical if a.size != 1]
     if not sizable or not sizable[-1].is_reduction:
         return None
@@ -28,8 +39,28 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
     return prod(a.size for a in sizable if not a.is_reduction), columns
 
 
+def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
+    assert tv.definition is not None
+    dim = tv.definition.attr("dim")
+    assert isinstance(dim, int)
+    if prod(tv.shape[dim + 1 :]) != 1:
+        return None
+    return prod(tv.shape[:dim]), tv.shape[dim]
+
+
+def is_scattered(tv: TensorView) -> bool:
+    """True for a long reduction along rows that are no stretch of axes: kept axes lie between its
+    reduced ones, as the channels of a batch norm."""
+    if not is_long(tv) or is_scan(tv) or row_shape(tv) is None:
+        return False
+    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
+    return reduced != sorted(reduced)
+
+
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept; None for any other."""
+    if is_scan(tv):
+        return None
     sizable = [a for a in tv.domain.logical if a.size != 1]
     if not sizable or sizable[-1].is_reduction or not is_long(tv):
         return None

@@ -68,7 +68,8 @@ def _total(total: Accumulator, kernel: ColumnKernel) -> list[str]:
 
 def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:
     names = kernel.names
-    lines = [load_text(a, names) for a in scope.loads]
+    lines = [statement_text(s, names) for s in scope.before]
+    lines += [load_text(a, names) for a in scope.loads]
     vectors = {a.name: vector_type(a) for a in scope.stores}
     lines += [f"{kind} {name};" for name, kind in vectors.items()]
     statements = [statement_text(s, names) for s in scope.statements]

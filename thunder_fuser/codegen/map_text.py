@@ -54,6 +54,7 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
         return tile_lines(body, body.turning, block, threads)
     names = body.names
     lines = _thread_index(body, block, blocks, threads)
+    lines += [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
     vectors = {a.name: vector_type(a) for a in body.stores}
     lines += [f"{kind} {name};" for name, kind in vectors.items()]

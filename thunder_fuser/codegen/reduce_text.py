@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
-from thunder_fuser.kernel.row_ir import Reduce, RowKernel
+from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
+from thunder_fuser.ops import OpDef
 
 WARP = 32
 
 
 def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
     """Every accumulator combined over the threads of its row; all of them get the result."""
+    if not reductions:
+        return []
     lines = []
     width = min(kernel.threads_per_row, WARP)
     warps = kernel.threads_per_row // WARP
@@ -47,7 +50,36 @@ def declared(reductions: Sequence[Reduce]) -> list[str]:
     ]
 
 
+def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
+    """Every element of the row combined with those before it; warps hand their sums on through
+    shared memory."""
+    kind, name = COMPUTE_TYPES[scan.dtype], scan.name
+    threads, held = kernel.threads_per_row, kernel.vectors_per_thread
+    sums, lines = f"static_cast<{kind}*>(nullptr)", list[str]()
+    if threads > WARP:
+        count = held * threads // WARP
+        lines.append(f"__shared__ {kind} {name}_sums[{kernel.rows_per_block * count}];")
+        row = f" + threadIdx.x / {threads} * {count}" if kernel.rows_per_block > 1 else ""
+        sums = f"{name}_sums{row}"
+    direction = "true" if scan.reverse else "false"
+    identity = scan.op.identity.format(t=kind)
+    call = f"tf::scan_row<{threads}, {direction}>"
+    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, kind)});")
+    if scan.rounded is not None:
+        rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
+        lines += [
+            "#pragma unroll",
+            f"for (int k = 0; k < {held}; ++k)",
+            "#pragma unroll",
+            f"  for (int lane = 0; lane < {kernel.lanes}; ++lane) {name}[k][lane] = {rounded};",
+        ]
+    return lines
+
+
 def _combine(reduction: Reduce) -> str:
-    kind = COMPUTE_TYPES[reduction.accumulator.dtype]
-    body = reduction.op.combine.format("a", "b", t=kind)
+    return _combining(reduction.op, COMPUTE_TYPES[reduction.accumulator.dtype])
+
+
+def _combining(op: OpDef, kind: str) -> str:
+    body = op.combine.format("a", "b", t=kind)
     return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.reduce_text import combined, declared
+from thunder_fuser.codegen.reduce_text import combined, declared, scanned
 from thunder_fuser.codegen.statements import (
     address,
     indent,
@@ -15,14 +15,16 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.ir import VectorAccess
-from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 
 UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
-    return [*_rows(kernel), *(_walk(kernel) if kernel.sums else _one_row(kernel))]
+    if kernel.sums:
+        return [*_rows(kernel), *_walk(kernel)]
+    return [*_rows(kernel), *located(kernel, "turn"), *_one_row(kernel)]
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
@@ -41,6 +43,7 @@ def _walk(kernel: RowKernel) -> list[str]:
     turn = [
         f"tf::await_copies<{slots - 1}>();",
         f"const int slot = turn % {slots};",
+        *located(kernel, "turn"),
         *_row(kernel),
         f"if (turn + {slots} < {turns}) {{",
         *indent(_send(kernel, "slot", f"(turn + {slots})")),
@@ -88,14 +91,23 @@ def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
         f"({a.name}_slots, {_place(kernel, slot)}, {address(a, names)});"
         for a in kernel.slotted
     ]
-    return _over_vectors(kernel, copies)
+    lines = _over_vectors(kernel, copies)
+    if not (kernel.located and kernel.sums):
+        return lines
+    return ["{", *indent([*located(kernel, turn), *lines]), "}"]
+
+
+def located(kernel: RowKernel, turn: str) -> list[str]:
+    """The indices that tensors hold for the row of that turn."""
+    names = {**kernel.names, kernel.axes.turn: turn}
+    return [statement_text(s, names) for s in kernel.located]
 
 
 def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     return _vectors(kernel, lines) if lines else []
 
 
-def _zeroed(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
+def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
     kind = COMPUTE_TYPES[accumulator.dtype]
     identity = accumulator.op.identity.format(t=kind)
     held, lanes = kernel.vectors_per_thread, kernel.lanes
@@ -155,7 +167,7 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
-    if not kernel.kept and not kernel.slotted:
+    if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
         return [f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
@@ -198,5 +210,7 @@ def _declared(scope: Scope) -> list[str]:
 
 
 def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
-    walked = _walked(phase.scope, kernel)
-    return [*declared(phase.reductions), *walked, *combined(phase.reductions, kernel)]
+    zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
+    summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
+    walked = [*declared(phase.reductions), *zeroed, *_walked(phase.scope, kernel)]
+    return [*walked, *combined(phase.reductions, kernel), *summed]

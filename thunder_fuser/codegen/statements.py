@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Digit, Form, Opaque
+from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
@@ -113,8 +113,13 @@ def form_text(form: Form, names: Mapping[IterDomain, str]) -> str:
 
 
 def _digit_text(digit: Digit, names: Mapping[IterDomain, str]) -> str:
-    base = digit.base
-    text = form_text(base.form, names) if isinstance(base, Opaque) else names[base]
+    match digit.base:
+        case Opaque(form):
+            text = form_text(form, names)
+        case Loaded() as loaded:
+            text = loaded.name
+        case axis:
+            text = names[axis]
     if digit.stride > 1:
         text = f"({text} / {number(digit.stride)})"
     return text if digit.is_outermost else f"({text} % {number(digit.extent)})"

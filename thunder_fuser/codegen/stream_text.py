@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
-from thunder_fuser.codegen.row_text import scope_lines, single_lines
+from thunder_fuser.codegen.row_text import located, scope_lines, single_lines
 from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.ir import Variable
@@ -22,6 +22,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
     return [
         "const int part = threadIdx.x;",
         f"const {kind} group = {'' if kind == 'int' else f'({kind})'}blockIdx.x;",
+        *located(rows, "turn"),
         *(load_text(a, rows.names) for a in rows.once),
         *declared([*first.reductions, *second.reductions]),
         *_chunks(kernel, _below_the_maximum_so_far(kernel)),

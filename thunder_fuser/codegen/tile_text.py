@@ -51,6 +51,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
 
     return [
         *_block_index(body, tile, block, kind),
+        *(statement_text(s, names) for s in body.before),
         *_squares(turning),
         f"const int vector = threadIdx.x % {tile.vectors};",
         *(f"{vector_type(a)} {a.name}[{_places(tile, threads)}];" for a in body.loads),

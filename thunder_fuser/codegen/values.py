@@ -20,6 +20,7 @@ from thunder_fuser.kernel.ir import (
     Convert,
     Expression,
     IndexValue,
+    InRange,
     Literal,
     Operand,
     Random,
@@ -56,6 +57,8 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             return _widen(f"{square}[{place_in_square(tile)}]", stored)
         case IndexValue(index):
             return _index(index, form(index))
+        case InRange(index, extent):
+            return f"tf::in_range({operand(index)}, {form(Form(extent))})"
         case Random(seed, offset, index, low, high, stored):
             bounds = f"{operand(low)}, {operand(high)}"
             key = f"{operand(seed)}, {operand(offset)}, {form(index)}"

@@ -22,10 +22,13 @@ from thunder.core.symbol import BoundSymbol
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.reductions import (
     extremum_refusal,
+    position_refusal,
     reduction_refusal,
     variance_refusal,
 )
+from thunder_fuser.executor.scatters import SCATTERS, scatter_refusal
 from thunder_fuser.ops import OPS, Family, OpDef
+from thunder_fuser.ops.dtype_sets import INTEGERS
 
 Checker = Callable[..., "bool | str | None"]
 Translator = Callable[..., Any]
@@ -42,7 +45,19 @@ class CustomOp:
 
 ROW_OF_PRIM: dict[str, OpDef] = {prim: row for row in OPS.values() for prim in row.prims}
 # Prims that several rows together make; the translator knows which.
-COMPOSED_PRIMS = frozenset({"STD", "VAR", "VAR_MEAN"})
+COMPOSED_PRIMS = frozenset(
+    {
+        "ARGMAX",
+        "ARGMIN",
+        "EMBEDDING",
+        "GATHER",
+        *SCATTERS,
+        "STD",
+        "TAKE_ALONG_AXIS",
+        "VAR",
+        "VAR_MEAN",
+    }
+)
 
 # Prims that name an existing tensor anew or write into one. They have no row: the translator
 # resolves them to values.
@@ -53,6 +68,17 @@ SHAPE_PRIM = "SHAPE"
 UNIFORM_PRIM = "UNIFORM"
 
 OWN_PRIMS = ROW_OF_PRIM.keys() | COMPOSED_PRIMS | ALIAS_PRIMS | {WRITE_PRIM, UNIFORM_PRIM}
+
+# Why prims that could be claimed are left to torch.
+LEFT = {
+    "EMBEDDING_BACKWARD": "its rows are added where indices say; torch sorts them and adds in a "
+    "fixed order",
+    **dict.fromkeys(
+        ("COPY_WITH_SETITEM", "INDEX_COPY", "INDEX_PUT"),
+        "it writes where indices say, which no template does",
+    ),
+    "TOPK": "it orders the elements of a row, which no template does",
+}
 
 _LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
@@ -83,7 +109,7 @@ def why_not(bsym: BoundSymbol) -> str | None:
     executor = bsym.sym.executor
     if executor is not None and executor.name not in _LAST_RESORTS:
         return f"taken by executor {executor.name}"
-    reason = _part_refusal(bsym)
+    reason = LEFT.get(prim_name(bsym)) or _part_refusal(bsym)
     # What torch or Python has taken over is asked for the reason, but stays where it is.
     is_left = executor is not None or not bsym.subsymbols
     return reason or f"no rule for {bsym.sym.name}" if is_left else reason
@@ -225,6 +251,13 @@ def _uniform_philox(bsym: BoundSymbol) -> str | None:
     return None
 
 
+def _gather(bsym: BoundSymbol) -> str | None:
+    """Indices are integers: Thunder counts bool as one."""
+    index = bsym.args[0] if prim_name(bsym) == "EMBEDDING" else bsym.args[1]
+    dtype = data_type(index.dtype)
+    return None if dtype in INTEGERS else f"an index of dtype {dtype}"
+
+
 def is_uniform_kept() -> bool:
     """True if the user keeps `uniform` as it is, so that dropout is stored, not recomputed."""
     return bool(
@@ -235,11 +268,15 @@ def is_uniform_kept() -> bool:
 
 
 _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
+    **dict.fromkeys(SCATTERS, scatter_refusal),
+    **dict.fromkeys(("EMBEDDING", "GATHER", "TAKE", "TAKE_ALONG_AXIS"), _gather),
     "PAD": _pad,
     "SUM": reduction_refusal,
     "PROD": reduction_refusal,
     "AMAX": extremum_refusal,
     "AMIN": extremum_refusal,
+    "ARGMAX": position_refusal,
+    "ARGMIN": position_refusal,
     "STD": variance_refusal,
     "VAR": variance_refusal,
     "VAR_MEAN": variance_refusal,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder.core.dtypes import is_complex_dtype
+from thunder.core.dtypes import is_boolean_dtype, is_complex_dtype
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
@@ -47,6 +47,19 @@ def extremum_refusal(bsym: BoundSymbol) -> str | None:
     if 0 in bsym.args[0].shape:
         return "the extremum of no elements"
     return reduction_refusal(bsym)
+
+
+def position_refusal(bsym: BoundSymbol) -> str | None:
+    """Why a region cannot hold ARGMAX or ARGMIN (operand, dim or None), None if it can."""
+    a, dim = bsym.args
+    dims = range(a.ndim) if dim is None else (dim,)
+    if is_complex_dtype(a.dtype) or is_boolean_dtype(a.dtype):
+        return f"the place of an extremum of {a.dtype}"
+    if a.ndim == 0:
+        return "it reduces a dim of a tensor that has none"
+    if any(isinstance(a.shape[d], NumberProxy) for d in dims):
+        return "it reduces an axis whose extent is not static"
+    return "the extremum of no elements" if 0 in a.shape else None
 
 
 def variance_refusal(bsym: BoundSymbol) -> str | None:

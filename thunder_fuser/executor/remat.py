@@ -30,6 +30,7 @@ from thunder_fuser.executor.liveness import boundaries, live
 from thunder_fuser.executor.reductions import is_long, is_reduction
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
+from thunder_fuser.executor.scans import is_scan
 from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
 
 _NEVER = float(1 << 62)  # bytes: more than any cut costs
@@ -156,6 +157,8 @@ def _is_cheap(leaf: BoundSymbol) -> bool:
     """True for what costs less to compute twice than to keep, and gives the same value again."""
     if is_reduction(leaf):
         return not is_long(leaf)
+    if is_scan(leaf):
+        return False
     names = {prim_name(part) for part in leaves([leaf])}
     is_random = not names.isdisjoint(RANDOM_PRIMS - _FUNCTIONS_OF_A_SEED)
     return not is_random and not has_tags(leaf, _COMPUTED_ONCE)

@@ -27,6 +27,7 @@ from thunder_fuser.executor.claims import (
 )
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
+from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.source_line import Place
 from thunder_fuser.ops import Family, Kind, OpDef
@@ -248,6 +249,11 @@ def _uniform(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     return (low, high, shape), {"dtype": kwargs["dtype"], **numbers}
 
 
+def _embedding(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """The other arguments are for the gradient, or for a norm that Thunder refuses."""
+    return args[:2], {}
+
+
 def _variance(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     """The correction of a claimed variance is a whole number, written as any type."""
     return args, {"correction": int(kwargs["correction"])}
@@ -255,16 +261,35 @@ def _variance(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
 
 _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "CLONE": _first_only,
+    "EMBEDDING": _embedding,
     "FULL": _without_device,
+    "INDEX_ADD": with_places,
     "IOTA": _without_device,
     "PAD": _pad,
+    "SCATTER": with_places,
+    "SCATTER_ADD": with_places,
     "STD": _variance,
     "UNIFORM_PHILOX": _uniform,
     "VAR": _variance,
     "VAR_MEAN": _variance,
 }
 
+
+def _take_along_axis(ops: Any, x: Any, index: Any, dim: int) -> Any:
+    """As torch's take_along_dim, which counts negative indices from the end."""
+    wrapped = ops.where(ops.lt(index, 0), ops.add(index, x.size(dim)), index)
+    return ops.take_along_axis(x, wrapped, dim)
+
+
 _COMPOSED: dict[str, Callable[..., Any]] = {
+    "ARGMAX": lambda ops, x, dim: ops.argmax(x, dim),
+    "ARGMIN": lambda ops, x, dim: ops.argmin(x, dim),
+    "EMBEDDING": lambda ops, index, weight: ops.embedding(index, weight),
+    "GATHER": lambda ops, x, index, dim: ops.gather(x, index, dim),
+    "TAKE_ALONG_AXIS": _take_along_axis,
+    "INDEX_ADD": index_add,
+    "SCATTER": scatter,
+    "SCATTER_ADD": scatter_add,
     "STD": lambda ops, x, dims, correction: ops.sqrt(ops.var(x, dims, correction)),
     "VAR": lambda ops, x, dims, correction: ops.var(x, dims, correction),
     "VAR_MEAN": lambda ops, x, dims, correction: ops.var_mean(x, dims, correction),

@@ -173,6 +173,8 @@ def _static(param: Param, value: object, rank: int) -> Static:
             return _int(param.name, value)
         case Kind.INTS:
             return tuple(_int(f"{param.name}[{k}]", v) for k, v in enumerate(_list(param, value)))
+        case Kind.DIM if value is None and param.default is None:
+            return None
         case Kind.DIM:
             return wrap(_int(param.name, value), rank, param.name)
         case Kind.DIM_SET if value is None:

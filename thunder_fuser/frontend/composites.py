@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.extrema import EXTREMA
 from thunder_fuser.frontend.operations import (
     Argument,
     Built,
@@ -24,6 +25,7 @@ from thunder_fuser.ops import OPS, Kind, Param, op
 Given = Mapping[str, Argument]
 
 _X = Param("x", Kind.TENSOR)
+_INDEX = Param("index", Kind.TENSOR)
 _SEED = (
     Param("rng_seed", Kind.SCALAR, None, keyword_only=True),
     Param("rng_offset", Kind.SCALAR, None, keyword_only=True),
@@ -114,6 +116,37 @@ def _triu(scope: Scope, given: Given) -> tuple[Built, ...]:
     return (_call(scope, "where", keep, x, constant(0)),)
 
 
+def _gather(scope: Scope, given: Given) -> tuple[Built, ...]:
+    """x at the indices along `dim`, and at its first ones in the other dims, as torch.gather."""
+    x, index, dim = _tensor_of(given), given["index"], given["dim"]
+    assert isinstance(index, TensorView)
+    assert isinstance(dim, int)
+    if index.ndim != x.ndim:
+        raise ValueError(f"the index has rank {index.ndim}, x has rank {x.ndim}")
+    pairs = zip(x.extents, index.extents, strict=True)
+    ends = tuple(a if k == dim else b for k, (a, b) in enumerate(pairs))
+    if ends != x.extents:
+        zeros, ones = (tuple(constant(n) for _ in ends) for n in (0, 1))
+        kept = _call(scope, "slice", x, start_indices=zeros, end_indices=ends, strides=ones)
+        x = tensor(kept)
+    return (_call(scope, "take_along_axis", x, index, dim=dim),)
+
+
+def _embedding(scope: Scope, given: Given) -> tuple[Built, ...]:
+    """The row of the weight for each index: [..., features] of a weight [classes, features]."""
+    index, weight = given["index"], given["weight"]
+    assert isinstance(index, TensorView)
+    assert isinstance(weight, TensorView)
+    if weight.ndim != 2:
+        raise ValueError(f"the weight has rank {weight.ndim}; legal: 2")
+    count: Scalar = constant(1)
+    for extent in index.extents:
+        count = _scalar(_call(scope, "mul", count, extent))
+    flat = _call(scope, "reshape", index, new_shape=(count,))
+    rows = _call(scope, "index_select", weight, flat, dim=0)
+    return (_call(scope, "reshape", rows, new_shape=(*index.extents, weight.extents[1])),)
+
+
 def _rand_like(scope: Scope, given: Given) -> tuple[Built, ...]:
     x = _tensor_of(given)
     seed, offset = (
@@ -137,16 +170,21 @@ _COMPOSITES = (
     Operation("var", _VARIANCE, _var),
     Operation("var_mean", _VARIANCE, _moments),
     Operation("triu", (_X, Param("diagonal", Kind.SCALAR, None)), _triu),
+    Operation("gather", (_X, _INDEX, Param("dim", Kind.DIM)), _gather),
+    Operation("embedding", (_INDEX, Param("weight", Kind.TENSOR)), _embedding),
     Operation("rand_like", (_X, *_SEED), _rand_like),
 )
 _NEEDS = {
     "var": ("sum", "broadcast", "sub", "mul", "truediv"),
     "var_mean": ("sum", "broadcast", "sub", "mul", "truediv"),
     "triu": ("iota", "broadcast", "add", "ge", "where"),
+    "gather": ("slice", "take_along_axis"),
+    "embedding": ("mul", "reshape", "index_select"),
     "rand_like": ("uniform",),
 }
 
 OPERATIONS: dict[str, Operation] = {
     **{c.name: c for c in _COMPOSITES if all(n in OPS for n in _NEEDS.get(c.name, ()))},
+    **{e.name: e for e in EXTREMA},
     **row_operations(),
 }

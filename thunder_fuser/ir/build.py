@@ -69,9 +69,11 @@ def result_dtype(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr])
 
 
 def _check_dtypes(row: OpDef, inputs: Sequence[Value]) -> None:
+    own = [p.dtypes for p in row.operands] if len(row.operands) == len(inputs) else []
     for position, value in enumerate(inputs):
-        if value.dtype not in row.dtypes:
-            legal = ", ".join(sorted(str(d) for d in row.dtypes))
+        dtypes = (own[position] if own else None) or row.dtypes
+        if value.dtype not in dtypes:
+            legal = ", ".join(sorted(str(d) for d in dtypes))
             raise TypeError(
                 f"{row.name}: operand {position} has dtype {value.dtype}; it takes {legal}"
             )

@@ -368,6 +368,36 @@ def cat_starts(inputs: Sequence[TensorView], dim: int) -> tuple[Scalar, ...]:
     return tuple(starts)
 
 
+def index_select(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """The gathered axis of x becomes the axis of the index; an index of rank 0 counts as one."""
+    x, index = inputs
+    (dim,) = _ints((attrs["dim"],))
+    if index.ndim > 1:
+        raise ValueError(f"the index has rank {index.ndim}; legal: 0 or 1")
+    root = [_copy(a) for a in x.logical]
+    root[dim] = _copy(index.logical[0]) if index.ndim else axis(1, IterType.BROADCAST)
+    kept = tuple(None if k == dim else k for k in range(x.ndim))
+    return Derived(tensor_domain(root), (kept, (dim,) * index.ndim))
+
+
+def take_along_axis(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """The gathered axis of x becomes that of the index, the others broadcast."""
+    x, index = inputs
+    (dim,) = _ints((attrs["dim"],))
+    if index.ndim != x.ndim:
+        raise ValueError(f"the index has rank {index.ndim}, x has rank {x.ndim}")
+    root = [
+        _copy(b if k == dim else _widest([a, b], inputs))
+        for k, (a, b) in enumerate(zip(x.logical, index.logical, strict=True))
+    ]
+    maps = [
+        tuple(None if a.is_unit and not root[k].is_unit else k for k, a in enumerate(tv.logical))
+        for tv in inputs
+    ]
+    maps[0] = tuple(None if k == dim else position for k, position in enumerate(maps[0]))
+    return Derived(tensor_domain(root), tuple(maps))
+
+
 def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
     dims = _ints(attrs["dims"])
@@ -375,6 +405,12 @@ def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         IterDomain(a.extent, IterType.REDUCTION) if k in dims else _copy(a)
         for k, a in enumerate(producer.logical)
     ]
+    return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
+
+
+def scan(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    (producer,) = inputs
+    root = [_copy(a) for a in producer.logical]
     return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
 
 
@@ -426,6 +462,9 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "stride_order": stride_order,
     "pad": pad,
     "cat": cat,
+    "index_select": index_select,
+    "take_along_axis": take_along_axis,
     "reduce": reduce,
+    "scan": scan,
     "source": source,
 }

@@ -55,8 +55,9 @@ class Expr:
     """One op applied to values.
 
     `axis_maps` has an entry per input: for a tensor, the position among the consumer's root axes of
-    each of its logical axes, None where the consumer reads index 0 of it (broadcast or squeezed);
-    for a scalar, the empty tuple.
+    each of its logical axes, None where the consumer reads index 0 of it (broadcast or squeezed)
+    or, of the first input of a gather, the index that the second one holds; for a scalar, the empty
+    tuple.
     """
 
     op: OpDef

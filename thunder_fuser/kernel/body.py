@@ -29,7 +29,10 @@ def lower_class(
     accesses = _accesses(planned, tensors)
     writer = ElementWriter(segment, tensors, scalars, accesses, strict)
     stores = [pair for nest in planned.group.nests for pair in _instances(nest)]
-    needs = demand([(nest.store.value, index) for nest, index in stores], segment.leaves)
+    needs = demand(
+        [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
+    )
+    before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()
     writer.evaluate(needs)
@@ -40,7 +43,8 @@ def lower_class(
     writes, vectors = accesses.group_stores(targets)
     statements = (*writer.statements, *writes)
     turning = accesses.turning if isinstance(accesses, TurnedAccesses) else None
-    return Body(planned.axes, planned.lane, planned.lanes, loads, statements, vectors, turning)
+    axes, lane = planned.axes, planned.lane
+    return Body(axes, lane, planned.lanes, loads, statements, vectors, before, turning)
 
 
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import Pointer, ScalarParameter, forms_of
+from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.schedule.columns import ColumnAxes
 
@@ -45,10 +45,7 @@ class ColumnKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        forms = []
-        for scope in (self.loop, self.final):
-            forms += [a.offset for a in (*scope.loads, *scope.stores)]
-            forms += [f for s in scope.statements for f in forms_of(s)]
+        forms = (*self.loop.forms, *self.final.forms)
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:

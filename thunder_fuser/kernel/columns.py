@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Accumulate, Operand, Variable
+from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.columns import ColumnSchedule
-from thunder_fuser.schedule.rows import needs_of
 from thunder_fuser.segment.segment import Store
 
 
@@ -23,18 +22,19 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     """The kernel of a column schedule. `strict` keeps every rounding of the trace."""
     segment, axes = planned.segment, planned.axes
     names = name_values(segment)
-    sums = [tv for tv, _ in planned.reductions]
     accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams=False)
     writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
     results = [(s.value, i) for s, i in planned.stores]
     full = [(s.value, i) for s, i in planned.full]
-    writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
-    writer.request(needs_of(segment, sums, [*planned.terms, *full, *results]))
-    writer.known = {}
+    rows = _needs(planned, [*planned.terms, *full])
+    before_rows, in_rows = _request(writer, planned, rows)
+    ends = _needs(planned, [r for r in results if r not in planned.reductions])
+    before_ends, in_ends = _request(writer, planned, ends)
     loads = accesses.group_loads()
 
+    writer.located = in_rows
     writer.begin()
-    writer.evaluate(needs_of(segment, sums, [*planned.terms, *full]))
+    writer.evaluate(rows)
     lane = "[lane]" if axes.lane is not None else "[0]"
     accumulated, accumulators = [], []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
@@ -47,10 +47,11 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
     element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
     statements = (*writer.statements, *element_writes, *accumulated)
-    loop = Scope(loads_read_by(loads, statements), statements, element_vectors)
+    loop = Scope(loads_read_by(loads, statements), statements, element_vectors, before_rows)
 
+    writer.located = in_ends
     writer.begin()
-    writer.evaluate(needs_of(segment, sums, [r for r in results if r not in writer.known]))
+    writer.evaluate(ends)
     writes, vectors = accesses.group_stores(_targets(writer, planned.stores))
     after = (*writer.statements, *writes)
     return ColumnKernel(
@@ -61,8 +62,26 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         planned.threads_down,
         loop,
         tuple(accumulators),
-        Scope(loads_read_by(loads, after), after, vectors),
+        Scope(loads_read_by(loads, after), after, vectors, before_ends),
     )
+
+
+def _needs(planned: ColumnSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:
+    """What `results` need down to memory, the sums and the indices that lanes share."""
+    sums = frozenset(tv for tv, _ in planned.reductions)
+    return demand(results, planned.segment.leaves | sums, planned.is_uniform)
+
+
+def _request(
+    writer: ElementWriter, planned: ColumnSchedule, needs: Demand
+) -> tuple[tuple[LaneStatement, ...], dict[Loaded, str]]:
+    """Ask for the loads of a scope; the statements of the indices before them, and their names."""
+    writer.located = {}
+    before = writer.locate(filter(planned.is_uniform, needs.places))
+    writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
+    writer.request(needs)
+    writer.known = {}
+    return before, writer.located
 
 
 def _targets(

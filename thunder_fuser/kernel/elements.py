@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from thunder_fuser.analysis.access import Demand, Element, Index, Source
-from thunder_fuser.analysis.digits import Form, add, scale
+from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
+from thunder_fuser.analysis.digits import Form, Loaded, add, loads_in, named, scale
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import dense_strides, offset_of
 from thunder_fuser.dtypes import DataType
@@ -19,10 +19,12 @@ from thunder_fuser.kernel.ir import (
     Convert,
     Expression,
     IndexValue,
+    InRange,
     LaneStatement,
     Literal,
     Operand,
     Random,
+    ReadElement,
     Round,
     Select,
     Variable,
@@ -38,7 +40,8 @@ Key = tuple[TensorView, Index]
 class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
-    `known` holds values of enclosing scopes: the results of reductions.
+    `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
+    loaded indices there.
     """
 
     def __init__(
@@ -52,31 +55,98 @@ class ElementWriter:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
         self.known: dict[Key, Operand] = {}
+        self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
         self.begin()
 
     def begin(self) -> None:
         """Open a scope: nothing computed before is visible but what is `known`."""
         self.values: dict[Key, Operand] = dict(self.known)
+        self.places: dict[Loaded, str] = dict(self.located)
         self.statements: list[LaneStatement] = []
         self.computed: dict[tuple[Expression, DataType], Variable] = {}
 
+    def locate(self, places: Iterable[Loaded]) -> tuple[LaneStatement, ...]:
+        """Statements that load and check indices before the vectors that are read there."""
+        inner = ElementWriter(
+            self.segment,
+            self.tensors,
+            self.scalars,
+            Accesses(self.segment.layouts, None, self.tensors, streams=False),
+            self.strict,
+        )
+        inner.copies = self.copies
+        for place in places:
+            needs = demand([(place.tensor, place.index)], self.segment.leaves)
+            inner.request(needs)
+            inner.evaluate(needs)
+            inner.place(place)
+        self.located |= inner.places
+        self.places |= inner.places
+        return tuple(inner.statements)
+
     def request(self, needs: Demand) -> None:
-        """Ask for the memory accesses that `evaluate` will use."""
+        """Ask for the memory accesses that `evaluate` will use. What is read at an index that is
+        loaded lane by lane is no part of a vector."""
         for tv, index in needs.leaves:
-            if (tv, index) not in self.known:
-                offset = offset_of(self.segment.layouts[tv], index)
-                self.accesses.request(tv, offset, _guards(tv, index))
+            if (tv, index) not in self.known and self._is_located(index):
+                self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
 
     def evaluate(self, needs: Demand) -> None:
         """Statements for everything in `needs`; the requests have been grouped by now."""
         for tv, index in needs.leaves:
-            if (tv, index) not in self.values:
-                offset = offset_of(self.segment.layouts[tv], index)
-                read = self.accesses.read(tv, offset, _guards(tv, index))
-                self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
+            if self._is_located(index):
+                self._read(tv, index)
         for element in needs.elements.values():
             self.values[element.tensor, element.index] = self._element(element)
+
+    def place(self, place: Loaded) -> None:
+        """A variable with the index that `place` holds, checked."""
+        if place not in self.places:
+            value = self._read(place.tensor, place.index)
+            index = self.convert(place.tensor, value, DataType.Int)
+            if guards := self._guards(place.tensor, place.index):
+                zero = Literal(0, DataType.Int)
+                index = self._assign(place.tensor, DataType.Int, Select(guards, index, zero))
+            checked = self._assign(place.tensor, DataType.Int, InRange(index, place.extent))
+            self.places[place] = checked.name
+
+    def _read(self, tv: TensorView, index: Index) -> Operand:
+        """The value of an element; loaded now if it is one of memory."""
+        known = self.values.get((tv, index))
+        if known is not None:
+            return known
+        offset, guards = self._offset(tv, index), self._guards(tv, index)
+        if all(place in self.located for place in loads_in(index)):
+            read = self.accesses.read(tv, offset, guards)
+        else:
+            read = ReadElement(self.tensors[tv], offset, tv.dtype, guards)
+        self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
+        return self.values[tv, index]
+
+    def _is_located(self, index: Index) -> bool:
+        return all(place in self.located for place in loads_in(index))
+
+    def _offset(self, tv: TensorView, index: Index) -> Form:
+        return self._form(offset_of(self.segment.layouts[tv], index))
+
+    def _form(self, form: Form) -> Form:
+        """`form` with the variables of its loaded indices, each of which has its value by now."""
+        for place in loads_in((form,)):
+            self.place(place)
+        return named(form, self.places)
+
+    def _windows(self, windows: Iterable[Window]) -> tuple[Window, ...]:
+        return tuple(Window(self._form(w.form), w.extent) for w in windows)
+
+    def _guards(self, tv: TensorView, index: Index) -> tuple[Window, ...]:
+        """The tests that keep a speculative read inside its tensor."""
+        found = []
+        for form, size in zip(index, tv.shape, strict=True):
+            low, high = form.bounds
+            if low < 0 or high >= size:
+                found.append(Window(form, size))
+        return self._windows(found)
 
     def _element(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition
@@ -88,6 +158,10 @@ class ElementWriter:
                 return self._pad(element)
             case Family.CAT:
                 return self._cat(element)
+            case Family.GATHER:
+                assert element.place is not None
+                self.place(element.place)
+                return self._source(element.sources[0])
             case Family.REDUCTION:
                 terms = tuple(self._source(s) for s in element.sources)
                 return self._reduce(tv, terms)
@@ -101,7 +175,7 @@ class ElementWriter:
                 return self._pointwise(element)
 
     def _source(self, source: Source) -> Operand:
-        return self.values[source.producer, source.index]
+        return self._read(source.producer, source.index)
 
     def _pointwise(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition
@@ -151,12 +225,13 @@ class ElementWriter:
         inside = self._cast(tv, self._source(source), tv.dtype)
         if not source.windows:
             return inside
-        return self._assign(tv, tv.dtype.compute_type, Select(source.windows, inside, outside))
+        windows = self._windows(source.windows)
+        return self._assign(tv, tv.dtype.compute_type, Select(windows, inside, outside))
 
     def _iota(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition
         assert expr is not None
-        position = self._assign(tv, DataType.Int, IndexValue(element.index[0]))
+        position = self._assign(tv, DataType.Int, IndexValue(self._form(element.index[0])))
         start, step = (self._scalar(v) for v in expr.inputs)
         return self._cast(tv, self._affine(tv, position, start, step), tv.dtype)
 
@@ -174,6 +249,7 @@ class ElementWriter:
         position = Form()
         for stride, form in zip(dense_strides(tv.shape), element.index, strict=True):
             position = add(position, scale(form, stride))
+        position = self._form(position)
         dtype = tv.dtype.compute_type
         return self._assign(tv, dtype, Random(seed, offset, position, low, high, tv.dtype))
 
@@ -212,16 +288,6 @@ class ElementWriter:
         self.statements.append(Assign(variable, value))
         self.computed[value, dtype] = variable
         return variable
-
-
-def _guards(tv: TensorView, index: Index) -> tuple[Window, ...]:
-    """The tests that keep a speculative read inside its tensor."""
-    found = []
-    for form, size in zip(index, tv.shape, strict=True):
-        low, high = form.bounds
-        if low < 0 or high >= size:
-            found.append(Window(form, size))
-    return tuple(found)
 
 
 def _fold(literal: Literal, dtype: DataType) -> Literal | None:

@@ -112,6 +112,14 @@ class IndexValue:
 
 
 @dataclass(frozen=True)
+class InRange:
+    """An index that a tensor holds. The launch fails where it lies outside of [0, extent)."""
+
+    index: Operand
+    extent: int
+
+
+@dataclass(frozen=True)
 class Random:
     """A Philox number in [low, high) of the element at `index` of the contiguous random tensor."""
 
@@ -149,6 +157,7 @@ Expression: TypeAlias = (
     | ReadElement
     | ReadSquare
     | IndexValue
+    | InRange
     | Random
     | Select
     | Combine
@@ -239,7 +248,8 @@ class Turning:
 
 @dataclass(frozen=True)
 class Body:
-    """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread."""
+    """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread.
+    `before` has the indices that tensors hold and loads need, once for all lanes."""
 
     axes: tuple[IterDomain, ...]
     lane: IterDomain | None
@@ -247,6 +257,7 @@ class Body:
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...]
+    before: tuple[LaneStatement, ...] = ()
     turning: Turning | None = None
 
     @property
@@ -273,7 +284,7 @@ class Body:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
-        return (*accesses, *(f for s in self.statements for f in forms_of(s)))
+        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
@@ -380,6 +391,7 @@ def _print_body(body: Body, count: int) -> list[str]:
     names = body.names
     axes = ", ".join(f"{names[a]}{{{a.size}}}" for a in body.axes)
     lines = [f"  {count} blocks per round, axes {axes} lanes {body.lanes}"]
+    lines += [f"    {print_statement(s, names)}" for s in body.before]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in body.loads]
     if body.turning is not None:
         side = body.turning.tile.side
@@ -430,6 +442,8 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{square}[vector + lane, row]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
+        case InRange(place, extent):
+            return f"in_range({_operand(place)}, {extent})"
         case Random(seed, offset, index):
             return f"philox({_operand(seed)}, {_operand(offset)}, {format_form(index, names)})"
         case Select(windows, inside, outside):

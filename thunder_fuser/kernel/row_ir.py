@@ -38,6 +38,18 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """The elements of a row that its threads hold in the array `name`, each combined with all
+    before it or, in `reverse`, behind it."""
+
+    name: str
+    dtype: DataType
+    op: OpDef
+    reverse: bool
+    rounded: DataType | None  # the precision to which the trace rounds each element
+
+
+@dataclass(frozen=True)
 class Accumulator:
     """A thread's partial sums: one per lane of each of its vectors, over the rows of the block."""
 
@@ -48,28 +60,38 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Scope:
-    """What is done for every vector of a row: loads, lane by lane statements, stores."""
+    """What is done for every vector of a row: indices that tensors hold, loads, lane by lane
+    statements, stores."""
 
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...] = ()
+    before: tuple[LaneStatement, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Every form that the scope evaluates."""
+        accesses = (a.offset for a in (*self.loads, *self.stores))
+        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
 
 
 @dataclass(frozen=True)
 class ReducePhase:
     scope: Scope
     reductions: tuple[Reduce, ...]
+    scans: tuple[Scan, ...] = ()
 
 
 @dataclass(frozen=True)
 class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
 
-    `once` are loads that do not depend on the vector; `kept` fill an array of registers with one
-    element per vector of the thread, `slotted` one of `slots` in shared memory. `single` is done by
-    the first thread of a row, after the phases. With column `sums` a block walks the rows of a
-    group, the next ones on their way to slots, accumulates in `final`, and does `columns` at the
-    end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do.
+    `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
+    depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
+    `slotted` one of `slots` in shared memory. `single` is done by the first thread of a row, after
+    the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
+    slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
+    multiprocessor, None for as many as do.
     """
 
     pointers: tuple[Pointer, ...]
@@ -87,6 +109,7 @@ class RowKernel:
     single: Scope
     sums: tuple[Accumulator, ...]
     columns: Scope
+    located: tuple[LaneStatement, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -127,6 +150,12 @@ class RowKernel:
         return held * access.length * access.dtype.itemsize
 
     @property
+    def is_held(self) -> bool:
+        """True where each thread has a place per vector of its part of the row."""
+        held = (*self.kept, *self.slotted)
+        return bool(held) or any(phase.scans for phase in self.phases)
+
+    @property
     def names(self) -> dict[IterDomain, str]:
         found = {self.axes.group: "group", self.axes.turn: "turn", self.vector: "vector"}
         return found if self.lane is None else {**found, self.lane: "lane"}
@@ -135,12 +164,9 @@ class RowKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
-        accesses = [*self.once, *self.kept, *self.slotted]
-        for scope in scopes:
-            accesses += [*scope.loads, *scope.stores]
-        forms: list[Form] = [a.offset for a in accesses]
-        for scope in scopes:
-            forms += [f for s in scope.statements for f in forms_of(s)]
+        forms = [a.offset for a in (*self.once, *self.kept, *self.slotted)]
+        forms += [f for s in self.located for f in forms_of(s)]
+        forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
@@ -156,6 +182,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         f"row kernel({pointers}{scalars}) {shape} threads",
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
+    lines += [f"  {print_statement(s, names)}" for s in kernel.located]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
     lines += [f"  {a.name} = slot of {print_access(a, names)}" for a in kernel.slotted]
     for number, phase in enumerate(kernel.phases):
@@ -163,6 +190,10 @@ def print_row_kernel(kernel: RowKernel) -> str:
         lines += print_scope(phase.scope, names)
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
+        ]
+        lines += [
+            f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
+            for s in phase.scans
         ]
     lines += ["  final", *print_scope(kernel.final, names)]
     if kernel.single.statements:
@@ -174,6 +205,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
 
 def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
     """The lines of a scope, indented."""
-    lines = [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
+    lines = [f"    {print_statement(s, names)}" for s in scope.before]
+    lines += [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
     lines += [f"    {print_statement(s, names)}" for s in scope.statements]
     return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

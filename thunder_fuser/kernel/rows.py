@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import (
@@ -16,10 +17,10 @@ from thunder_fuser.kernel.ir import (
     VectorAccess,
 )
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.rows import Phase, RowSchedule, is_of_row, needs_of
+from thunder_fuser.schedule.rows import Phase, RowSchedule, is_of_row
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]
@@ -54,7 +55,9 @@ class _RowWriter:
         full = [(s.value, i) for s, i in planned.full]
         single = [(s.value, i) for s, i in planned.single]
         sums = planned.columns.terms
-        self._request([*(t for p in planned.phases for t in p.terms), *full, *single, *sums])
+        every = [*(t for p in planned.phases for t in p.terms), *full, *single, *sums]
+        located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
+        self._request(every)
         loads = self.accesses.group_loads()
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         final, accumulators = self._final(loads)
@@ -76,13 +79,23 @@ class _RowWriter:
             last,
             accumulators,
             columns,
+            located,
         )
 
     def _request(self, results: Sequence[Result]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         self.writer.known = {r: Variable("", r[0].dtype) for r in own}
-        self.writer.request(needs_of(self.segment, self.reductions, results))
+        self.writer.request(self._needs(results))
         self.writer.known = {}
+
+    def _needs(self, results: Sequence[Result]) -> Demand:
+        """What `results` need down to memory, the reductions and the row's loaded indices."""
+        leaves = self.segment.leaves | set(self.reductions)
+        return demand(results, leaves, self._is_uniform)
+
+    def _is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same for the whole row."""
+        return place.bases.isdisjoint({self.axes.vector, self.axes.lane})
 
     def _suffix(self, tv: TensorView, offset: Form) -> str:
         """Vectors in registers are an array; others are read anew by every scope."""
@@ -100,33 +113,46 @@ class _RowWriter:
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()
-        self.writer.evaluate(needs_of(self.segment, self.reductions, phase.terms))
-        accumulated, reductions = [], []
+        self.writer.evaluate(self._needs(phase.terms))
+        accumulated: list[LaneStatement] = []
+        reductions: list[Reduce] = []
+        scans: list[Scan] = []
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
             row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
-            accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_row", dtype)
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
             rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
-            reductions.append(Reduce(accumulator, result, row, rounded))
+            if is_scan(tv):
+                result = accumulator = Variable(f"{name}_scan{self._element}", dtype)
+                reverse = tv.definition.attr("reverse") is True
+                scans.append(Scan(f"{name}_scan", dtype, row, reverse, rounded))
+            else:
+                accumulator = Variable(f"{name}_part", dtype)
+                result = Variable(f"{name}_row", dtype)
+                reductions.append(Reduce(accumulator, result, row, rounded))
+            accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
             self.writer.known[tv, index] = result
         statements = (*self.writer.statements, *accumulated)
-        return ReducePhase(Scope(self._used(loads, statements), statements), tuple(reductions))
+        scope = Scope(self._used(loads, statements), statements)
+        return ReducePhase(scope, tuple(reductions), tuple(scans))
+
+    @property
+    def _element(self) -> str:
+        """The thread's own element in an array of one per lane of each of its vectors."""
+        return "[k][lane]" if self.axes.lane is not None else "[k][0]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
         """The stores of whole rows, and the row's part of the column sums."""
         sums = self.planned.columns
         self.writer.begin()
         full = [(s.value, i) for s, i in self.planned.full]
-        self.writer.evaluate(needs_of(self.segment, self.reductions, [*full, *sums.terms]))
+        self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
-        lane = "[k][lane]" if self.axes.lane is not None else "[k][0]"
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
             assert tv.definition is not None
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulator = Variable(name + lane, dtype)
+            accumulator = Variable(name + self._element, dtype)
             accumulated.append(Accumulate(accumulator, tv.definition.op, value))
             accumulators.append(Accumulator(name, dtype, tv.definition.op))
             self.writer.known[tv, index] = accumulator
@@ -139,7 +165,7 @@ class _RowWriter:
     ) -> Scope:
         self.writer.begin()
         results = [(s.value, i) for s, i in stores if (s.value, i) not in self.writer.known]
-        self.writer.evaluate(needs_of(self.segment, self.reductions, results))
+        self.writer.evaluate(self._needs(results))
         writes, vectors = self._writes(stores)
         statements = (*self.writer.statements, *writes)
         return Scope(self._used(loads, statements), statements, vectors)

@@ -20,10 +20,12 @@ class Family(Enum):
     VIEW = "view"  # an index map and nothing else; expressible as a torch view
     PAD = "pad"  # an index map with a fill value outside the producer's window
     CAT = "cat"  # choose the input whose window holds the index
+    GATHER = "gather"  # an index map in which one axis is read from a tensor of integers
     FULL = "full"  # a constant
     IOTA = "iota"  # a function of the index alone
     RANDOM = "random"  # Philox of the linear index
     REDUCTION = "reduction"  # combine over reduced axes
+    SCAN = "scan"  # combine along an axis, and keep what is combined so far
     SCALAR = "scalar"  # host arithmetic on sizes; never reaches a kernel
 
 
@@ -68,6 +70,7 @@ class Param:
 
     Dims are wrapped into the rank of the first tensor operand, or into the length of the shape
     parameter named by `wrapped_by`. `absent` is the number that stands for a scalar left out.
+    `dtypes` are the types of an operand that is not of the op's own.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Param:
     keyword_only: bool = False
     wrapped_by: str = ""
     absent: int | None = None
+    dtypes: frozenset[DataType] | None = None
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,12 @@ _TITLES = {
     Family.VIEW: "Views: an index map and nothing else",
     Family.PAD: "Pad",
     Family.CAT: "Cat",
+    Family.GATHER: "Gathers: an index that a tensor holds",
     Family.FULL: "Constants",
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",
     Family.REDUCTION: "Reductions",
+    Family.SCAN: "Running sums",
     Family.SCALAR: "Arithmetic on sizes",
 }
 _SETS = {

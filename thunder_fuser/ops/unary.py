@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
-from thunder_fuser.ops.dtype_rules import boolean, each, floating, real, same
+from thunder_fuser.ops.dtype_rules import boolean, each, fixed, floating, real, same
 from thunder_fuser.ops.dtype_sets import ALL, BITS, COMPLEX, FLOATS, INEXACT, NUMBERS, REAL
 from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
 
@@ -107,6 +107,11 @@ ARITHMETIC = (
     _exact("bitwise_not", "tf::bitwise_not({0})", "bitwise_not({0})", "BITWISE_NOT", BITS),
     _part("real", "({0}).real", "REAL", ALL),
     _part("imag", "({0}).imag", "IMAG", COMPLEX),
+    OpDef(  # 32 bits that order as the values do: the zeros are equal, and NaN is above all
+        "order_key", Family.POINTWISE, _X, fixed(DataType.Int), "tf::order_key({0})",
+        "tf_order_key({0})", dtypes=FLOATS - {DataType.Double},
+        operands_as=each(fixed(DataType.Float)), is_step=True,
+    ),
 )  # fmt: skip
 
 TESTS = (

@@ -18,6 +18,7 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     column_shape,
     is_long,
+    is_scan,
     plane_of,
     row_shape,
 )
@@ -39,7 +40,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     planes = {plane_of(tv) for tv in fusion.tensors if is_long(tv) and row_shape(tv)}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_long(tv) else None
+        is_split = is_long(tv) and not is_scan(tv)
+        parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_split else None
         return None if parts is None else _in_two(tv, inputs[0], parts)
 
     return rewrite(fusion, rule)

@@ -46,5 +46,10 @@ class LaunchError(FuserError):
     """A kernel did not start, or did not come to its end."""
 
 
+class IndexRangeError(LaunchError, IndexError):
+    """A tensor of indices holds one beyond its axis. On a GPU the launch fails with CUDA's own
+    error, as it does in torch."""
+
+
 class CheckError(FuserError):
     """A debug check (the option `check`) found a wrong value or an access out of bounds."""

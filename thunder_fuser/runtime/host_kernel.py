@@ -17,7 +17,7 @@ from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher
-from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.errors import IndexRangeError, LaunchError
 
 ORDERS = ("forward", "reverse", "shuffled")
 
@@ -27,6 +27,7 @@ _FAULTS = {
     1: "some threads wait at a barrier or shuffle that the others never reach",
     2: "no memory for the stacks of its threads or its shared memory",
 }
+_BAD_INDEX = 3
 
 
 class HostKernel:
@@ -55,6 +56,8 @@ class HostKernel:
             ctypes.c_int,
             ctypes.c_uint64,
         )
+        self._bad_index = self._library.tf_bad_index
+        self._bad_index.restype = ctypes.POINTER(ctypes.c_longlong)
         self._name = name
         self._lock = Lock()
 
@@ -64,7 +67,8 @@ class HostKernel:
         """A function `(stream, *values)` that runs the kernel; stream and device are not looked at.
 
         `constants` are the values of the last parameters. Shuffled orders differ from one call to
-        the next, but not from one process to the next. Raises LaunchError.
+        the next, but not from one process to the next. Raises LaunchError, and IndexRangeError for
+        an index in a tensor that does not exist.
         """
         if not 0 < source.threads <= MAX_THREADS:
             raise LaunchError(
@@ -79,6 +83,11 @@ class HostKernel:
             with lock:
                 pack(*values)
                 status = entry(address, blocks, threads, shared_bytes, order, next(seeds))
+                bad = self._bad_index()[:2] if status == _BAD_INDEX else ()
+            if bad:
+                raise IndexRangeError(
+                    f"index {bad[0]} is out of range for an axis of extent {bad[1]}"
+                )
             if status:
                 raise LaunchError(f"kernel {self._name} on the host: {_FAULTS[status]}")
 

@@ -52,6 +52,12 @@ def tf_logical_right_shift(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(legal, (wide >> distance) & clear, torch.zeros_like(wide)).to(a.dtype)
 
 
+def tf_order_key(x: Tensor) -> Tensor:
+    bits = torch.where(x == 0, 0.0, x).float().view(torch.int32)
+    key = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return torch.where(x.isnan(), 0x7FFFFFFF, key).long()
+
+
 def tf_broadcast_in_dim(x: Tensor, shape: Ints, dims: Ints) -> Tensor:
     """A view of `shape` whose dim dims[k] is dim k of `x`."""
     return _place(x, dims, len(shape)).expand(list(shape))
@@ -109,6 +115,21 @@ def tf_iota(
     return (torch.arange(length[0], device=device).to(wide) * distance + first).to(dtype)
 
 
+def tf_index_select(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    return x.index_select(dim, index.long())
+
+
+def tf_take_along_axis(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    """Not `torch.take_along_dim`, which wraps negative indices."""
+    others = torch.broadcast_shapes(_unit(x.shape, dim), _unit(index.shape, dim))
+    shapes = [(*others[:dim], t.shape[dim], *others[dim + 1 :]) for t in (x, index)]
+    return x.expand(shapes[0]).gather(dim, index.long().expand(shapes[1]))
+
+
+def _unit(shape: Ints, dim: int) -> Ints:
+    return (*shape[:dim], 1, *shape[dim + 1 :])
+
+
 def tf_sum(x: Tensor, dims: Ints) -> Tensor:
     return x.sum(list(dims)) if dims else x
 
@@ -134,6 +155,11 @@ def tf_any(x: Tensor, dims: Ints) -> Tensor:
 
 def tf_all(x: Tensor, dims: Ints) -> Tensor:
     return x.all(list(dims)) if dims else x
+
+
+def tf_cumsum(x: Tensor, dim: int, reverse: bool) -> Tensor:
+    wide = _wide(x.flip(dim) if reverse else x).cumsum(dim)
+    return (wide.flip(dim) if reverse else wide).to(x.dtype)
 
 
 _MASK = 0xFFFFFFFF

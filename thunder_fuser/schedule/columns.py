@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, add, atom, scale
+from thunder_fuser.analysis.digits import Form, Loaded, add, atom, scale
 from thunder_fuser.analysis.index_map import edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.rows import Rejected, VectorAxes, unflatten
+from thunder_fuser.schedule.rows import Rejected, VectorAxes, check_places, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -48,6 +48,10 @@ class ColumnSchedule:
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads that share a column
+
+    def is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same in all lanes."""
+        return self.axes.lane not in place.bases
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -105,6 +109,7 @@ def schedule(segment: Segment) -> ColumnSchedule:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
+    _check_writes(segment, stores, [*terms, *results])
     across, down = _threads(axes)
     return ColumnSchedule(
         segment,
@@ -143,14 +148,32 @@ def _check_levels(
 ) -> None:
     sums = frozenset(long)
     for term in terms:
-        needed = demand([term], segment.leaves | sums).leaves
+        needs = demand([term], segment.leaves | sums)
+        check_places(segment, long, needs)
+        needed = needs.leaves
         if term[0] in sums or any(tv in sums for tv, _ in needed):
             raise Rejected("a column sum needs another one of the same segment")
 
 
+def _check_writes(
+    segment: Segment,
+    stores: Sequence[tuple[Store, Index]],
+    walked: Sequence[tuple[TensorView, Index]],
+) -> None:
+    """An in-place target may be read at the column that is being written, after the rows."""
+    targets = {s.target for s, _ in stores if s.is_in_place}
+    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
+    long = frozenset(tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv))
+    during = demand(walked, segment.leaves | long).leaves
+    after = demand([(s.value, i) for s, i in stores], segment.leaves | long).leaves
+    for tv, index in after:
+        if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
+            raise Rejected("an in-place target is read at another element than it is written")
+    if any(tv in targets for tv, _ in during):
+        raise Rejected("an in-place target is read by other threads than the one that writes it")
+
+
 def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
-    if store.is_in_place:
-        raise Rejected("an in-place target beside column sums")
     if prod(store.value.shape) != columns:
         raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
     return unflatten(axes.column, store.value.shape)

@@ -19,7 +19,7 @@ from itertools import product
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
-from thunder_fuser.analysis.digits import Form, Opaque, atom, combine, shift, substitute
+from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
@@ -140,11 +140,14 @@ def _digit_split(
 
 def _digit_points(form: Form) -> Iterator[tuple[IterDomain, int]]:
     for _, digit in form.terms:
-        if isinstance(digit.base, Opaque):
-            yield from _digit_points(digit.base.form)
-        else:
-            yield digit.base, digit.stride
-            yield digit.base, digit.stride * digit.extent
+        match digit.base:
+            case Opaque(inner):
+                yield from _digit_points(inner)
+            case Loaded():
+                pass  # what it depends on is the offset of a load of its own
+            case axis:
+                yield axis, digit.stride
+                yield axis, digit.stride * digit.extent
 
 
 def _breaks(window: Window, nest: Nest) -> tuple[IterDomain, list[int]] | None:

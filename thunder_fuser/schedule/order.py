@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form, atom, divmod_form, substitute
+from thunder_fuser.analysis.digits import Form, Opaque, atom, divmod_form, substitute
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, merge
 from thunder_fuser.schedule.classes import IterationClass
@@ -43,8 +43,8 @@ def _walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
                 if not digit.is_whole:
                     return False
                 weight[digit.base] = w
-        elif digit.base.form.bases & {outer, inner}:
-            return False
+        elif isinstance(digit.base, Opaque) and digit.base.form.bases & {outer, inner}:
+            return False  # of a loaded index the own load decides
     return weight[outer] == weight[inner] * inner.size
 
 

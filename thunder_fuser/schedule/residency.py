@@ -48,25 +48,33 @@ class Residency:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of `vectors`, and the registers that one vector of each tensor read fills."""
+    """A row of `vectors`, and the registers that one vector fills: of each tensor read, and of what
+    scans leave."""
 
     vectors: int
     lanes: int
     loads: Mapping[TensorView, int]
+    scanned: int = 0
 
     @property
     def loaded(self) -> int:
         return sum(self.loads.values())
 
 
-def of_rows(row: Row, target: Target) -> Residency:
-    """In registers where they hold it; else, if shared memory holds the rest, in both."""
+def of_rows(row: Row, target: Target) -> Residency | None:
+    """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
+    row whose scans no registers hold."""
     held = max((HELD if row.vectors * row.lanes <= FEW else 2 * HELD) // row.lanes, 1)
-    threads = _rounded(-(-row.vectors // held))
-    registers = -(-row.vectors // threads) * row.loaded + SCRATCH
-    if registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH:
-        return Residency(threads, registers=frozenset(row.loads))
-    return _in_both(row, target) or Residency(threads)
+    while True:
+        threads = _rounded(-(-row.vectors // held))
+        registers = -(-row.vectors // threads) * (row.loaded + row.scanned) + SCRATCH
+        if registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH:
+            return Residency(threads, registers=frozenset(row.loads))
+        if not row.scanned:
+            return _in_both(row, target) or Residency(threads)
+        if held == 1:
+            return None
+        held //= 2  # it cannot be read again, but by more threads
 
 
 def _in_both(row: Row, target: Target) -> Residency | None:

@@ -21,9 +21,11 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
 from thunder_fuser.analysis.index_map import Window, edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -91,7 +93,8 @@ class RowAxes(VectorAxes):
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """Reductions of one level, each with its result's index and its term's index."""
+    """Reductions and scans of one level, each with its result's index and its term's index: one
+    result per row, of a scan one per element."""
 
     reductions: tuple[tuple[TensorView, Index], ...]
     terms: tuple[tuple[TensorView, Index], ...]
@@ -203,17 +206,27 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    row = Row(axes.vector.size, axes.lanes, _row_loads(segment, axes, phases, full))
+    loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
+    row = Row(axes.vector.size, axes.lanes, loads, _scanned(scans, axes.lanes))
     if not down:
         found = of_rows(row, target)
+        if found is None:
+            raise Rejected("a running sum of rows too long for the registers")
         if axes.is_shifted and found.shared:  # vectors beyond the row are not copied ahead
             found = Residency(found.threads)
         per_block = max(BLOCK // found.threads, 1)
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
+    if scans:
+        raise Rejected("a running sum beside column sums")
     walked = beside_sums(row, len(down), axes.turn.size, target)
     if walked is None:
         raise Rejected("column sums beside rows that are too long for one block")
     return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)
+
+
+def _scanned(scans: Sequence[TensorView], lanes: int) -> int:
+    """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
+    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -270,16 +283,15 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
 def _axes(
     segment: Segment, long: Sequence[TensorView], rows: int, columns: int, turns: int
 ) -> RowAxes:
-    plane = [
-        tv
-        for tv in (*segment.inputs, *(s.target for s in segment.stores))
-        if prod(tv.shape) == rows * columns
-    ]
-    read = [tv.dtype.itemsize for tv in segment.inputs if tv in plane]
-    lanes = MAX_ALIGNMENT // max(min(read, default=4), 1)
-    alignments = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
-    lanes = max(min([lanes, *alignments]), 1)
-    shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long, columns)
+    plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
+    tables = [tv for tv in _tables(segment, columns) if tv not in plane]
+    read = [*plane, *tables]
+    plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
+    lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
+    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
+    lanes = max(min([lanes, *aligned]), 1)
+    is_alone = turns == 1 and not tables
+    shifts = is_alone and columns % lanes and _can_shift(segment, plane, long, columns)
     while not shifts and columns % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
@@ -307,6 +319,19 @@ def _can_shift(
             for tv in plane
         )
     )
+
+
+def _tables(segment: Segment, columns: int) -> list[TensorView]:
+    """The inputs whose rows are chosen by indices."""
+    gathered = [
+        tv.definition.tensors[0]
+        for tv in segment.tensors
+        if tv not in segment.leaves
+        and tv.definition is not None
+        and tv.definition.op.family is Family.GATHER
+    ]
+    found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
+    return [tv for tv in found if tv.shape[-1:] == (columns,)]
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
@@ -337,17 +362,27 @@ def _phases(segment: Segment, reductions: Sequence[TensorView], axes: RowAxes) -
     phases = []
     for depth in range(max(level.values()) + 1):
         members = [tv for tv in reductions if level[tv] == depth]
-        results = tuple((tv, unflatten(axes.row, tv.shape)) for tv in members)
+        results = tuple((tv, result_index(tv, axes)) for tv in members)
         phases.append(Phase(results, tuple(term_of(tv, axes) for tv in members)))
     return tuple(phases)
+
+
+def result_index(tv: TensorView, axes: RowAxes) -> Index:
+    """The index of a reduction's result in the row, of a scan's at the column."""
+    if not is_scan(tv):
+        return unflatten(axes.row, tv.shape)
+    assert tv.definition is not None
+    dim = tv.definition.attr("dim")
+    assert isinstance(dim, int)
+    inner = unflatten(axes.column, tv.shape[dim:])
+    return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column)."""
     reduced = [a for a in reduction.domain.logical if a.is_reduction]
-    row = unflatten(axes.row, reduction.shape)
     column = along(axes, [a.size for a in reduced])
-    values = dict(zip(reduction.logical, row, strict=True))
+    values = dict(zip(reduction.logical, result_index(reduction, axes), strict=True))
     values |= dict(zip(reduced, column, strict=True))
     (edge,) = edges_from(reduction, values)
     return edge.producer, edge.index
@@ -358,6 +393,14 @@ def needs_of(
 ) -> Demand:
     """What `results` need down to memory and the reductions."""
     return demand(results, segment.leaves | set(reductions))
+
+
+def check_places(segment: Segment, reductions: Sequence[TensorView], needs: Demand) -> None:
+    """Indices that tensors hold are loaded before the reductions are known. Raises Rejected."""
+    for place in needs.places:
+        found = demand([(place.tensor, place.index)], segment.leaves | set(reductions))
+        if any(tv in reductions for tv, _ in found.leaves):
+            raise Rejected("an index is read from what a reduction makes")
 
 
 def _check_rows(
@@ -372,11 +415,13 @@ def _check_rows(
     written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
     targets = {s.target for s, _ in stores if s.is_in_place}
     results = [*terms, *((s.value, i) for s, i in stores)]
-    own = {tv: unflatten(axes.row, tv.shape) for tv in reductions}
+    own = {tv: result_index(tv, axes) for tv in reductions}
     for result in results:
         if result[0] in own and result[1] != own[result[0]]:
             raise Rejected("a reduction is read at another row than it belongs to")
-        for tv, index in needs_of(segment, reductions, [result]).leaves:
+        needs = needs_of(segment, reductions, [result])
+        check_places(segment, reductions, needs)
+        for tv, index in needs.leaves:
             if tv in own and index != own[tv]:
                 raise Rejected("a reduction is read at another row than it belongs to")
             if tv in targets and offset_of(segment.layouts[tv], index) not in written:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 
-from thunder_fuser.analysis.digits import Base, Form, Opaque, add, atom, ceil_div, scale
+from thunder_fuser.analysis.digits import Base, Form, Loaded, Opaque, add, atom, ceil_div, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -118,7 +118,7 @@ def _is_turned(down: int, across: int) -> bool:
 
 
 def _is_plain(group: IterationClass, walked: IterDomain) -> bool:
-    """True where no form divides the axis."""
+    """True where no form divides the axis, and no loaded index depends on it."""
     terms = [digit for form in group.forms for _, digit in form.terms]
     return all(
         digit.is_whole if digit.base is walked else not _divides(digit.base, walked)
@@ -127,7 +127,14 @@ def _is_plain(group: IterationClass, walked: IterDomain) -> bool:
 
 
 def _divides(base: Base, walked: IterDomain) -> bool:
-    return isinstance(base, Opaque) and walked in base.form.bases
+    """True where the axis is inside a division or in an index that a tensor holds."""
+    match base:
+        case Opaque(form):
+            return walked in form.bases
+        case Loaded():
+            return walked in base.bases
+        case _:
+            return False
 
 
 def _instances(form: Form, nests: Sequence[Nest]) -> int:

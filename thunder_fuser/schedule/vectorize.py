@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.digits import Form, atom, combine, shift
+from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
@@ -44,6 +44,10 @@ class VectorClass:
     @property
     def threads(self) -> int:
         return prod(a.size for a in self.axes)
+
+    def is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same in all lanes."""
+        return self.lane not in place.bases
 
 
 def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorClass, ...]:

@@ -22,7 +22,7 @@ from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Cost
+from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.depth import depths
 from thunder_fuser.segment.outputs import plan_outputs
@@ -204,7 +204,7 @@ class _Cutter:
                 reasons.append("no template holds a reduction this long yet")
             for group in self._kernels(self._stores(depth, direct, postponed)):
                 segments.append(self._segment(group))
-                reasons.append("behind a cut" if depth else "the region")
+                reasons.append(_reason(segments[-1]) if depth else "the region")
         for write in late:
             segments.append(self._copy_segment(write))
             reasons.append("in-place write ordered after the last read of the old value")
@@ -241,10 +241,19 @@ class _Cutter:
         postponed = [w for w in writes if w not in direct]
         for write in writes:
             self.layouts.setdefault(write.value, output_layout(write.value))
-        together = self._segment(self._stores(depth, direct, postponed))
-        if direct and self.reject(together) is not None:
+        if direct and not self._may_write(self._kernels(self._stores(depth, direct, postponed))):
             direct, postponed = [], writes
         return direct, postponed
+
+    def _may_write(self, kernels: list[list[Store]]) -> bool:
+        """True where templates hold all kernels and none reads what another one writes in place."""
+        segments = [self._segment(stores) for stores in kernels]
+        for segment in segments:
+            targets = {s.target for s in segment.stores if s.is_in_place}
+            others = [tv for other in segments if other is not segment for tv in other.inputs]
+            if self.reject(segment) is not None or any(self._storage(t) in targets for t in others):
+                return False
+        return True
 
     def _stores(self, depth: int, direct: list[Write], postponed: list[Write]) -> list[Store]:
         """What the kernels of one depth write; postponed values wait in memory for their copy."""
@@ -283,6 +292,15 @@ class _Cutter:
         produced = {s.value for s in stores if s.value.definition is not None}
         leaves = frozenset(tv for tv in self.memory if self._storage(tv) not in produced)
         return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.fast)
+
+
+def _reason(segment: Segment) -> str:
+    """Why a segment is behind a cut, where that is a gather's doing."""
+    for tv in segment.tensors:
+        expr = tv.definition if tv not in segment.leaves else None
+        if expr is not None and expr.op.family is Family.GATHER and any(map(is_stop, expr.tensors)):
+            return f"behind a cut: {expr.op.name} reads what must be stored first"
+    return "behind a cut"
 
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:

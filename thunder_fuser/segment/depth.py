@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_long,
+    is_scan,
+    is_scattered,
+    plane_of,
+    row_shape,
+)
 from thunder_fuser.analysis.views import is_stop
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 
 
 def depths(
@@ -23,11 +31,14 @@ def depths(
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
-    per_column: set[TensorView] = set()  # column sums, and what follows from them one by one
+    # Sums down columns or over scattered axes, and what follows from them one by one.
+    apart: set[TensorView] = set()
+    scanned: set[TensorView] = set()  # running sums, and what follows from them one by one
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
-        cut_after |= {p for p in producers if p in per_column and _needs_whole(p, tv)}
+        cut_after |= {p for p in producers if p in apart and _needs_whole(p, tv)}
+        cut_after |= {p for p in producers if p in scanned and not _follows_a_scan(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
@@ -35,13 +46,29 @@ def depths(
             while planes.setdefault(before, plane_of(tv)) != plane_of(tv):
                 before += 1
         found[tv] = 0 if tv in constants else before
-        follows = any(p in per_column and found[p] == before for p in producers)
-        if follows or (column_shape(tv) is not None and tv not in opaque):
-            per_column.add(tv)
+        follows = any(p in apart and found[p] == before for p in producers)
+        is_apart = column_shape(tv) is not None or is_scattered(tv)
+        if follows or (is_apart and tv not in opaque):
+            apart.add(tv)
+        follows = any(p in scanned and found[p] == before for p in producers)
+        if (follows or is_scan(tv)) and tv not in opaque and not _reduces(tv):
+            scanned.add(tv)
     return found
+
+
+def _follows_a_scan(producer: TensorView, consumer: TensorView) -> bool:
+    """True for what is computed from a running sum element by element, or reduces its rows."""
+    assert consumer.definition is not None
+    if is_long(consumer):
+        return row_shape(consumer) is not None
+    is_pointwise = consumer.definition.op.family is Family.POINTWISE
+    return is_pointwise and prod(consumer.shape) == prod(producer.shape)
+
+
+def _reduces(tv: TensorView) -> bool:
+    return any(a.is_reduction for a in tv.domain.logical)
 
 
 def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:
     """True where one element of `consumer` needs other columns or is needed by many rows."""
-    reduces = any(a.is_reduction for a in consumer.domain.logical)
-    return reduces or prod(consumer.shape) > prod(producer.shape)
+    return _reduces(consumer) or prod(consumer.shape) > prod(producer.shape)

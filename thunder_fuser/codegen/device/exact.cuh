@@ -274,3 +274,11 @@ TF_FN T lerp(T start, T end, T w) {
   const T gap = end - start;
   return tf::lerp_is_near(w) ? start + w * gap : end - gap * (T(1) - w);
 }
+
+// chunk: order_key
+// 32 bits that order as the values do: the zeros are equal, and NaN is above all.
+TF_FN long long order_key(float x) {
+  if (x != x) return 0x7fffffff;
+  const int b = static_cast<int>(tf::bits(x == 0.0f ? 0.0f : x));
+  return b < 0 ? b ^ 0x7fffffff : b;
+}

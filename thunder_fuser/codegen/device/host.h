@@ -60,7 +60,7 @@ const unsigned MAX_THREADS = 1024;        // CUDA's limit for a block
 const u64 STACK_BYTES = 256 * 1024;       // pages of it that are never touched cost nothing
 enum State : unsigned char { RUNNABLE, AT_BARRIER, AT_WARP, DONE };
 enum Order : int { FORWARD, REVERSE, SHUFFLED };
-enum Outcome : int { OK, DIVERGED, OUT_OF_MEMORY };
+enum Outcome : int { OK, DIVERGED, OUT_OF_MEMORY, BAD_INDEX };
 
 struct Fiber {
   jmp_buf resume;
@@ -90,6 +90,9 @@ static char *stacks, *dynamic_shared;  // the latter: what `extern __shared__` i
 static jmp_buf scheduler;
 static void (*body)();
 static void** arguments;
+
+static Outcome fault;           // of a thread that gave up
+static long long bad_index[2];  // the index, and the extent that it should lie below
 
 static void leave() {
   if (!_setjmp(running->resume)) _longjmp(scheduler, 1);
@@ -187,6 +190,14 @@ static u64 random() {
   return random_state ^= random_state << 17;
 }
 
+// End the launch: nobody comes back to the threads that are under way.
+static void fail_index(long long index, long long extent) {
+  fault = BAD_INDEX;
+  bad_index[0] = index;
+  bad_index[1] = extent;
+  _longjmp(scheduler, 1);
+}
+
 static void arrange(Order kind) {
   for (unsigned i = 0; i < thread_count; ++i)
     order[i] = kind == REVERSE ? thread_count - 1 - i : i;
@@ -201,17 +212,17 @@ static Outcome run_block(Order kind) {
   live = thread_count;
   next_thread = 0;
   arrange(kind);
-  while (next_thread < thread_count) enter(take_fiber());
-  while (live) {
+  while (next_thread < thread_count && !fault) enter(take_fiber());
+  while (live && !fault) {
     if (!release()) return DIVERGED;
     arrange(kind);
     for (unsigned i = 0; i < thread_count; ++i)
-      if (threads[order[i]].state == RUNNABLE) {
+      if (threads[order[i]].state == RUNNABLE && !fault) {
         select(order[i]);
         enter(threads[current].fiber);
       }
   }
-  return OK;
+  return fault;
 }
 
 // A multiplier that visits every block once in an order that looks like none.
@@ -231,7 +242,8 @@ static Outcome run_grid(u64 blocks, Order kind) {
   for (u64 i = 0; i < blocks; ++i) {
     blockIdx.x = kind == REVERSE ? blocks - 1 - i : (i * stride + shift) % blocks;
     for (unsigned t = 0; t < thread_count; ++t) threads[t].state = RUNNABLE;
-    if (run_block(kind) != OK) return DIVERGED;
+    Outcome outcome = run_block(kind);
+    if (outcome != OK) return outcome;
   }
   return OK;
 }
@@ -241,6 +253,7 @@ static Outcome launch(u64 blocks, unsigned count, u64 shared_bytes, Order kind, 
   random_state = seed * 0x9e3779b97f4a7c15ull + 1;
   fiber_count = 0;
   idle = 0;
+  fault = OK;
   for (unsigned i = 0; i < count; ++i) fibers[i].has_started = false;
   stacks = (char*)__builtin_malloc(count * STACK_BYTES);
   dynamic_shared = (char*)__builtin_malloc(shared_bytes + 1);
@@ -413,4 +426,7 @@ TF_BITS(__longlong_as_double, long long, double)
       tf_host::u64 seed) {                                                                         \
     tf_host::bind(kernel, values);                                                                 \
     return tf_host::launch(blocks, threads, shared_bytes, (tf_host::Order)order, seed);            \
+  }                                                                                                \
+  extern "C" __attribute__((visibility("default"))) const long long* tf_bad_index() {              \
+    return tf_host::bad_index;                                                                     \
   }

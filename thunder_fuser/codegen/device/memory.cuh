@@ -180,3 +180,18 @@ TF_FN void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
+
+// chunk: in_range
+// An index below `extent`. Any other ends the launch, on a GPU as a failed assertion does.
+#ifdef TF_HOST
+TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
+  if (index < 0 || index >= extent) tf_host::fail_index(index, extent);
+  return index;
+}
+#else
+TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
+  // What the assert of <assert.h> calls; NVRTC declares it.
+  if (index < 0 || index >= extent) ::__assertfail("index out of range", "thunder_fuser", 0, "", 1);
+  return index;
+}
+#endif

@@ -26,3 +26,63 @@ TF_FN T combine_warps(const T* values, Combine combine) {
   for (int k = 1; k < WARPS; ++k) x = combine(x, values[k]);
   return x;
 }
+
+// chunk: shuffle_along
+// The value of the thread `delta` before this one, or behind it, among WIDTH neighbours; the own
+// value where there is none.
+template <int WIDTH, bool REVERSE, class T>
+TF_FN T shuffle_along(T x, int delta) {
+  if constexpr (REVERSE)
+    return __shfl_down_sync(0xffffffffu, x, delta, WIDTH);
+  else
+    return __shfl_up_sync(0xffffffffu, x, delta, WIDTH);
+}
+
+// chunk: scan_row
+// The elements x[k][lane] of a row, at (k * THREADS + part) * LANES + lane, each combined with all
+// before it or, in REVERSE, behind it. `sums` has room for a value per k and warp of the row. Every
+// thread of the block takes part.
+template <int THREADS, bool REVERSE, int HELD, int LANES, class T, class Combine>
+TF_FN void scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, Combine combine) {
+  constexpr int WIDTH = THREADS < 32 ? THREADS : 32, WARPS = THREADS / WIDTH;
+  const int warp = part / WIDTH;
+  const int ahead = REVERSE ? WIDTH - 1 - part % WIDTH : part % WIDTH;  // threads before this one
+  T before[HELD], whole[HELD];
+#pragma unroll
+  for (int k = 0; k < HELD; ++k) {
+#pragma unroll
+    for (int step = 1; step < LANES; ++step) {
+      const int lane = REVERSE ? LANES - 1 - step : step, last = REVERSE ? lane + 1 : lane - 1;
+      x[k][lane] = combine(x[k][last], x[k][lane]);
+    }
+    T sum = x[k][REVERSE ? 0 : LANES - 1];
+#pragma unroll
+    for (int delta = 1; delta < WIDTH; delta *= 2) {
+      const T other = tf::shuffle_along<WIDTH, REVERSE>(sum, delta);
+      if (ahead >= delta) sum = combine(other, sum);
+    }
+    const T left = tf::shuffle_along<WIDTH, REVERSE>(sum, 1);
+    before[k] = ahead ? left : identity;
+    whole[k] = __shfl_sync(0xffffffffu, sum, REVERSE ? 0 : WIDTH - 1, WIDTH);
+    if (WARPS > 1 && ahead == WIDTH - 1) sums[k * WARPS + warp] = sum;
+  }
+  if constexpr (WARPS > 1) __syncthreads();
+  T carry = identity;
+#pragma unroll
+  for (int turn = 0; turn < HELD; ++turn) {
+    const int k = REVERSE ? HELD - 1 - turn : turn;
+    T offset = carry;
+    if constexpr (WARPS > 1) {
+      for (int step = 0; step < WARPS; ++step) {
+        const int other = REVERSE ? WARPS - 1 - step : step;
+        carry = combine(carry, sums[k * WARPS + other]);
+        if (REVERSE ? other > warp : other < warp) offset = carry;
+      }
+    } else {
+      carry = combine(carry, whole[k]);
+    }
+    offset = combine(offset, before[k]);
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) x[k][lane] = combine(offset, x[k][lane]);
+  }
+}

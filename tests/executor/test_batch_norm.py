@@ -1,0 +1,135 @@
+"""Batch norm in training: values, gradients and running statistics beside torch's and fp64."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import pytest
+import thunder
+import torch
+from torch import nn
+
+from tests.executor.test_norms import kinds
+from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
+
+STEPS = 3
+SHAPES = {
+    "features": (50, 5),
+    "sequences": (6, 5, 33),
+    "images": (8, 5, 7, 6),
+    "channels in lanes": (4, 64, 8, 8),
+    "one channel": (40, 1, 3, 3),
+}
+
+
+def layer(shape: Sequence[int], **options: object) -> nn.Module:
+    made: nn.Module = (nn.BatchNorm2d if len(shape) == 4 else nn.BatchNorm1d)(shape[1], **options)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.uniform_(0.5, 1.5)
+    return made
+
+
+def trained(
+    module: nn.Module, batches: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+    """Results and gradients of every batch, and the statistics after the last one."""
+    values: list[torch.Tensor] = []
+    for batch, cotangent in zip(batches, cotangents, strict=True):
+        x = batch.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+        result = module(x)
+        parameters = list(module.parameters())
+        gradients = torch.autograd.grad(result, [x, *parameters], cotangent.to(result.dtype))
+        values += [result, *gradients]
+    buffers = {name.split(".")[-1]: b.detach().cpu() for name, b in module.named_buffers()}
+    return [v.detach().cpu().double() for v in values], buffers
+
+
+def compare(module: nn.Module, batches: Sequence[torch.Tensor], device: torch.device) -> nn.Module:
+    """Errors against fp64 are like eager's, or a few roundings of the largest operand or result;
+    the statistics are eager's."""
+    exact, ours = copy.deepcopy(module).double(), copy.deepcopy(module).to(device)
+    jitted = thunder.jit(ours, executors=[fuser])
+    cotangents = [torch.randn_like(batch) for batch in batches]
+    moved = [[t.to(device) for t in group] for group in (batches, cotangents)]
+    found, statistics = trained(jitted, *moved)
+    eager, expected = trained(module, batches, cotangents)
+    wide = [[t.double() for t in group] for group in (batches, cotangents)]
+    largest = max(batch.abs().max() for batch in batches).double()
+    for value, got, other in zip(trained(exact, *wide)[0], found, eager, strict=True):
+        rounding = torch.finfo(batches[0].dtype).eps * torch.maximum(value.abs().max(), largest)
+        assert (got - value).abs().max() <= 2 * (other - value).abs().max() + 8 * rounding
+    assert statistics.keys() == expected.keys()
+    for name, buffer in expected.items():
+        torch.testing.assert_close(statistics[name], buffer, msg=name)
+    return jitted
+
+
+def batches_of(shape: Sequence[int], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    return [(torch.randn(shape) * 3 + 5).to(dtype) for _ in range(STEPS)]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_training(name: str, device: torch.device) -> None:
+    shape = SHAPES[name]
+    compare(layer(shape), batches_of(shape), device)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"affine": False}, {"track_running_stats": False}, {"momentum": 0.5}, {"eps": 0.1}],
+    ids=str,
+)
+def test_options(options: dict[str, object], device: torch.device) -> None:
+    shape = SHAPES["images"]
+    compare(layer(shape, **options), batches_of(shape), device)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64], ids=str)
+def test_other_floats(dtype: torch.dtype, device: torch.device) -> None:
+    shape = SHAPES["images"]
+    module = layer(shape, track_running_stats=False).to(dtype)
+    compare(module, batches_of(shape, dtype), device)
+
+
+def test_channels_that_lie_innermost(device: torch.device) -> None:
+    shape = SHAPES["images"]
+    batches = [b.to(memory_format=torch.channels_last) for b in batches_of(shape)]
+    compare(layer(shape), batches, device)
+
+
+def test_inference_uses_the_statistics(device: torch.device) -> None:
+    shape = SHAPES["images"]
+    module = layer(shape)
+    module(torch.randn(shape))
+    compare(module.eval(), batches_of(shape), device)
+
+
+def test_large_means_leave_the_variance(device: torch.device) -> None:
+    """Two passes: the squares of values around 1000 would drown a variance of 1."""
+    x = torch.randn(SHAPES["images"]) + 1000
+    module = layer(SHAPES["images"], momentum=1.0)
+    jitted = thunder.jit(copy.deepcopy(module).to(device), executors=[fuser])
+    result = jitted(x.to(device)).detach().cpu().double()
+    rounding = torch.finfo(x.dtype).eps * 1000
+    assert (result - module.double()(x.double())).abs().max() <= 8 * rounding
+    variance = dict(jitted.named_buffers())["running_var"].cpu().double()
+    torch.testing.assert_close(variance, x.double().var((0, 2, 3)), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("name", "forward"), [("features", 4), ("images", 4)])
+def test_statistics_are_updated_by_the_kernels_that_make_them(
+    name: str, forward: int, device: torch.device
+) -> None:
+    """One kernel counts, one makes the mean, one the variance, one normalises; two go back."""
+    shape = SHAPES[name]
+    jitted = compare(layer(shape), batches_of(shape), device)
+    assert [kinds(r) for r in regions_of(jitted)] == [["kernel"] * forward, ["kernel"] * 2]
+
+
+def test_one_value_per_channel_is_refused_as_in_torch(device: torch.device) -> None:
+    jitted = thunder.jit(layer((1, 5)).to(device), executors=[fuser])
+    with pytest.raises(RuntimeError, match="Expected more than 1 value per channel when training"):
+        jitted(torch.randn(1, 5).to(device))

@@ -1,0 +1,74 @@
+"""cumsum through Thunder: values, gradients, and what is left to torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.executor.jitted import check, regions
+from thunder_fuser import explain
+from thunder_fuser.executor.explain import regions_of
+
+pytestmark = pytest.mark.usefixtures("device")
+KERNELS = {"fuser_evaluator": False}
+
+CASES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sum": lambda x: torch.cumsum(x * 2, -1) + 1,
+    "of probabilities": lambda x: torch.cumsum(torch.softmax(x, -1), -1) * 2,
+    "of truths": lambda x: torch.cumsum(x > 0, -1) * x,
+    "in f64": lambda x: torch.cumsum(x * 2, -1, dtype=torch.float64) * 2,
+    "its end": lambda x: (torch.cumsum(x * 2, -1)[..., -3:] * 2).sum(-1),
+    "a quotient of two": lambda x: torch.cumsum(x * 2, -1) / torch.cumsum(x * x + 1, -1),
+    "turned": lambda x: torch.cumsum(x * 2, -1).t() * 3,
+    "flat": lambda x: torch.cumsum((x * 2).flatten(), -1) * 3,
+    "of a column": lambda x: torch.cumsum(x[:, :1] * 2, 0) * 3,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_eagers(name: str) -> None:
+    check(CASES[name], torch.randn(5, 43, requires_grad=True), **KERNELS)
+
+
+def test_the_gradient_is_one_kernel_as_well() -> None:
+    jfn = check(CASES["sum"], torch.randn(6, 131, requires_grad=True), **KERNELS)
+    for found in regions_of(jfn):
+        (plan,) = found.plans()
+        assert plan.count("(kernel; ") == 1
+        assert "torch;" not in plan
+
+
+def test_errors_are_like_those_of_eager(device: torch.device) -> None:
+    x = torch.randn(9, 3000, dtype=torch.bfloat16)
+    jfn = check(lambda x: torch.cumsum(x.float() * 2, -1) + 1, x, **KERNELS)
+    exact = torch.cumsum(x.double() * 2, -1) + 1
+    ours, eager = (
+        (t.double() - exact).abs().max()
+        for t in (jfn(x.to(device)).cpu(), torch.cumsum(x.float() * 2, -1) + 1)
+    )
+    assert ours <= 2 * eager + 1e-4
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (lambda x: torch.cumsum(x * 2, 0) + 1, "it runs along dim 0, not the last"),
+        (lambda x: torch.cumsum(x.sum() * 2, 0) + 1, "a dim of a tensor that has none"),
+        (lambda x: torch.cumsum(torch.complex(x, x), 1) + 1, "the running sum of"),
+    ],
+)
+def test_what_is_left_to_torch_has_a_reason(
+    program: Callable[[torch.Tensor], torch.Tensor], reason: str
+) -> None:
+    assert reason in explain(check(program, torch.randn(6, 9)))
+
+
+def test_it_is_computed_once_for_forward_and_backward() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(torch.cumsum(x, -1) * 0.01)
+
+    jfn = check(program, torch.randn(6, 131, requires_grad=True), **KERNELS)
+    forward, backward = regions(jfn).forward, regions(jfn).backward
+    assert [names.count("cumsum") for names in (*forward, *backward)] == [1, 1]

@@ -1,0 +1,157 @@
+"""Running sums along rows: values in every thread order, both directions, and where a cut is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.devices import copies
+from tests.programs import (
+    H200,
+    chain,
+    check,
+    cuda_kernels,
+    expand,
+    flip,
+    fusion,
+    like,
+    permute,
+    piece,
+    reshape,
+    run,
+    total,
+    unsqueeze,
+)
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.runtime import nvrtc
+from thunder_fuser.runtime.compilation import Unit
+
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
+ORDERS = ("forward", "reverse", "shuffled")
+# One thread a row, parts of a warp, a warp, several warps with and without lanes, long rows.
+SHAPES = (
+    (1, 1),
+    (3, 5),
+    (300, 33),
+    (7, 131),
+    (40, 64),
+    (2, 3, 37),
+    (5, 1000),
+    (3, 5000),
+    (2, 12000),
+)
+
+
+def running(tv: TensorView, reverse: bool = False) -> TensorView:
+    return call("cumsum", tv, dim=tv.ndim - 1, reverse=reverse)
+
+
+def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Small integers, whose sums are exact in any order."""
+    return torch.randint(-3, 4, shape).to(dtype)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_element_is_the_sum_up_to_it(
+    shape: tuple[int, ...], reverse: bool, order: str
+) -> None:
+    x = whole(*shape)
+    (a,) = like(x)
+    plan = check(
+        fusion([a], running(a, reverse)), x, options=Options(strict=True, thread_order=order)
+    )
+    assert plan.launches == 1
+    assert not any(s.is_opaque for s in plan.segmented.segments)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.uint8, torch.bool]
+)
+def test_any_real_type_is_summed(dtype: torch.dtype) -> None:
+    x = torch.randint(0, 3, (9, 131)).to(dtype)
+    (a,) = like(x)
+    check(fusion([a], running(a)), x)
+
+
+def test_sixteen_bits_are_summed_in_thirty_two() -> None:
+    x = torch.ones(3, 2000, dtype=torch.bfloat16)
+    (a,) = like(x)
+    (found,) = run(fusion([a], running(a)), *copies([x]))
+    assert found[0, -1] == 2000  # added up in bf16 it would stop at 256
+
+
+def test_what_leads_to_it_and_what_follows_are_one_kernel() -> None:
+    x, w = whole(9, 131), whole(131)
+    a, b = like(x, w)
+    summed = running(call("mul", chain(a, "neg"), b))
+    row = total(summed, 1)
+    after = call("sub", summed, expand(unsqueeze(row, 1), 9, 131))
+    assert check(fusion([a, b], after, row, running(after)), x, w).launches == 1
+
+
+def test_two_sums_of_two_directions_share_a_kernel() -> None:
+    x = whole(9, 300)
+    (a,) = like(x)
+    assert check(fusion([a], call("add", running(a), running(a, True))), x).launches == 1
+
+
+@pytest.mark.parametrize("lies", ["transposed", "strided", "expanded", "one value", "misaligned"])
+def test_an_operand_may_lie_anyhow(lies: str) -> None:
+    x = {
+        "transposed": whole(131, 9).t(),
+        "strided": whole(9, 262)[:, ::2],
+        "expanded": whole(1, 131).expand(9, 131),
+        "one value": whole(9, 1).expand(9, 131),
+        "misaligned": whole(9 * 128 + 1)[1:].view(9, 128),
+    }[lies]
+    (a,) = like(x)
+    check(fusion([a], running(a)), x)
+
+
+AFTER = {
+    "its end": lambda s: chain(piece(s, 1, 100, 131), "neg"),
+    "turned": lambda s: chain(permute(s, 1, 0), "neg"),
+    "in other rows": lambda s: total(reshape(s, 131, 9), 1),
+    "down columns": lambda s: total(s, 0),
+    "flipped": lambda s: chain(flip(s, 1), "neg"),
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_what_reads_other_elements_is_behind_a_cut(name: str) -> None:
+    x = whole(9, 131)
+    (a,) = like(x)
+    plan = check(fusion([a], AFTER[name](running(a))), x)
+    assert plan.launches == 2
+    assert not any(s.is_opaque for s in plan.segmented.segments)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((7, 9), 0), ((3, 4, 5), 1), ((2, 300000), 1)])
+def test_what_no_template_holds_is_run_by_torch(shape: tuple[int, ...], dim: int) -> None:
+    x = whole(*shape)
+    (a,) = like(x)
+    plan = check(fusion([a], chain(call("cumsum", a, dim=dim, reverse=False), "neg")), x)
+    assert any(s.is_opaque for s in plan.segmented.segments)
+
+
+def test_nothing_has_no_sums() -> None:
+    for shape in ((0, 7), (7, 0)):
+        x = whole(*shape)
+        (a,) = like(x)
+        check(fusion([a], running(a)), x)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(8192, 4096), (64, 16384), (1000000, 64), (9, 131)])
+def test_nvrtc_compiles_it_without_spills(rows: int, columns: int) -> None:
+    x = torch.empty(rows, columns, dtype=torch.bfloat16)
+    (a,) = like(x)
+    _, kernels = cuda_kernels(fusion([a], running(a)), x)
+    for kernel in kernels:
+        source = emit(kernel)
+        flags = nvrtc.flags(H200, Options())
+        assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0

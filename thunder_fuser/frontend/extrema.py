@@ -1,0 +1,107 @@
+"""Where the largest or smallest element lies: one reduction over keys that hold value and place.
+
+    key = order_key(x) * 2^32 + (2^32 - 1 - index);  argmax = 2^32 - 1 - max(key) % 2^32
+
+Integers order as the values do, and of equal values the first has the largest key, so the place
+follows from an extremum that any template reduces in one pass and in any order. As in torch NaN
+wins, the first of several. Values of 64 bits leave no room for a place: theirs is the first one
+that holds the extremum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.frontend.operations import Argument, Built, Operation, Scope, tensor
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.scalar import Scalar, constant
+from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ops import Kind, Param, op
+
+PLACES = 2**32  # values of the low half of a key
+LEAST_KEY = -(2**31)
+
+_PARAMS = (
+    Param("x", Kind.TENSOR),
+    Param("dim", Kind.DIM, None),
+    Param("keepdim", Kind.FLAG, False),
+)
+
+
+def _position(scope: Scope, given: Mapping[str, Argument], name: str) -> tuple[Built, ...]:
+    """The index of the `name` (max or min) along `dim`, of all elements without one. int64."""
+    x, dim, keepdim = given["x"], given["dim"], given["keepdim"]
+    assert isinstance(x, TensorView)
+    if x.dtype.is_complex or x.dtype is DataType.Bool:
+        raise TypeError(f"arg{name}: operand 0 has dtype {x.dtype}; it takes integers and floats")
+    rank = x.ndim
+    if dim is None:
+        x, dim = _flat(scope, x), 0
+    assert isinstance(dim, int)
+    if sc.is_constant(x.extents[dim], 0):
+        raise ValueError(f"arg{name} along dim {dim} of extent 0 has no result")
+    found = _packed(scope, x, dim, name) if _fits(x.dtype) else _first(scope, x, dim, name)
+    if not keepdim or not rank:
+        return (found,)
+    kept = given["dim"] is None
+    flags = (True,) * rank if kept else tuple(k == dim for k in range(rank))
+    return (_call(scope, "broadcast", found, is_broadcast_dim=flags),)
+
+
+def _fits(dtype: DataType) -> bool:
+    return dtype.itemsize <= 4
+
+
+def _flat(scope: Scope, x: TensorView) -> TensorView:
+    count: Scalar = constant(1)
+    for extent in x.extents:
+        made = scope.apply(op("mul"), (count, extent), {})
+        assert not isinstance(made, TensorView)
+        count = made
+    return _call(scope, "reshape", x, new_shape=(count,))
+
+
+def _packed(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
+    last, index = constant(PLACES - 1), _index(scope, x, dim)
+    if x.dtype.is_floating:
+        key = _call(scope, "order_key", x)
+        if name == "min":
+            is_nan = _call(scope, "isnan", x)
+            key = _call(scope, "where", is_nan, constant(LEAST_KEY), key)
+    else:
+        key = _call(scope, "cast", x, dtype=DataType.Int)
+    place = _call(scope, "sub", last, index) if name == "max" else index
+    packed = _call(scope, "add", _call(scope, "mul", key, constant(PLACES)), place)
+    best = _call(scope, name, packed, dims=(dim,))
+    low = _call(scope, "bitwise_and", best, last)
+    return _call(scope, "sub", last, low) if name == "max" else low
+
+
+def _first(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
+    flags = tuple(k == dim for k in range(x.ndim))
+    extremum = _call(scope, name, x, dims=(dim,))
+    hit = _call(scope, "eq", x, _call(scope, "broadcast", extremum, is_broadcast_dim=flags))
+    if x.dtype.is_floating:
+        hit = _call(scope, "logical_or", hit, _call(scope, "isnan", x))
+    places = _call(scope, "where", hit, _index(scope, x, dim), x.extents[dim])
+    return _call(scope, "min", places, dims=(dim,))
+
+
+def _index(scope: Scope, x: TensorView, dim: int) -> TensorView:
+    """The index along `dim`, which broadcasts with x."""
+    zero, one = constant(0), constant(1)
+    count = _call(scope, "iota", zero, one, length=(x.extents[dim],), dtype=DataType.Int)
+    flags = tuple(k != dim for k in range(x.ndim))
+    return _call(scope, "broadcast", count, is_broadcast_dim=flags)
+
+
+def _call(scope: Scope, name: str, *inputs: Value, **attrs: Attr) -> TensorView:
+    return tensor(scope.apply(op(name), inputs, attrs))
+
+
+def _of(name: str) -> Callable[[Scope, Mapping[str, Argument]], tuple[Built, ...]]:
+    return lambda scope, given: _position(scope, given, name)
+
+
+EXTREMA = (Operation("argmax", _PARAMS, _of("max")), Operation("argmin", _PARAMS, _of("min")))
