@@ -3,9 +3,9 @@
     loss[i] = log(sum(exp(x[i, :] - max[i]))) - (x[i, t[i]] - max[i])
     dx[i, c] = g[i] * (softmax(x[i, :])[c] - [c = t[i]])
 
-Thunder composes it of log_softmax and a gather, and saves the log-probabilities. Here the target is
-picked by comparing with the class index, so that forward and backward each read the logits once and
-the backward needs two numbers per row beside them.
+Thunder composes it of log_softmax and a gather, and saves the log-probabilities. Here forward and
+backward each read the logits once, and the backward needs two numbers per row beside them: it finds
+the target by comparing with the class index.
 """
 
 from __future__ import annotations
@@ -67,17 +67,21 @@ def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
         g = ltorch.true_divide(g, parts.count)
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, g, 0.0), 1)
     probability = ltorch.exp(ltorch.sub(parts.below_max, parts.log_sum))
-    excess = ltorch.where(parts.is_target, ltorch.sub(probability, 1.0), probability)
+    # In 32 bits: one comparison of each element instead of two.
+    column = ltorch.to(ltorch.where(parts.is_class, target, -1), dtypes.int32)
+    index = ltorch.arange(a.shape[1], device=a.device, dtype=dtypes.int32)
+    is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
+    excess = ltorch.where(is_target, ltorch.sub(probability, 1.0), probability)
     put_grad(a, ltorch.to(ltorch.mul(excess, per_row), a.dtype))
     return loss
 
 
 class _Parts(NamedTuple):
-    """`below_max` and `is_target` are [rows, classes], `log_sum` [rows, 1], `is_counted` [rows]."""
+    """`below_max` is [rows, classes], `log_sum` [rows, 1], `is_class` and `is_counted` [rows]."""
 
     below_max: Any
-    is_target: Any
     log_sum: Any
+    is_class: Any
     is_counted: Any
     count: Any
 
@@ -98,15 +102,12 @@ def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, 
     is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
     wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
     is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
-    # In 32 bits: one comparison instead of two.
-    column = ltorch.to(ltorch.where(is_class, target, -1), dtypes.int32)
-    index = ltorch.arange(classes, device=a.device, dtype=dtypes.int32)
-    is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
     top = ltorch.amax(wide, 1, True)
     top = ltorch.where(ltorch.eq(ltorch.abs(top), float("inf")), 0.0, top)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
-    picked = ltorch.sub(ltorch.sum(ltorch.where(is_target, wide, 0.0), 1), ltorch.squeeze(top, 1))
+    chosen = ltorch.unsqueeze(ltorch.where(is_class, target, 0), 1)
+    picked = ltorch.sub(ltorch.squeeze(ltorch.gather(wide, 1, chosen), 1), ltorch.squeeze(top, 1))
     is_counted = ltorch.ne(target, ignore_index)
     distance = ltorch.where(is_class, ltorch.sub(ltorch.squeeze(log_sum, 1), picked), float("nan"))
     losses = ltorch.where(is_counted, distance, 0.0)
@@ -114,4 +115,4 @@ def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, 
     loss = losses if reduction == "none" else ltorch.sum(losses)
     if reduction == "mean":
         loss = ltorch.true_divide(loss, count)
-    return ltorch.to(loss, a.dtype), _Parts(below, is_target, log_sum, is_counted, count)
+    return ltorch.to(loss, a.dtype), _Parts(below, log_sum, is_class, is_counted, count)
