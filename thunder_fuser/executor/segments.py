@@ -41,12 +41,17 @@ def segments(jfn: Callable[..., Any]) -> Any:
 
     Raises ValueError for a function that thunder.jit did not compile or that was never called.
     """
-    rows = [row for region in regions_of(jfn) for row in _rows(region)]
+    rows = segment_rows(jfn)
     if find_spec("pandas") is None:
         return rows
     return import_module("pandas").DataFrame(
         [asdict(row) for row in rows], columns=list(SegmentRow.__annotations__)
     )
+
+
+def segment_rows(jfn: Callable[..., Any]) -> list[SegmentRow]:
+    """The same as a list, whether or not pandas is installed."""
+    return [row for region in regions_of(jfn) for row in _rows(region)]
 
 
 def _rows(region: FusedRegion) -> Iterator[SegmentRow]:

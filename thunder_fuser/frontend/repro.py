@@ -40,6 +40,11 @@ class TensorLike:
             f"{self.misalignment})"
         )
 
+    def make(self) -> torch.Tensor:
+        """The tensor of that expression."""
+        made: torch.Tensor = eval(str(self), {"torch": torch})
+        return made
+
     def _draw(self, elements: int) -> str:
         if self.dtype == "torch.bool":
             return f"torch.randint(0, 2, ({elements},)"
