@@ -145,6 +145,8 @@ def test_explain_runs_a_script_and_writes_its_stages(
     assert "never" not in said
     assert f"in region TF0  ({script}:5)" in said
     assert "cumsum" in said
+    assert "outside, and the bytes that regions write for it or read from it:" in said
+    assert "60 bytes  1 x cumsum: no rule for cumsum" in said
     fusion = (tmp_path / "stages" / "0_TF0" / "1_fusion.txt").read_text()
     assert fusion.startswith("fusion(T0: f32[i3, i5]) {\n  T1: f32[i3, i5] = tanh(T0)\n")
 
@@ -154,7 +156,7 @@ def test_explain_says_where_there_is_nothing(
 ) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert main(["explain", str(tmp_path / "empty.py")]) == 1
-    assert "has no variable that holds a called result of thunder.jit" in capsys.readouterr().out
+    assert "called no function that thunder.jit made" in capsys.readouterr().err
 
 
 def test_a_wrong_call_is_status_two() -> None:
