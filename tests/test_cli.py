@@ -12,7 +12,7 @@ import pytest
 
 from thunder_fuser.cli.main import main
 from thunder_fuser.cli.rope_run import DemoReport, TensorError
-from thunder_fuser.cli.text import size
+from thunder_fuser.executor.sizes import size
 from thunder_fuser.options import Options, options
 from thunder_fuser.runtime.disk_cache import disk_cache
 from thunder_fuser.runtime.host_compiler import compiler_available

@@ -38,7 +38,7 @@ def test_every_command_is_in_the_help_and_explains_itself(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = parser().format_help()
-    for command in ("demo", "env", "explain", "profile", "repro", "cache"):
+    for command in ("demo", "env", "explain", "draw", "profile", "repro", "cache"):
         assert f"    {command} " in text
         with pytest.raises(SystemExit) as stopped:
             main([command, "--help"])

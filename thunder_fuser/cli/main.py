@@ -12,12 +12,21 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from thunder_fuser.cli import cache, demo, environment, explain, hand_over, profile, repro
+from thunder_fuser.cli import (
+    cache,
+    demo,
+    draw,
+    environment,
+    explain,
+    hand_over,
+    profile,
+    repro,
+)
 from thunder_fuser.cli.text import WrongCall, nearest
 from thunder_fuser.runtime.cache_entry import package_version
 
 # In the order of the help; the last one adds three.
-COMMANDS = (demo, environment, explain, profile, repro, cache, hand_over)
+COMMANDS = (demo, environment, explain, draw, profile, repro, cache, hand_over)
 
 _EXAMPLES = """first steps:
   python -m thunder_fuser demo                  see a rotary embedding become one kernel

@@ -31,13 +31,3 @@ def show(found: Mapping[str, object], as_json: bool) -> None:
     width = max(map(len, found), default=0) + 2
     for name, value in found.items():
         print(f"{name:<{width}}{value}")
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1536 => 1.5 KiB."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} GiB"

@@ -88,6 +88,11 @@ class FusedRegion:
         return f"FusedRegion({self.name}: {', '.join(b.sym.name for b in self.bsyms)})"
 
     @property
+    def computed(self) -> tuple[Any, ...]:
+        """The outputs that a definition returns; the others are inputs that are handed through."""
+        return tuple(p for p, k in zip(self.outputs, self._passed, strict=True) if k is None)
+
+    @property
     def definitions(self) -> tuple[FusionDefinition, ...]:
         """The recorded definitions, oldest first."""
         return tuple(self._definitions.values())
@@ -199,8 +204,7 @@ class FusedRegion:
         if fd is None:
             fd = FusionDefinition()
             with fd:
-                computed = [p for p, k in zip(self.outputs, self._passed, strict=True) if k is None]
-                translate(fd, self.bsyms, self.inputs, computed, shapes, layouts)
+                translate(fd, self.bsyms, self.inputs, self.computed, shapes, layouts)
             self._definitions[key] = fd
             self._described[id(fd)] = describe_inputs(args)
         return fd

@@ -46,12 +46,17 @@ class Symbol:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the trace runs at once: a region with its symbols, or one symbol outside."""
+    """What the trace runs at once: a region with its symbols, or one symbol outside.
+
+    `inside` gives for tensors of the trace their names in the region: Thunder renames results of
+    what stays outside after the regions are made.
+    """
 
     region: FusedRegion | None
     symbols: tuple[Symbol, ...]
     reads: tuple[Value, ...]
     makes: tuple[Value, ...]
+    inside: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +121,16 @@ def _steps(trace: TraceCtx, reasons: Mapping[Key, deque[str]]) -> Iterator[Step]
             continue
         else:
             symbols = (_symbol(bsym, _why(bsym, reasons)),)
-        yield Step(region, symbols, _values(bsym.flat_proxy_args), _values(bsym.flat_proxy_outs))
+        reads, makes = _values(bsym.flat_proxy_args), _values(bsym.flat_proxy_outs)
+        yield Step(region, symbols, reads, makes, _inside(bsym, region))
+
+
+def _inside(bsym: BoundSymbol, region: FusedRegion | None) -> dict[str, str]:
+    if region is None:
+        return {}
+    pairs = [*zip(bsym.flat_args, region.inputs, strict=True)]
+    pairs += zip(bsym.flat_outs, region.outputs, strict=True)
+    return {outer.name: inner.name for outer, inner in pairs if isinstance(outer, TensorProxy)}
 
 
 def _symbol(bsym: BoundSymbol, reason: str | None) -> Symbol:
