@@ -26,6 +26,7 @@ from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_script
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.profile import Profile
+from thunder_fuser.runtime.ranges import region_ranged
 
 MAX_LAYOUTS = 2048  # stride tuples remembered per region
 
@@ -191,7 +192,7 @@ class FusedRegion:
         chosen = run if all(position is None for position in passed) else run_and_pass
         # A range of its own where THUNDER_ANNOTATE_TRACES asks for them, `chosen` itself otherwise.
         annotated: Run = annotate_for_profile(f"{self.name} of thunder_fuser")(chosen)
-        return annotated
+        return region_ranged(options.ranges, self.name, annotated)
 
     def _rename(self, args: Sequence[Any]) -> Sequence[Any]:
         """What is left of a region whose computed results turned out equal to others."""

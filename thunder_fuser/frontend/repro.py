@@ -16,7 +16,7 @@ from thunder_fuser.ir.scalar import format_number
 from thunder_fuser.options import Options, non_defaults
 
 # Options that do not decide what is compiled, or would keep a script from showing the error.
-_UNIMPORTANT = frozenset({"cache_dir", "dump", "fallback", "fuel", "log", "progress"})
+_UNIMPORTANT = frozenset({"cache_dir", "dump", "fallback", "fuel", "log", "progress", "ranges"})
 _ALIGNMENT = 16  # bytes; the widest access a kernel makes
 
 
