@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from textwrap import dedent
 
@@ -70,13 +71,14 @@ def test_demo_fails_where_an_error_is_large() -> None:
     ("sizes", "message"),
     [
         (["--heads", "5"], "5 heads do not divide into 4 groups"),
+        (["--groups", "0"], "groups=0: a size is at least 1"),
         (["--rotated", "7"], "7 rotated elements: an even number up to the head size 32"),
     ],
 )
 def test_demo_refuses_sizes_that_make_no_attention(
     sizes: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["demo", *sizes, "--device", "cpu"]) == 1
+    assert main(["demo", *sizes, "--device", "cpu"]) == 2
     assert f"thunder_fuser demo: {message}" in capsys.readouterr().err
 
 
@@ -87,6 +89,20 @@ def test_env_names_versions_and_changed_options(capsys: pytest.CaptureFixture[st
     assert found["lightning-thunder"] == "0.2.6"
     assert found["option THUNDER_FUSER_STRICT"] == "True"
     assert "option THUNDER_FUSER_FUEL" not in found
+
+
+def test_demo_names_the_devices_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--device", "cuda:77"]) == 2
+    assert "thunder_fuser demo: --device cuda:77: there is cpu" in capsys.readouterr().err
+
+
+def test_env_gives_the_options_in_use_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with options(strict=True, log="claim"):
+        assert main(["env", "--options", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == len(fields(Options))
+    assert found["THUNDER_FUSER_STRICT"] is True
+    assert found["THUNDER_FUSER_LOG"] == ["claim"]
 
 
 def test_env_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:

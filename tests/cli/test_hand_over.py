@@ -35,9 +35,9 @@ def test_arguments_and_exit_status_are_handed_on(
     installed: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    for package in ("thunder_fuser", module):
-        (installed / package).mkdir()
-        (installed / package / "__init__.py").touch()
+    (installed / "pyproject.toml").write_text('name = "thunder-fuser"\n')
+    (installed / module).mkdir()
+    (installed / module / "__init__.py").touch()
     (installed / module / "__main__.py").write_text(PRINTS)
     assert main(words) == 3
     assert capfd.readouterr().out == f"{installed} {arguments}\n"
@@ -53,6 +53,8 @@ def test_without_a_checkout_it_says_so(installed: Path, capsys: pytest.CaptureFi
 def test_somebody_elses_benchmarks_are_not_taken(installed: Path) -> None:
     (installed / "benchmarks").mkdir()
     (installed / "benchmarks" / "__main__.py").write_text(PRINTS)
+    assert hand_over.checkout("benchmarks") is None
+    (installed / "pyproject.toml").write_text('name = "other"\n')
     assert hand_over.checkout("benchmarks") is None
 
 

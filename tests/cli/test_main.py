@@ -30,6 +30,10 @@ def test_a_misspelled_command_gets_the_nearest(capsys: pytest.CaptureFixture[str
     assert "no command 'zzz': there are demo, env, explain" in refused(capsys, "zzz")
 
 
+def test_a_missing_argument_is_named_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "explain").endswith("the following arguments are required: script\n")
+
+
 def test_a_script_for_a_command_is_sent_to_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "to ask about a script: explain train.py" in refused(capsys, "train.py")
 

@@ -59,6 +59,14 @@ def test_a_step_knows_the_users_line_and_no_line_of_thunders() -> None:
     assert not any(file and file.startswith(inside) for file, _ in places.values())
 
 
+def test_a_function_without_our_executor_says_so() -> None:
+    jfn = thunder.jit(lambda x: torch.tanh(x) * 2, executors=[])
+    jfn(torch.randn(3))
+    (half,) = halves(jfn)
+    reasons = {symbol.reason for step in half.steps for symbol in step.symbols}
+    assert reasons == {"thunder_fuser is not among the executors"}
+
+
 def test_what_never_ran_has_no_steps() -> None:
     with pytest.raises(ValueError, match="never called"):
         halves(jit(program))

@@ -46,9 +46,17 @@ def checkout(module: str) -> Path | None:
     """The checkout that holds the module: the one that this package runs from, else the current
     directory."""
     for place in (_REPOSITORY, Path.cwd()):
-        if (place / module / "__main__.py").is_file() and (place / "thunder_fuser").is_dir():
+        if (place / module / "__main__.py").is_file() and _is_ours(place):
             return place
     return None
+
+
+def _is_ours(place: Path) -> bool:
+    """Other packages have benchmarks too."""
+    try:
+        return 'name = "thunder-fuser"' in (place / "pyproject.toml").read_text()
+    except OSError:
+        return False
 
 
 def _missing(command: str, module: str) -> str:

@@ -36,7 +36,8 @@ class Ran:
 def add_script(parser: argparse.ArgumentParser) -> None:
     """The script and its arguments, last on the command line."""
     parser.add_argument("script", help="the Python file to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    rest.required = False  # of Python 3.10 and 3.11: an error would ask for them
 
 
 def run_script(arguments: argparse.Namespace, is_quiet: bool = False) -> Ran:

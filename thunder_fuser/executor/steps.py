@@ -22,6 +22,8 @@ from thunder_fuser.executor.remat_cut import bytes_of
 from thunder_fuser.executor.report import Key, is_bookkeeping, reports_of, take_reason
 from thunder_fuser.executor.translate import place_of
 
+_Reasons = Mapping[Key, deque[str]]
+
 
 @dataclass(frozen=True)
 class Value:
@@ -78,7 +80,7 @@ def halves(jfn: Callable[..., Any]) -> tuple[Half, ...]:
     """
     check_called(jfn)
     reports = reports_of(thunder.compile_data(jfn))
-    reasons = reports[-1].reasons() if reports else {}
+    reasons = reports[-1].reasons() if reports else None
     return tuple(
         _half(title, traces[-1], reasons)
         for title, traces in (
@@ -98,7 +100,7 @@ def check_called(jfn: Callable[..., Any]) -> None:
         raise ValueError(f"{jfn!r} was never called: there is nothing to explain yet")
 
 
-def _half(title: str, trace: TraceCtx, reasons: Mapping[Key, deque[str]]) -> Half:
+def _half(title: str, trace: TraceCtx, reasons: _Reasons | None) -> Half:
     steps = tuple(_steps(trace, reasons))
     made = {value.name for step in steps for value in step.makes}
     read = dict.fromkeys(value for step in steps for value in step.reads)
@@ -112,7 +114,7 @@ def _half(title: str, trace: TraceCtx, reasons: Mapping[Key, deque[str]]) -> Hal
     )
 
 
-def _steps(trace: TraceCtx, reasons: Mapping[Key, deque[str]]) -> Iterator[Step]:
+def _steps(trace: TraceCtx, reasons: _Reasons | None) -> Iterator[Step]:
     for bsym in trace.bound_symbols:
         region = region_of(bsym)
         if region is not None:
@@ -138,7 +140,10 @@ def _symbol(bsym: BoundSymbol, reason: str | None) -> Symbol:
     return Symbol(bsym.sym.name, tuple(p.name for p in bsym.flat_proxy_outs), reason, file, line)
 
 
-def _why(bsym: BoundSymbol, reasons: Mapping[Key, deque[str]]) -> str:
+def _why(bsym: BoundSymbol, reasons: _Reasons | None) -> str:
+    """What was entered for the symbol; None for `reasons` means that nobody asked us."""
+    if reasons is None:
+        return "thunder_fuser is not among the executors"
     reason = take_reason(reasons, bsym)
     if reason is not None:
         return reason
