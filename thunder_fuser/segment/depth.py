@@ -21,9 +21,40 @@ def depths(
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
+    return _walk(fusion, opaque, constants)[0]
+
+
+def cut_reasons(
+    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+) -> dict[int, str]:
+    """Why there is a cut before each depth but the first: what the first tensor of that depth
+    needs."""
+    depth, per_column = _walk(fusion, opaque, constants)
+    found: dict[int, str] = {}
+    for tv in fusion.tensors:
+        producers = tv.definition.tensors if tv.definition is not None else ()
+        before = [p for p in producers if depth[p] < depth[tv]]
+        if not before or tv in opaque:
+            continue
+        if any(map(is_stop, before)):
+            reason = "behind a stop point"
+        elif any(p in opaque for p in before):
+            reason = "reads what a segment of torch's computes"
+        elif any(p in per_column and _needs_whole(p, tv) for p in before):
+            reason = "needs a reduction down columns whole"
+        else:
+            reason = "reduces over other axes than what is before it"
+        found.setdefault(depth[tv], reason)
+    return found
+
+
+def _walk(
+    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+) -> tuple[dict[TensorView, int], set[TensorView]]:
+    """Depths; and column sums with what follows from them one by one."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
-    per_column: set[TensorView] = set()  # column sums, and what follows from them one by one
+    per_column: set[TensorView] = set()
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
@@ -38,7 +69,7 @@ def depths(
         follows = any(p in per_column and found[p] == before for p in producers)
         if follows or (column_shape(tv) is not None and tv not in opaque):
             per_column.add(tv)
-    return found
+    return found, per_column
 
 
 def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:
