@@ -37,8 +37,6 @@ from thunder_fuser.ops.definition import Operand
 Layout = tuple[Sequence["bool | None"], Sequence[int]]
 Call = tuple[Sequence[Any], Mapping[str, Any]]
 
-_THUNDER = str(Path(thunder.__file__).parent)
-
 
 def translate(
     fd: FusionDefinition,
@@ -61,6 +59,9 @@ def translate(
         translation.add(bsym)
     fd.written_at(None)
     translation.finish(outputs)
+
+
+_THUNDER = str(Path(thunder.__file__).parent)
 
 
 def place_of(bsym: BoundSymbol) -> Place | None:
