@@ -70,6 +70,10 @@ def test_explain_gives_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     size = 7 * 5 * 4
     cumsum = {"op": "cumsum", "reason": "no rule for cumsum", "count": 1, "bytes": 2 * size}
     assert found["outside"] == [cumsum]
+    assert [(row["name"], row["symbols"], row["recompiles"]) for row in found["regions"]] == [
+        *(("TF0", 2, []), ("TF1", 2, []))
+    ]
+    assert found["regions"][0]["plans"][0].startswith("segment 0 (kernel; the region): reads T0")
     assert [(row["region"], row["bytes_read"]) for row in found["segments"]] == [
         *(("TF0", size), ("TF1", 2 * size))
     ]

@@ -73,6 +73,22 @@ def test_a_failing_script_shows_its_own_frames_and_keeps_what_it_compiled(
     assert "runpy" not in said
 
 
+def test_ctrl_c_ends_the_script_and_no_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ran(
+        tmp_path,
+        """\
+        step = jit(lambda x: torch.tanh(x) * 2)
+        step(torch.randn(3))
+        raise KeyboardInterrupt
+        """,
+    )
+    assert list(found.functions) == ["step"]
+    assert found.status() == 1
+    assert capsys.readouterr().err == f"{tmp_path}/script.py was interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

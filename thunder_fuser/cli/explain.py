@@ -9,7 +9,8 @@ from typing import Any
 
 from thunder_fuser.cli.script import add_script, run_script
 from thunder_fuser.cli.text import add_json
-from thunder_fuser.executor.explain import exchanged, explain
+from thunder_fuser.executor.explain import exchanged, explain, regions_of
+from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.segments import segment_rows
 from thunder_fuser.executor.steps import Half, halves
 from thunder_fuser.options import options
@@ -57,8 +58,19 @@ def explained(jfn: Any) -> dict[str, object]:
     found = halves(jfn)
     return {
         **{half.title: _symbols(half) for half in found},
+        "regions": [_region(region) for region in regions_of(jfn)],
         "outside": [asdict(row) for row in exchanged(found)],
         "segments": [asdict(row) for row in segment_rows(jfn)],
+    }
+
+
+def _region(region: FusedRegion) -> dict[str, object]:
+    return {
+        "name": region.name,
+        "symbols": len(region.bsyms),
+        "device": str(region.device),
+        "plans": region.plans(),
+        "recompiles": region.recompiles(),
     }
 
 

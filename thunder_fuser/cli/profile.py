@@ -16,9 +16,9 @@ _EXAMPLES = """examples:
   python -m thunder_fuser profile train.py
   python -m thunder_fuser profile --json train.py --epochs 1 > profile.json
 
-Each region runs again, alone, on random tensors with the shapes and strides of its last call: a
-warm-up, then the run that is timed. Bytes count every element that a segment touches once. To time
-a call of your own with its own tensors: thunder_fuser.profile(jfn, *args).
+Each region runs again, alone, on random tensors with the shapes and strides that it was called
+with: a warm-up, then the run that is timed. Bytes count every element that a segment touches once.
+To time a call of your own with its own tensors: thunder_fuser.profile(jfn, *args).
 """
 
 

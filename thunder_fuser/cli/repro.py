@@ -17,7 +17,7 @@ _EXAMPLES = """examples:
   python -m thunder_fuser repro --region TF1 --out small.py train.py --epochs 1
 
 The script it writes defines the region's fusion and runs it on random tensors with the shapes,
-strides and alignment of the region's last call: `python repro_TF1.py`. What stands before the
+strides and alignment that the region was called with: `python repro_TF1.py`. What stands before the
 script's name belongs to `repro`, what stands after it to the script.
 """
 

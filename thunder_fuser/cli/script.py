@@ -35,7 +35,7 @@ class Ran:
 
 def add_script(parser: argparse.ArgumentParser) -> None:
     """The script and its arguments, last on the command line."""
-    parser.add_argument("script", help="the Python file to run")
+    parser.add_argument("script", help="the Python file to run, to its end or to a Ctrl-C")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     rest.required = False  # of Python 3.10 and 3.11: an error would ask for them
 
@@ -43,7 +43,8 @@ def add_script(parser: argparse.ArgumentParser) -> None:
 def run_script(arguments: argparse.Namespace, is_quiet: bool = False) -> Ran:
     """Run the script that the command line names.
 
-    Where it fails, its traceback is printed, and what it compiled before is there to be looked at.
+    Where it fails, its traceback is printed, and what it compiled before is there to be looked at;
+    so it is where Ctrl-C ends it, since nobody waits for a training to end.
     A quiet one prints to stderr, so that stdout holds nothing but the command's own result. Raises
     WrongCall for a script that does not exist.
     """
@@ -86,6 +87,9 @@ def _run(path: Path, argv: list[str]) -> tuple[Mapping[str, Any], bool]:
         if stopped.code not in (None, 0):
             print(f"{path} stopped: {stopped.code}", file=sys.stderr)
         return _variables(stopped, path), stopped.code in (None, 0)
+    except KeyboardInterrupt as stopped:
+        print(f"{path} was interrupted", file=sys.stderr)
+        return _variables(stopped, path), False
     except Exception as error:
         shown = traceback.format_exception(type(error), error, _own_frames(error, path))
         print("".join(shown), end="", file=sys.stderr)
