@@ -61,7 +61,7 @@ def wires(root: ElementTree.Element) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_boxes_do_not_overlap_and_lie_on_the_page(seed: int) -> None:
-    root = ElementTree.fromstring(svg("random", sections(seed)))
+    root = ElementTree.fromstring(svg("random", "legend", sections(seed)))
     width, height = numbers(root, "width", "height")
     for x, y, w, h in boxes(root):
         assert 0 < x < x + w < width
@@ -73,7 +73,7 @@ def test_boxes_do_not_overlap_and_lie_on_the_page(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_wires_lead_from_the_row_that_makes_to_those_that_read(seed: int) -> None:
     """In the gutter on the left, where all rows of a section may be joined."""
-    root = ElementTree.fromstring(svg("random", sections(seed)[:1]))
+    root = ElementTree.fromstring(svg("random", "legend", sections(seed)[:1]))
     rows: dict[str, list[float]] = {}
     for text in root.iter(f"{SVG}text"):
         if (text.text or "").startswith("row "):
@@ -90,7 +90,7 @@ def test_wires_lead_from_the_row_that_makes_to_those_that_read(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(12))
 def test_wires_of_one_lane_do_not_meet(seed: int) -> None:
-    root = ElementTree.fromstring(svg("random", sections(seed)[:1]))
+    root = ElementTree.fromstring(svg("random", "legend", sections(seed)[:1]))
     lanes: dict[str, list[tuple[float, float]]] = {}
     for _, lines in wires(root):
         found = [re.search(r"Q(\S+) (\S+) .*Q\S+ (\S+) ", line) for line in lines]
@@ -104,16 +104,16 @@ def test_wires_of_one_lane_do_not_meet(seed: int) -> None:
 def test_text_is_escaped_and_the_file_is_the_same_every_time() -> None:
     rows = (Row('a < b & "c"', "title", End("<&>", True)), Row("b", "port", End("<&>")))
     given = [Section("<b>", (Band(((Box("region", rows),),)),))]
-    text = svg("<script>", given)
+    text = svg("<script>", "&", given)
     root = ElementTree.fromstring(text)
     texts = [t.text for t in root.iter(f"{SVG}text")]
-    assert texts == ["<script>", "<b>", 'a < b & "c"', "b"]
+    assert texts == ["<script>", "&", "<b>", 'a < b & "c"', "b"]
     assert wires(root)[0][0] == "<&>"
-    assert svg("<script>", given) == text
+    assert svg("<script>", "&", given) == text
 
 
 def test_pages_are_light_or_dark() -> None:
-    text = svg("page", [Section("s", (Band(((Box("edge", (Row("r"),)),),)),))])
+    text = svg("page", "", [Section("s", (Band(((Box("edge", (Row("r"),)),),)),))])
     assert "@media (prefers-color-scheme: dark)" in text
     named = set(re.findall(r"var\((--[\w-]+)\)", text))
     assert named == set(re.findall(r"(--[\w-]+):", text))

@@ -13,6 +13,7 @@ import thunder_fuser
 from tests.executor.jitted import jit
 from thunder_fuser import fuser
 from thunder_fuser.executor.draw import drawing
+from thunder_fuser.executor.steps import halves
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,7 +43,7 @@ def test_regions_and_what_is_between_them_have_reasons_and_bytes() -> None:
     jfn(torch.randn(8, 16))
     shown = texts(jfn)
     line = program.__code__.co_firstlineno + 1
-    assert shown[2:4] == ["arguments", "x: f32[8, 16], 512 B"]
+    assert shown[3:5] == ["arguments", "x: f32[8, 16], 512 B"]
     cumsum = shown.index(f"cumsum  test_draw.py:{line}")
     assert shown[cumsum + 1 : cumsum + 4] == [
         "outside: no rule for cumsum",
@@ -127,6 +128,27 @@ def test_a_backward_that_was_not_called_has_no_segments() -> None:
     jfn = jit(lambda x: torch.sin(x) * x)
     jfn(torch.randn(3, 5, requires_grad=True))
     assert "not called yet" in texts(jfn)
+
+
+def test_many_arguments_are_named_and_not_wired() -> None:
+    def program(x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        for other in others:
+            x = torch.cumsum(torch.tanh(x) * other, 0)
+        return x
+
+    for count, is_wired in ((3, True), (47, False)):
+        jfn = jit(program)
+        jfn(*(torch.randn(3) for _ in range(count + 1)))
+        (half,) = halves(jfn)
+        taken = {value.name for value in half.takes}
+        assert len(taken) == count + 1
+        assert (taken <= set(wires(jfn))) == is_wired
+        assert taken.isdisjoint(wires(jfn)) != is_wired
+        assert any(text.startswith(f"reads {max(taken)} = ") for text in texts(jfn))
+        made = {v.name for step in half.steps for v in step.makes}
+        read = {v.name for step in half.steps for v in step.reads}
+        returned = {v.name for v in half.returns} if is_wired else set()
+        assert made & set(wires(jfn)) == made & (read | returned)
 
 
 def test_the_file_is_written(tmp_path: Path) -> None:

@@ -97,11 +97,14 @@ class _Place:
 _Lanes = dict[str, int]
 
 
-def svg(title: str, sections: Sequence[Section]) -> str:
+def svg(title: str, legend: str, sections: Sequence[Section]) -> str:
     """The text of an SVG file, for light and dark pages; the same for the same sections."""
     edges = _edges(sections)
-    parts: list[str] = []
-    y = float(MARGIN + 2 * LINE)
+    parts = [
+        _text(MARGIN, MARGIN + LINE / 2, title, "head"),
+        _text(MARGIN, MARGIN + 1.75 * LINE, legend, "note"),
+    ]
+    y = float(MARGIN + 4 * LINE)
     for section in sections:
         parts.append(_text(edges[0][0], y, section.title, "section"))
         y += LINE
@@ -116,9 +119,8 @@ def svg(title: str, sections: Sequence[Section]) -> str:
             y += band.height + GAP
         parts += _wires(ends)
         y += 2 * LINE
-    width = edges[-1][1] + MARGIN
-    head = _text(MARGIN, MARGIN + LINE / 2, title, "head")
-    return "\n".join([_open(title, width, y), head, *parts, "</svg>", ""])
+    width = MARGIN + max(edges[-1][1], MARGIN + len(legend) * LETTER)
+    return "\n".join([_open(title, width, y), *parts, "</svg>", ""])
 
 
 def _edges(sections: Sequence[Section]) -> list[tuple[float, float]]:

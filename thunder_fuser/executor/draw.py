@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -27,6 +27,9 @@ from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segment import Segment
 
 LETTERS = 46  # of a line of text that is broken
+MANY = 48  # rows of arguments and results: beyond, their wires would bury those between steps
+
+LEGEND = "blue: fused; yellow: left to others; grey: segments; dashed: views; green: kernels"
 
 _Drawn = dict[str, str]  # the kernels so far, by their text, and whose they were
 
@@ -44,7 +47,7 @@ def drawing(jfn: Callable[..., Any], name: str = "") -> str:
     """The text of that file; `name` is that of the function."""
     drawn: _Drawn = {}
     sections = [_section(half, drawn) for half in halves(jfn)]
-    return svg(f"{name}: " * bool(name) + "trace, segments, kernels", sections)
+    return svg(f"{name}: " * bool(name) + "trace, segments, kernels", LEGEND, sections)
 
 
 def _section(half: Half, drawn: _Drawn) -> Section:
@@ -54,7 +57,18 @@ def _section(half: Half, drawn: _Drawn) -> Section:
         results += [Row("saved for the backward", "title"), *(_port(v, "") for v in half.keeps)]
     bands = [_band(step, drawn) for step in half.steps]
     first, last = (Band(((Box("edge", tuple(rows)),),)) for rows in (given, results))
+    if len(given) + len(results) > MANY:
+        arguments = {value.name for value in half.takes}
+        first, *bands = (_without(arguments, band) for band in (first, *bands))
+        last = _without({value.name for value in (*half.returns, *half.keeps)}, last)
     return Section(half.title, (first, *bands, last))
+
+
+def _without(wires: Collection[str], band: Band) -> Band:
+    """The band with rows that say what they read, and no wires that lead there."""
+    (box,), *others = band.columns
+    rows = (replace(r, left=None) if r.left and r.left.wire in wires else r for r in box.rows)
+    return Band(((replace(box, rows=tuple(rows)),), *others))
 
 
 def _band(step: Step, drawn: _Drawn) -> Band:
