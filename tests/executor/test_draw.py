@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +15,7 @@ import torch
 
 import thunder_fuser
 from tests.executor.jitted import jit
+from tests.executor.test_random_programs import random_program
 from thunder_fuser import fuser
 from thunder_fuser.executor.draw import drawing
 from thunder_fuser.executor.steps import halves
@@ -128,6 +133,20 @@ def test_a_backward_that_was_not_called_has_no_segments() -> None:
     jfn = jit(lambda x: torch.sin(x) * x)
     jfn(torch.randn(3, 5, requires_grad=True))
     assert "not called yet" in texts(jfn)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_all_that_a_region_makes_is_wired_to_where_it_is_made(seed: int) -> None:
+    """To a segment, or to the views. What a region takes may be there to be handed on alone."""
+    source = random_program(random.Random(seed))
+    scope: dict[str, Callable[..., object]] = {}
+    exec(source, {"torch": torch}, scope)
+    jfn = jit(scope["program"])
+    jfn(torch.randn(4, 4), torch.randn(4, 4))
+    root = ElementTree.fromstring(drawing(jfn))
+    drawn = Counter(group[0].text for group in root.iter(f"{SVG}g"))
+    rows = [re.search(r"^makes \S+ = (T\d+):", text) for text in texts(jfn)]
+    assert not Counter(found[1] for found in rows if found) - drawn, source
 
 
 def test_many_arguments_are_named_and_not_wired() -> None:
