@@ -19,11 +19,16 @@ from typing import Any
 
 import thunder
 
+from tests import tutorial
 from thunder_fuser import explain, fuser
 from thunder_fuser.options import KEYWORD, PREFIX, Options
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "life-of-a-fusion.md")
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "docs" / "life-of-a-fusion.md",
+    ROOT / "docs" / "tutorial.md",
+)
 _BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -81,6 +86,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "kernel": _stage("6_kernel_0.ir.txt"),
     "cuda": cuda,
     "plan": _stage("8_plan.py", "python"),
+    **tutorial.PARTS,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,7 +13,7 @@ import pytest
 
 from thunder_fuser.cli.main import main
 from thunder_fuser.cli.rope_run import DemoReport, TensorError
-from thunder_fuser.cli.text import size
+from thunder_fuser.executor.sizes import size
 from thunder_fuser.options import Options, options
 from thunder_fuser.runtime.disk_cache import disk_cache
 from thunder_fuser.runtime.host_compiler import compiler_available
@@ -70,13 +71,14 @@ def test_demo_fails_where_an_error_is_large() -> None:
     ("sizes", "message"),
     [
         (["--heads", "5"], "5 heads do not divide into 4 groups"),
+        (["--groups", "0"], "groups=0: a size is at least 1"),
         (["--rotated", "7"], "7 rotated elements: an even number up to the head size 32"),
     ],
 )
 def test_demo_refuses_sizes_that_make_no_attention(
     sizes: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["demo", *sizes, "--device", "cpu"]) == 1
+    assert main(["demo", *sizes, "--device", "cpu"]) == 2
     assert f"thunder_fuser demo: {message}" in capsys.readouterr().err
 
 
@@ -87,6 +89,20 @@ def test_env_names_versions_and_changed_options(capsys: pytest.CaptureFixture[st
     assert found["lightning-thunder"] == "0.2.6"
     assert found["option THUNDER_FUSER_STRICT"] == "True"
     assert "option THUNDER_FUSER_FUEL" not in found
+
+
+def test_demo_names_the_devices_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--device", "cuda:77"]) == 2
+    assert "thunder_fuser demo: --device cuda:77: there is cpu" in capsys.readouterr().err
+
+
+def test_env_gives_the_options_in_use_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with options(strict=True, log="claim"):
+        assert main(["env", "--options", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == len(fields(Options))
+    assert found["THUNDER_FUSER_STRICT"] is True
+    assert found["THUNDER_FUSER_LOG"] == ["claim"]
 
 
 def test_env_lists_the_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,6 +161,8 @@ def test_explain_runs_a_script_and_writes_its_stages(
     assert "never" not in said
     assert f"in region TF0  ({script}:5)" in said
     assert "cumsum" in said
+    assert "outside, and the bytes that regions write for it or read from it:" in said
+    assert "60 bytes  1 x cumsum: no rule for cumsum" in said
     fusion = (tmp_path / "stages" / "0_TF0" / "1_fusion.txt").read_text()
     assert fusion.startswith("fusion(T0: f32[i3, i5]) {\n  T1: f32[i3, i5] = tanh(T0)\n")
 
@@ -154,7 +172,7 @@ def test_explain_says_where_there_is_nothing(
 ) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert main(["explain", str(tmp_path / "empty.py")]) == 1
-    assert "has no variable that holds a called result of thunder.jit" in capsys.readouterr().out
+    assert "called no function that thunder.jit made" in capsys.readouterr().err
 
 
 def test_a_wrong_call_is_status_two() -> None:

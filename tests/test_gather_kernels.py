@@ -189,7 +189,7 @@ def test_reductions_of_other_rows_are_stored_before_they_are_gathered() -> None:
     peak = expand(unsqueeze(call("max", a, dims=(1,)), 1), 60, 72)
     plan = check(fusion([a, i], rows(call("sub", a, peak), i)), x, index)
     assert plan.launches == 2
-    assert "behind a cut: index_select reads what must be stored first" in str(plan)
+    assert "index_select reads what must be stored first" in str(plan)
 
 
 def test_an_index_that_a_reduction_makes_is_stored() -> None:
@@ -203,7 +203,7 @@ def test_an_index_that_a_reduction_makes_is_stored() -> None:
 def test_a_stop_point_may_stand_before_a_gather() -> None:
     x, index = torch.randn(6, 12), torch.randint(6, (5,))
     a, i = like(x, index)
-    check(fusion([a, i], rows(stop(chain(a, "exp")), stop(i))), x, index)
+    check(fusion([a, i], rows(stop(chain(a, "neg")), stop(i))), x, index)
 
 
 def test_a_written_table_is_gathered_as_it_was() -> None:

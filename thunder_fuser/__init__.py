@@ -11,8 +11,10 @@ Importing the package registers the executor. Neither a GPU nor a driver is need
 from thunder.extend import register_executor
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.executor import FuserExecutor
 from thunder_fuser.executor.explain import explain
+from thunder_fuser.executor.profile import profile
 from thunder_fuser.frontend.cache import FusionCache
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.options import Options, options
@@ -28,7 +30,9 @@ __all__ = [
     "FusionCache",
     "FusionDefinition",
     "Options",
+    "draw",
     "explain",
     "fuser",
     "options",
+    "profile",
 ]

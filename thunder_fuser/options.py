@@ -104,6 +104,11 @@ class Options:
         "auto", _one_of("auto", "on", "off"), "show the progress of long compilations"
     )
     compile_jobs: int = _option(4, _integer(1), "threads that compile, at most 8")
+    ranges: str = _option(
+        "off",
+        _one_of("off", "nvtx", "profiler"),
+        "show regions and segments as ranges, in Nsight Systems or in torch.profiler",
+    )
     check: str = _option(
         "off",
         _one_of("off", "nan", "bounds", "eager"),

@@ -7,7 +7,7 @@ import torch
 from tests.programs import chain, expand, full, fusion, like, reshape, stop, total
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.depth import depths
+from thunder_fuser.segment.depth import cut_reasons, depths
 
 NONE: frozenset[TensorView] = frozenset()
 
@@ -67,3 +67,34 @@ def test_what_torch_runs_lies_between_kernels() -> None:
     program = fusion([a], after)
     found = depths(program, frozenset({direct, fed}), NONE)
     assert [found[direct], found[fed], found[after]] == [0, 1, 2]
+
+
+def test_every_cut_has_the_reason_of_its_first_tensor() -> None:
+    (a,) = like(torch.empty(64, 48))
+    down = total(a, 0)
+    spread = call("mul", a, expand(reshape(down, 1, 48), 64, 48))
+    whole = fusion([a], chain(stop(spread), "exp"))
+    assert cut_reasons(whole, NONE, NONE) == {
+        1: "needs a reduction down columns whole",
+        2: "behind a stop point",
+    }
+
+
+def test_what_torch_computes_is_a_reason() -> None:
+    (a,) = like(torch.empty(64, 48))
+    down = total(a, 0)
+    whole = fusion([a], chain(down, "exp"))
+    assert cut_reasons(whole, frozenset({down}), NONE) == {
+        1: "reads what a segment of torch's computes"
+    }
+
+
+def test_another_plane_is_a_reason() -> None:
+    (a,) = like(torch.empty(64, 96))
+    whole = fusion([a], total(a, 1), total(reshape(a, 128, 48), 1))
+    assert cut_reasons(whole, NONE, NONE) == {1: "reduces over other axes than what is before it"}
+
+
+def test_what_is_cut_nowhere_has_no_reasons() -> None:
+    (a,) = like(torch.empty(64, 48))
+    assert cut_reasons(fusion([a], total(chain(a, "exp"), 1)), NONE, NONE) == {}

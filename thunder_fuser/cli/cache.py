@@ -6,7 +6,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from thunder_fuser.cli.text import add_json, show, size
+from thunder_fuser.cli.text import add_json, show
+from thunder_fuser.executor.sizes import size
 from thunder_fuser.options import current
 from thunder_fuser.runtime.disk_cache import DiskCache, disk_cache
 

@@ -12,6 +12,7 @@ import torch
 
 from thunder_fuser.cli.rope import Sizes
 from thunder_fuser.cli.rope_run import DemoReport, run_rope
+from thunder_fuser.cli.text import WrongCall, add_json
 
 _EXAMPLES = """examples:
   python -m thunder_fuser demo
@@ -35,11 +36,14 @@ def add(commands: Any) -> None:
     default = Sizes()
     for name, what in _SIZES.items():
         option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=int, default=getattr(default, name), help=what)
+        shown = f"{what} (default: %(default)s)"
+        parser.add_argument(
+            option, type=int, default=getattr(default, name), metavar="N", help=shown
+        )
     parser.add_argument(
         "--device",
         default="cuda" if torch.cuda.is_available() else "cpu",
-        help="cuda or cpu (default: %(default)s)",
+        help="cuda, cuda:1, or cpu (default: %(default)s)",
     )
     parser.add_argument(
         "--out",
@@ -47,7 +51,7 @@ def add(commands: Any) -> None:
         metavar="DIR",
         help="receives the text of every stage, the CUDA C++ among it (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -64,9 +68,18 @@ _SIZES = {
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo. Returns 1 if a result is further from fp64 than it should be."""
     sizes = Sizes(**{name: getattr(arguments, name) for name in _SIZES})
-    report = run_rope(sizes, torch.device(arguments.device), Path(arguments.out))
+    report = run_rope(sizes, _device(arguments.device), Path(arguments.out))
     print(json.dumps(asdict(report), indent=2) if arguments.json else _text(report))
     return 0 if report.is_accurate else 1
+
+
+def _device(name: str) -> torch.device:
+    """The device of that name. Raises WrongCall where there is none."""
+    count = torch.cuda.device_count()
+    known = ["cpu", *(["cuda"] if count else []), *(f"cuda:{k}" for k in range(count))]
+    if name not in known:
+        raise WrongCall(f"--device {name}: there is {', '.join(known)}")
+    return torch.device(name)
 
 
 def _text(report: DemoReport) -> str:

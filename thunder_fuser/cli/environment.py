@@ -36,14 +36,21 @@ def add(commands: Any) -> None:
         description="Versions, GPUs, compilers, cache and options: paste it into a bug report.",
         epilog="example: python -m thunder_fuser env --json > environment.json",
     )
-    parser.add_argument("--options", action="store_true", help="list every option with its meaning")
+    parser.add_argument(
+        "--options",
+        action="store_true",
+        help="every option with its meaning; --json: its value now",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the environment, or the options."""
-    if arguments.options:
+    if arguments.options and arguments.json:
+        options = current()
+        show({f"{PREFIX}{f.name.upper()}": getattr(options, f.name) for f in fields(Options)}, True)
+    elif arguments.options:
         print(help_text())
     else:
         show(environment(), arguments.json)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import runpy
-import sys
-from pathlib import Path
+import json
+from dataclasses import asdict
 from typing import Any
 
-import thunder
-
-from thunder_fuser.executor.explain import explain
+from thunder_fuser.cli.script import add_script, run_script
+from thunder_fuser.cli.text import add_json
+from thunder_fuser.executor.explain import exchanged, explain, regions_of
+from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.segments import segment_rows
+from thunder_fuser.executor.steps import Half, halves
 from thunder_fuser.options import options
 
 _EXAMPLES = """examples:
   python -m thunder_fuser explain train.py
   python -m thunder_fuser explain --dump stages train.py --epochs 1
+  python -m thunder_fuser explain --json train.py > explained.json
 
-The script has to leave the results of thunder.jit in variables of its own module.
+What stands before the script belongs to `explain`, what stands after it to the script. With --json
+the script prints to stderr. exit status 1: the script failed, or called nothing of thunder.jit
 """
 
 
@@ -31,35 +35,48 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--dump", metavar="DIR", help="write the text of every stage there")
-    parser.add_argument("script", help="the Python file to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    add_json(parser)
+    add_script(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain the script's functions. Returns 1 if it compiled none."""
+    """Explain the script's functions. Returns 1 if it compiled none or failed."""
     chosen = {} if arguments.dump is None else {"dump": arguments.dump}
     with options(**chosen):
-        found = compiled_functions(arguments.script, arguments.arguments)
-    for name, function in found.items():
-        print(f"{name}\n{'=' * len(name)}\n{explain(function)}\n")
-    if not found:
-        print(f"{arguments.script} has no variable that holds a called result of thunder.jit")
-    return 0 if found else 1
+        ran = run_script(arguments, is_quiet=arguments.json)
+    if arguments.json:
+        print(json.dumps({name: explained(jfn) for name, jfn in ran.functions.items()}, indent=2))
+    else:
+        for name, function in ran.functions.items():
+            print(f"{name}\n{'=' * len(name)}\n{explain(function)}\n")
+    return ran.status()
 
 
-def compiled_functions(script: str, arguments: list[str]) -> dict[str, Any]:
-    """The functions that thunder.jit made and that were called, by the variable that holds them."""
-    before, sys.argv = sys.argv, [script, *arguments]
-    sys.path.insert(0, str(Path(script).parent))
-    try:
-        namespace = runpy.run_path(script, run_name="__main__")
-    finally:
-        sys.argv = before
-        sys.path.remove(str(Path(script).parent))
-    return {name: value for name, value in namespace.items() if _was_called(value)}
+def explained(jfn: Any) -> dict[str, object]:
+    """What `explain` says, as JSON values."""
+    found = halves(jfn)
+    return {
+        **{half.title: _symbols(half) for half in found},
+        "regions": [_region(region) for region in regions_of(jfn)],
+        "outside": [asdict(row) for row in exchanged(found)],
+        "segments": [asdict(row) for row in segment_rows(jfn)],
+    }
 
 
-def _was_called(value: object) -> bool:
-    statistics = thunder.compile_stats(value) if callable(value) else None
-    return statistics is not None and bool(statistics.last_traces)
+def _region(region: FusedRegion) -> dict[str, object]:
+    return {
+        "name": region.name,
+        "symbols": len(region.bsyms),
+        "device": str(region.device),
+        "plans": region.plans(),
+        "recompiles": region.recompiles(),
+    }
+
+
+def _symbols(half: Half) -> list[dict[str, object]]:
+    return [
+        {"region": step.region.name if step.region else None, **asdict(symbol)}
+        for step in half.steps
+        for symbol in step.symbols
+    ]

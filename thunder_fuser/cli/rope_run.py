@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import torch
 import thunder_fuser
 from thunder_fuser.cli.measure import Times, measure
 from thunder_fuser.cli.rope import Sizes, Tensors, arguments, program
-from thunder_fuser.executor.explain import explain, regions_of
+from thunder_fuser.cli.text import WrongCall
 from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.steps import halves
 from thunder_fuser.frontend.cache import FusionCache
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan
@@ -70,7 +71,7 @@ class DemoReport:
 def run_rope(sizes: Sizes, device: torch.device, directory: Path) -> DemoReport:
     """Run the program forward and backward and look at what happened.
 
-    Every stage is dumped into `directory`. Raises ValueError for sizes that make no attention.
+    Every stage is dumped into `directory`. Raises WrongCall for sizes that make no attention.
     """
     _check(sizes)
     torch.manual_seed(SEED)
@@ -97,10 +98,12 @@ def run_rope(sizes: Sizes, device: torch.device, directory: Path) -> DemoReport:
 
 
 def _check(sizes: Sizes) -> None:
+    if small := [f"{name}={size}" for name, size in asdict(sizes).items() if size < 1]:
+        raise WrongCall(f"{', '.join(small)}: a size is at least 1")
     if sizes.heads % sizes.groups:
-        raise ValueError(f"{sizes.heads} heads do not divide into {sizes.groups} groups")
+        raise WrongCall(f"{sizes.heads} heads do not divide into {sizes.groups} groups")
     if sizes.rotated % 2 or not 0 < sizes.rotated <= sizes.head_size:
-        raise ValueError(
+        raise WrongCall(
             f"{sizes.rotated} rotated elements: an even number up to the head size "
             f"{sizes.head_size} is needed"
         )
@@ -140,12 +143,11 @@ def _counted(
 
 
 def _regions(jfn: Callable[..., Any]) -> list[RegionReport]:
-    forward, backward, *_ = explain(jfn).split("\n\n")
     found = []
-    for region in regions_of(jfn):
-        is_forward = f"in region {region.name}" in forward
-        direction, lines = ("forward", forward) if is_forward else ("backward", backward)
-        found.append(_region(region, direction, lines.count(" outside: ")))
+    for half in halves(jfn):
+        regions = [step.region for step in half.steps if step.region is not None]
+        outside = len(half.steps) - len(regions)
+        found += [_region(region, half.title, outside) for region in regions]
     return found
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+
+class WrongCall(ValueError):
+    """A command line that parses and still asks for something that is not there: status 2."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The `--json` flag of a command."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """What to say of a name that is none of the known ones."""
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(known))}"
 
 
 def show(found: Mapping[str, object], as_json: bool) -> None:
@@ -20,13 +31,3 @@ def show(found: Mapping[str, object], as_json: bool) -> None:
     width = max(map(len, found), default=0) + 2
     for name, value in found.items():
         print(f"{name:<{width}}{value}")
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1536 => 1.5 KiB."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} GiB"

@@ -7,6 +7,7 @@ Thunder splits that afterwards.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from thunder_fuser.executor import claims, cross_entropy, scans
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.inplace import (
     in_split_order,
@@ -134,6 +136,11 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
     def explain(self, jfn: Callable[..., Any]) -> str:
         """What became of every symbol of `jfn`, and why. See `executor.explain.explain`."""
         return explain(jfn)
+
+    def draw(self, jfn: Callable[..., Any], path: str | os.PathLike[str]) -> None:
+        """Write regions, segments, kernels and aliases of `jfn` as an SVG file. See
+        `executor.draw.draw`."""
+        draw(jfn, path)
 
     def segments(self, jfn: Callable[..., Any]) -> Any:
         """Every segment of the regions of `jfn`, as a DataFrame or as rows. See

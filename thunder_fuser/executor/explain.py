@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import thunder
-from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.region import FusedRegion, region_of
-from thunder_fuser.executor.report import Key, is_bookkeeping, reports_of, take_reason
+from thunder_fuser.executor.steps import Half, Step, Symbol, check_called, halves
 
 
 def explain(jfn: Callable[..., Any]) -> str:
     """Text: one line per bound symbol of the last forward and backward traces, then each region.
 
-    A line says which region claimed the symbol, or why none did, and where the user wrote it. A
-    region that has run shows its plan: segments, aliases, kernels. Raises ValueError for a function
-    that thunder.jit did not compile or that was never called.
+    A line says which region claimed the symbol, or why none did, and where the user wrote it. What
+    stays outside is listed again by the bytes that it costs. A region that has run shows its plan:
+    segments, aliases, kernels. Raises ValueError for a function that thunder.jit did not compile or
+    that was never called.
     """
-    reasons = _reasons(jfn)
-    parts: list[str] = []
-    regions: list[FusedRegion] = []
-    for title, traces in (
-        ("forward", thunder.last_traces(jfn)),
-        ("backward", thunder.last_backward_traces(jfn)),
-    ):
-        if traces:
-            lines = list(_lines(traces[-1], reasons, regions))
-            parts.append("\n".join([f"{title}:", *lines]))
-    parts += [_describe(region) for region in regions]
+    found = halves(jfn)
+    parts = ["\n".join([_heading(half), *_lines(half)]) for half in found]
+    if outside := exchanged(found):
+        title = "outside, and the bytes that regions write for it or read from it:"
+        parts.append("\n".join([title, *(f"  {line}" for line in _table(outside))]))
+    parts += [_describe(step.region) for half in found for step in half.steps if step.region]
     return "\n\n".join(parts)
 
 
@@ -39,7 +34,7 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
 
     Raises ValueError for a function that thunder.jit did not compile or that was never called.
     """
-    _check_called(jfn)
+    check_called(jfn)
     regions: list[FusedRegion] = []
     for traces in (thunder.last_traces(jfn), thunder.last_backward_traces(jfn)):
         if traces:
@@ -48,52 +43,62 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
     return regions
 
 
-def _reasons(jfn: Callable[..., Any]) -> Mapping[Key, deque[str]]:
-    _check_called(jfn)
-    reports = reports_of(thunder.compile_data(jfn))
-    return reports[-1].reasons() if reports else {}
+@dataclass(frozen=True)
+class Outside:
+    """Symbols of one op that stayed outside for one reason, and the bytes that pass between them
+    and regions: what fusing them too would spare."""
+
+    op: str
+    reason: str
+    count: int
+    bytes: int
 
 
-def _check_called(jfn: Callable[..., Any]) -> None:
-    stats = thunder.compile_stats(jfn)
-    if thunder.compile_data(jfn) is None or stats is None:
-        raise ValueError(f"{jfn!r} was not made by thunder.jit")
-    if not stats.last_traces:
-        raise ValueError(f"{jfn!r} was never called: there is nothing to explain yet")
+def exchanged(found: Sequence[Half]) -> list[Outside]:
+    """What stayed outside, by bytes, the most expensive first."""
+    steps = [step for half in found for step in half.steps]
+    made = {value for step in steps if step.region for value in step.makes}
+    read = {value for step in steps if step.region for value in step.reads}
+    groups: dict[tuple[str, str], list[int]] = {}
+    for step in steps:
+        for symbol in step.symbols:
+            if symbol.reason is not None:
+                crossing = [v for v in step.reads if v in made]
+                crossing += [v for v in step.makes if v in read]
+                cost = sum(value.bytes for value in crossing)
+                groups.setdefault((symbol.op, symbol.reason), []).append(cost)
+    rows = [Outside(*key, len(costs), sum(costs)) for key, costs in groups.items()]
+    return sorted(rows, key=lambda row: -row.bytes)
 
 
-def _lines(
-    trace: Any, reasons: Mapping[Key, deque[str]], regions: list[FusedRegion]
-) -> Iterator[str]:
-    for bsym in trace.bound_symbols:
-        region = region_of(bsym)
-        if region is not None:
-            regions.append(region)
-            for part in bsym.subsymbols:
-                yield _line(part, f"in region {region.name}")
-        elif not is_bookkeeping(bsym):
-            yield _line(bsym, f"outside: {_why(bsym, reasons)}")
+def _heading(half: Half) -> str:
+    """`forward: 11 symbols in 1 region, 2 outside`."""
+    claimed = [step for step in half.steps if step.region]
+    symbols = sum(len(step.symbols) for step in claimed)
+    outside = len(half.steps) - len(claimed)
+    plural = "" if len(claimed) == 1 else "s"
+    return f"{half.title}: {symbols} symbols in {len(claimed)} region{plural}, {outside} outside"
 
 
-def _line(bsym: BoundSymbol, verdict: str) -> str:
-    names = ", ".join(p.name for p in bsym.flat_proxy_outs)
-    return f"  {names or '-':<12} {bsym.sym.name:<20} {verdict}{_where(bsym)}"
+def _lines(half: Half) -> Iterator[str]:
+    for step in half.steps:
+        yield from (_line(symbol, step) for symbol in step.symbols)
 
 
-def _where(bsym: BoundSymbol) -> str:
-    """The user's source line; backward symbols have none."""
-    if not bsym.source_filename:
-        return ""
-    line = getattr(bsym.source_positions, "lineno", None)
-    return f"  ({bsym.source_filename}:{line})" if line else f"  ({bsym.source_filename})"
+def _line(symbol: Symbol, step: Step) -> str:
+    verdict = f"in region {step.region.name}" if step.region else f"outside: {symbol.reason}"
+    return f"  {', '.join(symbol.results) or '-':<12} {symbol.op:<20} {verdict}{_where(symbol)}"
 
 
-def _why(bsym: BoundSymbol, reasons: Mapping[Key, deque[str]]) -> str:
-    reason = take_reason(reasons, bsym)
-    if reason is not None:
-        return reason
-    executor = bsym.sym.executor
-    return f"taken by executor {executor.name}" if executor else f"no rule for {bsym.sym.name}"
+def _where(symbol: Symbol) -> str:
+    """The user's source line, where it is known."""
+    return f"  ({symbol.file}:{symbol.line})" if symbol.file else ""
+
+
+def _table(outside: Sequence[Outside]) -> Iterator[str]:
+    width = max(len(str(row.bytes)) for row in outside)
+    for row in outside:
+        yield f"{row.bytes:>{width}} bytes  {row.count} x {row.op}: {row.reason}"
 
 
 def _describe(region: FusedRegion) -> str:

@@ -23,9 +23,10 @@ from thunder_fuser.executor.inplace import Ref, advance, passed_through
 from thunder_fuser.executor.translate import Layout, translate
 from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
-from thunder_fuser.frontend.repro import describe_inputs, repro_script
+from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_script
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.profile import Profile
+from thunder_fuser.runtime.ranges import region_ranged
 
 MAX_LAYOUTS = 2048  # stride tuples remembered per region
 
@@ -88,6 +89,11 @@ class FusedRegion:
         return f"FusedRegion({self.name}: {', '.join(b.sym.name for b in self.bsyms)})"
 
     @property
+    def computed(self) -> tuple[Any, ...]:
+        """The outputs that a definition returns; the others are inputs that are handed through."""
+        return tuple(p for p, k in zip(self.outputs, self._passed, strict=True) if k is None)
+
+    @property
     def definitions(self) -> tuple[FusionDefinition, ...]:
         """The recorded definitions, oldest first."""
         return tuple(self._definitions.values())
@@ -99,10 +105,25 @@ class FusedRegion:
     def repro(self) -> str:
         """A script that runs the last definition on tensors like those that it was first called
         with, of random elements. Raises ValueError before the first call."""
+        fd, given = self._repeated()
+        return repro_script(fd.leaf, given, self.name, self.options)
+
+    def profile_alone(self) -> Profile:
+        """The second of two runs of the last definition on such tensors, segment by segment.
+        Raises ValueError before the first call."""
+        fd, given = self._repeated()
+        for _ in range(2):
+            arguments = [v.make() if isinstance(v, TensorLike) else v for v in given]
+            _, profile = fd.leaf.program.profile(
+                arguments, self.options, self.device, fd.origin(self.name, self)
+            )
+        return profile
+
+    def _repeated(self) -> tuple[FusionDefinition, tuple[Any, ...]]:
+        """The last definition and the arguments that it was first called with, without elements."""
         if self.last_used is None:
             raise ValueError(f"{self.name} was not called yet: it has no definition to repeat")
-        given = self._described[id(self.last_used)]
-        return repro_script(self.last_used.leaf, given, self.name, self.options)
+        return self.last_used, self._described[id(self.last_used)]
 
     def recompiles(self) -> list[str]:
         """Why there is more than one plan of a definition."""
@@ -133,7 +154,7 @@ class FusedRegion:
         self._calls = 0
         self._forget_choices()
         self._definitions: dict[Any, FusionDefinition] = {}
-        self._described: dict[int, tuple[object, ...]] = {}  # by definition, which stays alive
+        self._described: dict[int, tuple[Any, ...]] = {}  # by definition, which stays alive
         self.last_used = None
 
     def _select(self, strides: Strides, args: Sequence[Any]) -> tuple[Strides, Run]:
@@ -171,7 +192,7 @@ class FusedRegion:
         chosen = run if all(position is None for position in passed) else run_and_pass
         # A range of its own where THUNDER_ANNOTATE_TRACES asks for them, `chosen` itself otherwise.
         annotated: Run = annotate_for_profile(f"{self.name} of thunder_fuser")(chosen)
-        return annotated
+        return region_ranged(options.ranges, self.name, annotated)
 
     def _rename(self, args: Sequence[Any]) -> Sequence[Any]:
         """What is left of a region whose computed results turned out equal to others."""
@@ -184,8 +205,7 @@ class FusedRegion:
         if fd is None:
             fd = FusionDefinition()
             with fd:
-                computed = [p for p, k in zip(self.outputs, self._passed, strict=True) if k is None]
-                translate(fd, self.bsyms, self.inputs, computed, shapes, layouts)
+                translate(fd, self.bsyms, self.inputs, self.computed, shapes, layouts)
             self._definitions[key] = fd
             self._described[id(fd)] = describe_inputs(args)
         return fd

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.segment.segment import Segment
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,17 @@ def segments(jfn: Callable[..., Any]) -> Any:
 
     Raises ValueError for a function that thunder.jit did not compile or that was never called.
     """
-    rows = [row for region in regions_of(jfn) for row in _rows(region)]
+    rows = segment_rows(jfn)
     if find_spec("pandas") is None:
         return rows
     return import_module("pandas").DataFrame(
         [asdict(row) for row in rows], columns=list(SegmentRow.__annotations__)
     )
+
+
+def segment_rows(jfn: Callable[..., Any]) -> list[SegmentRow]:
+    """The same as a list, whether or not pandas is installed."""
+    return [row for region in regions_of(jfn) for row in _rows(region)]
 
 
 def _rows(region: FusedRegion) -> Iterator[SegmentRow]:
@@ -70,17 +75,11 @@ def _rows_of_plan(region: str, number: int, plan: Plan) -> Iterator[SegmentRow]:
             reason=reason,
             tensors_read=len(segment.inputs),
             tensors_written=len(written),
-            bytes_read=_bytes((tv, segment.layouts[tv]) for tv in segment.inputs),
-            bytes_written=_bytes((tv, segment.layouts[tv]) for tv in written),
+            bytes_read=sum(distinct_bytes(segment, tv) for tv in segment.inputs),
+            bytes_written=sum(distinct_bytes(segment, tv) for tv in written),
         )
 
 
-def _bytes(tensors: Iterable[tuple[TensorView, Layout]]) -> int:
-    """Bytes of the distinct elements."""
-    total = 0
-    for tv, layout in tensors:
-        count = 1
-        for size, stride in zip(layout.shape, layout.strides, strict=True):
-            count *= size if stride or size == 0 else 1
-        total += count * tv.dtype.itemsize
-    return total
+def distinct_bytes(segment: Segment, tv: TensorView) -> int:
+    """Bytes of the elements of a tensor, those of an expanded axis counted once."""
+    return segment.layouts[tv].distinct * tv.dtype.itemsize

@@ -8,8 +8,10 @@ writes in another way have an adapter each. Writes are resolved as `inplace` des
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import thunder
 from thunder.core.dtypes import dtype as ThunderDtype
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
@@ -62,10 +64,16 @@ def translate(
     translation.finish(outputs)
 
 
+_THUNDER = str(Path(thunder.__file__).parent)
+
+
 def place_of(bsym: BoundSymbol) -> Place | None:
-    """The user's line that a symbol comes from, where Thunder knows it: not in the backward."""
-    line = getattr(bsym.source_positions, "lineno", None)
-    return Place(bsym.source_filename, line) if bsym.source_filename and line else None
+    """The user's line that a symbol comes from, where Thunder knows it: not in the backward, and
+    not where it took the line of its own wrapper of the op."""
+    file, line = bsym.source_filename, getattr(bsym.source_positions, "lineno", None)
+    if not file or not line or file.startswith(_THUNDER):
+        return None
+    return Place(file, line)
 
 
 class _Translation:

@@ -16,6 +16,7 @@ from thunder_fuser.ir.scalar import Symbol
 from thunder_fuser.options import Options, current
 from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.profile import Profile
+from thunder_fuser.runtime.ranges import region_ranged
 
 _PHILOX_STEP = 4  # torch counts single numbers, a Philox call makes four
 
@@ -62,7 +63,8 @@ def run(
     if request.profile:
         outputs, profile = leaf.program.profile(complete, options, device, origin)
     else:
-        outputs = leaf.program.run(complete, options, device, origin)
+        call = region_ranged(options.ranges, origin.name, leaf.program.run)
+        outputs = call(complete, options, device, origin)
     plan = leaf.program.plan(complete, options, device, origin)
     debug_output = str(plan) if request.capture_debug_output else None
     return outputs, Execution(plan, profile, debug_output, saved)

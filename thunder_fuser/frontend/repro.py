@@ -16,7 +16,7 @@ from thunder_fuser.ir.scalar import format_number
 from thunder_fuser.options import Options, non_defaults
 
 # Options that do not decide what is compiled, or would keep a script from showing the error.
-_UNIMPORTANT = frozenset({"cache_dir", "dump", "fallback", "fuel", "log", "progress"})
+_UNIMPORTANT = frozenset({"cache_dir", "dump", "fallback", "fuel", "log", "progress", "ranges"})
 _ALIGNMENT = 16  # bytes; the widest access a kernel makes
 
 
@@ -39,6 +39,11 @@ class TensorLike:
             f"{storage}.to({self.dtype}).as_strided({self.sizes}, {self.strides}, "
             f"{self.misalignment})"
         )
+
+    def make(self) -> torch.Tensor:
+        """The tensor of that expression."""
+        made: torch.Tensor = eval(str(self), {"torch": torch})
+        return made
 
     def _draw(self, elements: int) -> str:
         if self.dtype == "torch.bool":

@@ -40,7 +40,7 @@ _FILES = {
     "plan": "8_plan.py",
 }
 # Options that say where to write, not what to compile: two runs may differ in them.
-_PLACES = frozenset({"dump", "cache_dir", "log", "progress"})
+_PLACES = frozenset({"dump", "cache_dir", "log", "progress", "ranges"})
 
 _made: Counter[str] = Counter()  # plans dumped into each directory so far
 _broken: set[str] = set()  # directories that could not be written

@@ -154,11 +154,4 @@ def _profile(plan: Plan, position: int, seconds: float) -> SegmentProfile:
 def _bytes(segment: Segment) -> int:
     """Bytes of the elements read and written, those of an expanded axis once."""
     touched = [*segment.inputs, *(store.target for store in segment.stores)]
-    return sum(_distinct(segment, tv) * tv.dtype.itemsize for tv in touched)
-
-
-def _distinct(segment: Segment, tv: Any) -> int:
-    layout, count = segment.layouts[tv], 1
-    for size, stride in zip(layout.shape, layout.strides, strict=True):
-        count *= size if stride or not size else 1
-    return count
+    return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in touched)

@@ -22,9 +22,9 @@ from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Cost, Family
+from thunder_fuser.ops import Cost
 from thunder_fuser.segment.carry import carried, constants
-from thunder_fuser.segment.depth import depths
+from thunder_fuser.segment.depth import cut_reasons, depths
 from thunder_fuser.segment.outputs import plan_outputs
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -196,31 +196,33 @@ class _Cutter:
         segments: list[Segment] = []
         reasons: list[str] = []
         late: list[Write] = []
+        why = cut_reasons(self.fusion, self.opaque, self.constants)
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed
             for tv in [t for t in self.stored[depth] if t in self.opaque]:
                 segments.append(self._segment([Store(tv, tv)], is_opaque=True))
                 reasons.append("no template holds a reduction this long yet")
-            for group in self._kernels(self._stores(depth, direct, postponed)):
-                segments.append(self._segment(group))
-                reasons.append(_reason(segments[-1]) if depth else "the region")
+            groups = self._kernels(self._stores(depth, direct, postponed))
+            segments += [self._segment(group) for group, _ in groups]
+            reasons += [apart or why.get(depth, "the region") for _, apart in groups]
         for write in late:
             segments.append(self._copy_segment(write))
             reasons.append("in-place write ordered after the last read of the old value")
         kept = [k for k, s in enumerate(segments) if not self._is_empty(s)]
         return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
 
-    def _kernels(self, stores: list[Store]) -> list[list[Store]]:
+    def _kernels(self, stores: list[Store]) -> list[tuple[list[Store], str]]:
         """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
-        order in which each may read what was written before it."""
+        order in which each may read what was written before it; and why a later one is apart."""
         whole = self._segment(stores)
         if not stores or self.reject(whole) is None:
-            return [stores] if stores else []
+            return [(stores, "")] if stores else []
         kinds: dict[tuple[bool, bool], list[Store]] = {}
         for store in stores:
             kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
-        return [kinds[kind] for kind in sorted(kinds)]
+        reasons = ["", *("reduces along other axes than the segment before" for _ in kinds)]
+        return [(kinds[kind], why) for kind, why in zip(sorted(kinds), reasons, strict=False)]
 
     def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, bool]:
         """Whether sums down columns, and sums along rows, lie between `leaves` and a store."""
@@ -245,9 +247,9 @@ class _Cutter:
             direct, postponed = [], writes
         return direct, postponed
 
-    def _may_write(self, kernels: list[list[Store]]) -> bool:
+    def _may_write(self, kernels: list[tuple[list[Store], str]]) -> bool:
         """True where templates hold all kernels and none reads what another one writes in place."""
-        segments = [self._segment(stores) for stores in kernels]
+        segments = [self._segment(stores) for stores, _ in kernels]
         for segment in segments:
             targets = {s.target for s in segment.stores if s.is_in_place}
             others = [tv for other in segments if other is not segment for tv in other.inputs]
@@ -292,15 +294,6 @@ class _Cutter:
         produced = {s.value for s in stores if s.value.definition is not None}
         leaves = frozenset(tv for tv in self.memory if self._storage(tv) not in produced)
         return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.fast)
-
-
-def _reason(segment: Segment) -> str:
-    """Why a segment is behind a cut, where that is a gather's doing."""
-    for tv in segment.tensors:
-        expr = tv.definition if tv not in segment.leaves else None
-        if expr is not None and expr.op.family is Family.GATHER and any(map(is_stop, expr.tensors)):
-            return f"behind a cut: {expr.op.name} reads what must be stored first"
-    return "behind a cut"
 
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:

@@ -29,11 +29,51 @@ def depths(
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
+    return _walk(fusion, opaque, constants)[0]
+
+
+def cut_reasons(
+    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+) -> dict[int, str]:
+    """Why there is a cut before each depth but the first: what the first tensor of that depth
+    needs."""
+    depth, apart, scanned = _walk(fusion, opaque, constants)
+    found: dict[int, str] = {}
+    for tv in fusion.tensors:
+        producers = tv.definition.tensors if tv.definition is not None else ()
+        before = [p for p in producers if depth[p] < depth[tv]]
+        if not before or tv in opaque:
+            continue
+        if any(map(is_stop, before)):
+            reason = _stopped(tv)
+        elif any(p in opaque for p in before):
+            reason = "reads what a segment of torch's computes"
+        elif any(p in apart and _needs_whole(p, tv) for p in before):
+            reason = "needs a reduction down columns whole"
+        elif any(p in scanned for p in before):
+            reason = "reads a running sum at other places"
+        else:
+            reason = "reduces over other axes than what is before it"
+        found.setdefault(depth[tv], reason)
+    return found
+
+
+def _stopped(tv: TensorView) -> str:
+    assert tv.definition is not None
+    if tv.definition.op.family is Family.GATHER:
+        return f"{tv.definition.op.name} reads what must be stored first"
+    return "behind a stop point"
+
+
+def _walk(
+    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+) -> tuple[dict[TensorView, int], set[TensorView], set[TensorView]]:
+    """Depths; sums down columns or over scattered axes; running sums: both with what follows from
+    them one by one."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
-    # Sums down columns or over scattered axes, and what follows from them one by one.
     apart: set[TensorView] = set()
-    scanned: set[TensorView] = set()  # running sums, and what follows from them one by one
+    scanned: set[TensorView] = set()
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
@@ -53,7 +93,7 @@ def depths(
         follows = any(p in scanned and found[p] == before for p in producers)
         if (follows or is_scan(tv)) and tv not in opaque and not _reduces(tv):
             scanned.add(tv)
-    return found
+    return found, apart, scanned
 
 
 def _follows_a_scan(producer: TensorView, consumer: TensorView) -> bool:
