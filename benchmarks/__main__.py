@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 import torch
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     command = shlex.join(["python", "-m", "benchmarks", *argv])
     try:
-        where = environment(device, command, copy_gbps(device))
+        where = environment(device, command, uuid4().hex, copy_gbps(device))
     except RuntimeError as error:  # no CUPTI, or no memory: then no row could be measured either
         print(f"python -m benchmarks: a device copy cannot be timed: {error}", file=sys.stderr)
         return 1

@@ -15,15 +15,19 @@ from pathlib import Path
 
 import torch
 
+from thunder_fuser.runtime.driver_version import driver_version
+
 HOST, CUDA = "host", "cuda"  # targets; rows of one are never compared with rows of the other
 ROOT = Path(__file__).parent.parent
-Key = tuple[str, str, str, str]
+Key = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and when. `copy_gbps` is the roof measured in this run."""
+    """Where and when. A run that is resumed keeps its `run_id`. `copy_gbps` is the roof measured in
+    this run; what there is no GPU for is None."""
 
+    run_id: str
     timestamp_utc: str
     command: str
     git_sha: str
@@ -35,24 +39,32 @@ class Environment:
     torch: str
     thunder: str
     thunder_fuser: str
+    litgpt: str
+    nvrtc: str
+    driver: str | None
+    clocks_locked: bool | None
     copy_gbps: float | None
 
 
 @dataclass(frozen=True)
 class Row:
-    """A pass of a workload under an executor. Times are microseconds, None where not measured.
+    """A pass of a workload under an executor. Times are microseconds or, where the name says so,
+    seconds; None where not measured. docs/benchmarks.md tells how each is measured.
 
     `status` is ok, error, oom or skipped; all but ok say why in `error_msg`. Errors are relative to
-    fp64, `err_eager_vs_fp64` those of eager torch. `first_call_s` has compilation in it, from
-    whatever the executor's caches on disk hold.
+    fp64, `err_eager_vs_fp64` those of eager torch. What a kernel or a trace is made of is known of
+    our executor only.
     """
 
+    suite: str
     workload: str
     executor: str
     phase: str
     dtype: str
     sizes: str
     status: str
+    executor_options: str = ""
+    seq_len: int | None = None
     error_type: str | None = None
     error_msg: str | None = None
     kernel_us_p20: float | None = None
@@ -66,21 +78,45 @@ class Row:
     wall_us_p80: float | None = None
     trial_us: tuple[float, ...] | None = None
     n_samples: int | None = None
+    tokens_per_s: float | None = None
+    sm_clock_mhz: float | None = None
+    mem_clock_mhz: float | None = None
+    power_w: float | None = None
+    temp_c: float | None = None
+    throttled: bool | None = None
+    n_regions: int | None = None
+    n_segments: int | None = None
     n_kernels: int | None = None
+    n_unclaimed_ops: int | None = None
+    bytes_at_cuts: int | None = None
     io_bytes_min: int | None = None
+    io_bytes_moved: int | None = None
+    regs_max: int | None = None
+    spill_bytes: int | None = None
+    smem_bytes: int | None = None
     peak_alloc_mib: float | None = None
+    saved_for_backward_mib: float | None = None
     first_call_s: float | None = None
+    first_call_s_cold: float | None = None
+    first_call_s_warm: float | None = None
+    trace_s: float | None = None
+    fuse_s: float | None = None
+    codegen_s: float | None = None
+    nvrtc_s: float | None = None
+    n_compiled: int | None = None
+    n_cache_hit: int | None = None
     err_vs_fp64: float | None = None
     err_eager_vs_fp64: float | None = None
 
     @property
     def key(self) -> Key:
-        return (self.workload, self.executor, self.phase, self.sizes)
+        return (self.suite, self.workload, self.executor, self.phase, self.sizes)
 
 
-def environment(device: torch.device, command: str, roof: float | None) -> Environment:
+def environment(device: torch.device, command: str, run_id: str, roof: float | None) -> Environment:
     """Of this process. Versions of what is not installed are 'none'."""
     return Environment(
+        run_id=run_id,
         timestamp_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         command=command,
         git_sha=_git("rev-parse", "HEAD") or "none",
@@ -92,6 +128,10 @@ def environment(device: torch.device, command: str, roof: float | None) -> Envir
         torch=torch.__version__,
         thunder=_version("lightning-thunder"),
         thunder_fuser=_version("thunder-fuser"),
+        litgpt=_version("litgpt"),
+        nvrtc=_version("nvidia-cuda-nvrtc"),
+        driver=driver_version() if device.type == "cuda" else None,
+        clocks_locked=None,
         copy_gbps=roof,
     )
 
@@ -123,7 +163,10 @@ def resume(path: Path, device: torch.device) -> set[Key]:
     for number, line in enumerate(whole.splitlines(), 1):
         try:
             row = json.loads(line)
-            key = (row["workload"], row["executor"], row["phase"], row["sizes"])
+            key = (
+                *(row["suite"], row["workload"], row["executor"]),
+                *(row["phase"], row["sizes"]),
+            )
             there = row["gpu_name"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{path}:{number} is no row of a benchmark: {error!r}") from error

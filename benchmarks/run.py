@@ -19,6 +19,7 @@ Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
 FORWARD, BACKWARD = "forward", "backward"
 PHASES = (FORWARD, BACKWARD)
+SUITE = "kernels"
 MESSAGE_LIMIT = 500  # characters of an error that a row keeps
 
 
@@ -46,7 +47,7 @@ def _blanks(workload: Workload, executor: Executor, is_quick: bool) -> list[Row]
     """A row per pass in which only the identity is known."""
     sizes = " ".join(f"{name}={size}" for name, size in workload.chosen(is_quick).items())
     dtype = str(workload.dtype).removeprefix("torch.")
-    return [Row(workload.name, executor.name, phase, dtype, sizes, "ok") for phase in PHASES]
+    return [Row(SUITE, workload.name, executor.name, phase, dtype, sizes, "ok") for phase in PHASES]
 
 
 def _workload(

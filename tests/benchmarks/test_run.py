@@ -108,7 +108,14 @@ def test_a_new_run_keeps_the_rows_of_the_last(tmp_path: Path) -> None:
 
 def test_rows_of_another_device_are_not_added_to(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    row = {"workload": "w", "executor": "e", "phase": "forward", "sizes": "", "gpu_name": "H200"}
+    row = {
+        "suite": "s",
+        "workload": "w",
+        "executor": "e",
+        "phase": "forward",
+        "sizes": "",
+        "gpu_name": "H200",
+    }
     out.write_text(json.dumps(row) + "\n")
     with pytest.raises(ValueError, match="has rows of H200, not the host target"):
         resume(out, CPU)
