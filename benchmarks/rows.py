@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
@@ -19,7 +20,8 @@ from thunder_fuser.runtime.driver_version import driver_version
 
 HOST, CUDA = "host", "cuda"  # targets; rows of one are never compared with rows of the other
 ROOT = Path(__file__).parent.parent
-Key = tuple[str, str, str, str, str]
+IDENTITY = ("suite", "workload", "executor", "phase", "sizes")
+Key: TypeAlias = "tuple[str, ...]"  # of what IDENTITY names
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,16 @@ class Row:
 
     @property
     def key(self) -> Key:
-        return (self.suite, self.workload, self.executor, self.phase, self.sizes)
+        return tuple(getattr(self, name) for name in IDENTITY)
 
 
-def environment(device: torch.device, command: str, run_id: str, roof: float | None) -> Environment:
+def environment(
+    device: torch.device,
+    command: str,
+    run_id: str,
+    roof: float | None,
+    clocks_locked: bool | None = None,
+) -> Environment:
     """Of this process. Versions of what is not installed are 'none'."""
     return Environment(
         run_id=run_id,
@@ -122,7 +130,7 @@ def environment(device: torch.device, command: str, run_id: str, roof: float | N
         git_sha=_git("rev-parse", "HEAD") or "none",
         git_dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
         target=CUDA if device.type == "cuda" else HOST,
-        gpu_name=_gpu_name(device),
+        gpu_name=gpu_name(device),
         cpu_name=_cpu_name(),
         python=platform.python_version(),
         torch=torch.__version__,
@@ -131,7 +139,7 @@ def environment(device: torch.device, command: str, run_id: str, roof: float | N
         litgpt=_version("litgpt"),
         nvrtc=_version("nvidia-cuda-nvrtc"),
         driver=driver_version() if device.type == "cuda" else None,
-        clocks_locked=None,
+        clocks_locked=clocks_locked,
         copy_gbps=roof,
     )
 
@@ -149,35 +157,8 @@ def start(path: Path) -> None:
         path.replace(path.with_suffix(f".previous{path.suffix}"))
 
 
-def resume(path: Path, device: torch.device) -> set[Key]:
-    """The rows that an interrupted run wrote. A last line that it did not finish is cut off.
-
-    Raises ValueError for rows of another device and for lines that are no rows.
-    """
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return set()
-    whole, newline, _ = path.read_text().rpartition("\n")
-    path.write_text(whole + newline)
-    here, done = _gpu_name(device), set()
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            row = json.loads(line)
-            key = (
-                *(row["suite"], row["workload"], row["executor"]),
-                *(row["phase"], row["sizes"]),
-            )
-            there = row["gpu_name"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}:{number} is no row of a benchmark: {error!r}") from error
-        if there != here:
-            names = [name or "the host target" for name in (there, here)]
-            raise ValueError(f"{path} has rows of {names[0]}, not {names[1]}")
-        done.add(key)
-    return done
-
-
-def _gpu_name(device: torch.device) -> str | None:
+def gpu_name(device: torch.device) -> str | None:
+    """None on the host target."""
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 
 

@@ -1,0 +1,14 @@
+"""The suites, in the order in which they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks import contest, kernels, rope, sweep
+from benchmarks.jobs import Suite
+
+SUITES: Sequence[Suite] = (
+    Suite("kernels", "memory-bound patterns", kernels.WORKLOADS, contest.measure),
+    Suite("rope", "rotary embeddings over lengths", rope.WORKLOADS, contest.measure),
+    Suite("sweep", "sizes and dtypes nobody listed", sweep.WORKLOADS, contest.measure),
+)
