@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.segment.traffic import bytes_read, bytes_written
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class SegmentRow:
     """One segment of one plan. A region has a plan for each class of arguments it was called with.
 
     `kind` is "kernel" or "torch", `reason` says why the segment is not part of the one before,
-    `bytes_read` and `bytes_written` count each element of its tensors once, an expanded axis as
-    one element.
+    `bytes_read` and `bytes_written` count each element that the segment touches once, an expanded
+    axis as one element.
     """
 
     region: str
@@ -61,7 +60,6 @@ def _rows_of_plan(region: str, number: int, plan: Plan) -> Iterator[SegmentRow]:
     for k, (segment, reason, kernel) in enumerate(
         zip(cut.segments, cut.reasons, plan.kernels, strict=True)
     ):
-        written = [store.target for store in segment.stores]
         yield SegmentRow(
             region=region,
             plan=number,
@@ -69,18 +67,7 @@ def _rows_of_plan(region: str, number: int, plan: Plan) -> Iterator[SegmentRow]:
             kind="torch" if kernel is None else "kernel",
             reason=reason,
             tensors_read=len(segment.inputs),
-            tensors_written=len(written),
-            bytes_read=_bytes((tv, segment.layouts[tv]) for tv in segment.inputs),
-            bytes_written=_bytes((tv, segment.layouts[tv]) for tv in written),
+            tensors_written=len(segment.stores),
+            bytes_read=bytes_read(segment),
+            bytes_written=bytes_written(segment),
         )
-
-
-def _bytes(tensors: Iterable[tuple[TensorView, Layout]]) -> int:
-    """Bytes of the distinct elements."""
-    total = 0
-    for tv, layout in tensors:
-        count = 1
-        for size, stride in zip(layout.shape, layout.strides, strict=True):
-            count *= size if stride or size == 0 else 1
-        total += count * tv.dtype.itemsize
-    return total
