@@ -39,7 +39,7 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
 
     Raises ValueError for a function that thunder.jit did not compile or that was never called.
     """
-    _check_called(jfn)
+    check_called(jfn)
     regions: list[FusedRegion] = []
     for traces in (thunder.last_traces(jfn), thunder.last_backward_traces(jfn)):
         if traces:
@@ -49,12 +49,13 @@ def regions_of(jfn: Callable[..., Any]) -> list[FusedRegion]:
 
 
 def _reasons(jfn: Callable[..., Any]) -> Mapping[Key, deque[str]]:
-    _check_called(jfn)
+    check_called(jfn)
     reports = reports_of(thunder.compile_data(jfn))
     return reports[-1].reasons() if reports else {}
 
 
-def _check_called(jfn: Callable[..., Any]) -> None:
+def check_called(jfn: Callable[..., Any]) -> None:
+    """Raise ValueError for a function that thunder.jit did not compile or that was never called."""
     stats = thunder.compile_stats(jfn)
     if thunder.compile_data(jfn) is None or stats is None:
         raise ValueError(f"{jfn!r} was not made by thunder.jit")

@@ -10,14 +10,15 @@ from thunder_fuser.passes import Observer, Watch
 from thunder_fuser.runtime.dump import dump
 from thunder_fuser.runtime.events import Events
 from thunder_fuser.runtime.origin import Origin
+from thunder_fuser.runtime.planning import Timer
 
 _TOPICS = ("segment", "codegen", "memory", "timing")  # those that `Events` tells
 
 
 def observers(origin: Origin, arguments: Sequence[object], options: Options) -> Watch:
-    """The dump and the log, where they are wanted."""
+    """A timer, and the dump and the log where they are wanted."""
     log.enable(options.log)
-    found: list[Observer] = []
+    found: list[Observer] = [Timer()]
     if (written := dump(origin, arguments, options)) is not None:
         found.append(written)
     if any(map(log.is_on, _TOPICS)):
