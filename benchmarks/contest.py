@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from benchmarks.cases import BACKWARD, FORWARD, INFERENCE, STEP, Case, Function, Tensors
+from benchmarks.costs import Costs
 from benchmarks.executors import Absent, Executor, forget_compilations
 from benchmarks.gpu_state import summary
 from benchmarks.jobs import Job, failed, skipped
@@ -72,7 +73,9 @@ def _entered(
     runner = Runner.of(function, case, expected.cotangents, executor.writes_inputs)
     for row in rows:
         try:
-            yield Entry(_judged(row, runner, expected, device), runner.prepare(row.phase))
+            costs = executor.watch(function)
+            judged = with_costs(_judged(row, runner, expected, device), costs())
+            yield Entry(executor.describe(judged, function), runner.prepare(row.phase))
         except Exception as failure:
             yield failed(row, failure)
     if device.type == "cuda":
@@ -163,6 +166,19 @@ def _judged(row: Row, runner: Runner, expected: Reference, device: torch.device)
     )
 
 
+def with_costs(row: Row, costs: Costs) -> Row:
+    """The row with what its first call was spent on."""
+    return replace(
+        row,
+        trace_s=costs.trace_s,
+        fuse_s=costs.fuse_s,
+        codegen_s=costs.codegen_s,
+        nvrtc_s=costs.nvrtc_s,
+        n_compiled=costs.compiled,
+        n_cache_hit=costs.cache_hits,
+    )
+
+
 class Stopwatch:
     """Seconds spent in `with` blocks, until the device is done."""
 
@@ -205,11 +221,13 @@ def _timed(entries: Sequence[Entry], job: Job) -> Iterator[Row]:
         if isinstance(timing, Exception):
             yield failed(entry.row, timing)
         else:
-            yield with_tokens(with_timing(entry.row, timing), job)
+            yield with_tokens(with_timing(entry.row, timing, job.suite.by_wall), job)
 
 
-def with_timing(row: Row, timing: Timing) -> Row:
-    """The row with its times and with the state of the GPU at that time."""
+def with_timing(row: Row, timing: Timing, by_wall: bool) -> Row:
+    """The row with its times and with the state of the GPU at that time. Trials are of the clock
+    that the row is judged by: with `by_wall` the whole call, else its kernels where there are
+    any."""
     kernel, host, wall = timing.kernel, timing.host, timing.wall
     state = summary(timing.states)
     return replace(
@@ -223,9 +241,9 @@ def with_timing(row: Row, timing: Timing) -> Row:
         wall_us_p20=wall.p20,
         wall_us_p50=wall.p50,
         wall_us_p80=wall.p80,
-        trial_us=timing.trials,
+        trial_us=timing.wall_trials if by_wall else timing.kernel_trials or timing.wall_trials,
         n_samples=timing.samples,
-        n_kernels=timing.kernels,
+        n_kernels=row.n_kernels if timing.kernels is None else timing.kernels,
         sm_clock_mhz=state.sm_clock_mhz,
         mem_clock_mhz=state.mem_clock_mhz,
         power_w=state.power_w,

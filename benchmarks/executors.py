@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 import torch
 
+from benchmarks import ours
 from benchmarks.cases import Case, Function
+from benchmarks.costs import Watch, inductor, unknown
+from benchmarks.rows import Row
 
 Keywords: TypeAlias = Mapping[str, object]
 Compile: TypeAlias = Callable[[Case, Keywords], Function]
@@ -22,16 +25,23 @@ def _none(is_dynamic: bool) -> Keywords:
     return {}
 
 
+def _as_it_is(row: Row, function: Function) -> Row:
+    return row
+
+
 @dataclass(frozen=True)
 class Executor:
     """`load` imports what the executor needs, or raises Absent or ImportError. `keywords` are those
     of its compile function, for a workload of one shape or of several. One that writes into its
-    inputs gets copies."""
+    inputs gets copies. `watch` tells what a first call was spent on, `describe` enters into a row
+    what the function is made of."""
 
     name: str
     load: Callable[[torch.device], Compile]
     keywords: Callable[[bool], Keywords] = _none
     writes_inputs: bool = False
+    watch: Watch = unknown
+    describe: Callable[[Row, Function], Row] = _as_it_is
 
     def options(self, is_dynamic: bool) -> str:
         """The keywords as a row tells them."""
@@ -120,10 +130,10 @@ def _thunder(executor: Any) -> Compile:
 
 EXECUTORS: Sequence[Executor] = (
     Executor("eager", _eager),
-    Executor("inductor", _inductor, _one_shape),
-    Executor("inductor_tuned", _inductor_tuned, _tuned),
-    Executor("torchcompile_cat", _torchcompile_cat),
+    Executor("inductor", _inductor, _one_shape, watch=inductor),
+    Executor("inductor_tuned", _inductor_tuned, _tuned, watch=inductor),
+    Executor("torchcompile_cat", _torchcompile_cat, watch=inductor),
     Executor("nvfuser", _nvfuser, _no_bookends),
     Executor("liger", _liger, writes_inputs=True),
-    Executor("ours", _ours),
+    Executor("ours", _ours, watch=ours.watch, describe=ours.described),
 )

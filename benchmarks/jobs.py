@@ -25,12 +25,14 @@ def _ignore(running: Running) -> None:
 @dataclass(frozen=True)
 class Suite:
     """Workloads that are measured alike. `measure` gives the rows of a job one by one, failed and
-    skipped ones too; it raises nothing."""
+    skipped ones too; it raises nothing. `by_wall` says that rows are judged by the time of the
+    whole call, not by that of its kernels."""
 
     name: str
     summary: str
     workloads: Sequence[Workload]
     measure: Callable[[Job], Iterator[Row]]
+    by_wall: bool = False
 
 
 @dataclass(frozen=True)

@@ -49,15 +49,16 @@ UNKNOWN = Quantiles(None, None, None)
 @dataclass(frozen=True)
 class Timing:
     """Microseconds per call. `kernel`, `kernels` (kernels, copies and memsets of a call) and `host`
-    (until the call returns) are unknown on the host target, where `wall` is all there is. `trials`
-    are medians of the clock that the row is judged by: kernels on a GPU, else wall time. `states`
-    are those of the GPU right after calls of this executor."""
+    (until the call returns) are unknown on the host target, where `wall` is all there is.
+    `kernel_trials` and `wall_trials` are the medians of each trial. `states` are those of the GPU
+    right after calls of this executor."""
 
     kernel: Quantiles
     kernels: int | None
     host: Quantiles
     wall: Quantiles
-    trials: tuple[float, ...]
+    kernel_trials: tuple[float, ...]
+    wall_trials: tuple[float, ...]
     samples: int
     states: tuple[GpuState, ...] = ()
 
@@ -102,7 +103,7 @@ def _on_host(field: Field) -> dict[int, Timing]:
         found = [[samples[position] for samples in trial] for trial in trials]
         every = [sample for trial in found for sample in trial]
         medians = tuple(map(median, found))
-        return Timing(UNKNOWN, None, UNKNOWN, quantiles_of(every), medians, len(every))
+        return Timing(UNKNOWN, None, UNKNOWN, quantiles_of(every), (), medians, len(every))
 
     return field.each(timing)
 
@@ -134,7 +135,8 @@ def _on_gpu(field: Field, device: torch.device, monitor: Monitor) -> dict[int, T
             kernels=round(median(map(len, every))),
             host=quantiles_of(host),
             wall=quantiles_of(wall),
-            trials=tuple(median(map(sum, trial.calls)) for trial in found),
+            kernel_trials=tuple(median(map(sum, trial.calls)) for trial in found),
+            wall_trials=tuple(median(wall[k::TRIALS]) for k in range(TRIALS)),
             samples=len(every),
             states=tuple(trial.state for trial in found if trial.state is not None),
         )

@@ -55,7 +55,9 @@ def reference(case: Case, phases: Sequence[str]) -> Reference:
     outputs = tensors(case.function(*case.inputs))
     torch.manual_seed(1)
     begin = starts(case, outputs)
-    cotangents = tuple(map(torch.ones_like if case.loss else torch.randn_like, begin))
+    make = torch.ones_like if case.loss else torch.randn_like
+    # Dense, also for outputs that are views: what arrives from above has a layout of its own.
+    cotangents = tuple(make(t, memory_format=torch.contiguous_format) for t in begin)
     eager = Results(outputs, begin, gradients(begin, case.wanted, cotangents))
     wide = None if case.replay else _widely(case, cotangents)
     judge = Reference(case, cotangents, {}, wide)
