@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import contest, kernels, rope, sweep
+from benchmarks import contest, kernels, models, rope, sweep
 from benchmarks.jobs import Suite
 
 SUITES: Sequence[Suite] = (
     Suite("kernels", "memory-bound patterns", kernels.WORKLOADS, contest.measure),
     Suite("rope", "rotary embeddings over lengths", rope.WORKLOADS, contest.measure),
     Suite("sweep", "sizes and dtypes nobody listed", sweep.WORKLOADS, contest.measure),
+    Suite("models", "LitGPT's blocks and models", models.WORKLOADS, contest.measure, by_wall=True),
 )
