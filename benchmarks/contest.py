@@ -23,26 +23,12 @@ OF_MODELS = (STEP, INFERENCE)  # phases for which tokens are counted
 
 def measure(job: Job) -> Iterator[Row]:
     """The rows of a job: first what fails or is absent, then phase by phase what was timed."""
-    try:
-        forget_compilations()
-        case = job.workload.case(job.device, job.sizes)
-        expected = reference(case, job.workload.phases)
-    except (Absent, ImportError) as reason:
-        yield from (skipped(row, reason) for row in job.rows)
-        return
-    except Exception as failure:
-        yield from (failed(row, failure) for row in job.rows)
-        return
     entries: list[Entry] = []
-    for executor, rows in job.missing:
-        job.notice(executor.name)
-        found = _entered(executor, rows, case, expected, job.device)
-        for row in found:
-            if isinstance(row, Entry):
-                entries.append(row)
-            else:
-                yield row
-    job.notice("")
+    for found in entered(job):
+        if isinstance(found, Entry):
+            entries.append(found)
+        else:
+            yield found
     for phase in job.workload.phases:
         yield from _timed([entry for entry in entries if entry.row.phase == phase], job)
 
@@ -53,6 +39,26 @@ class Entry:
 
     row: Row
     prepare: Prepare
+
+
+def entered(job: Job) -> Iterator[Row | Entry]:
+    """Each phase of each executor: an entry of what runs, a row of what fails or is absent."""
+    try:
+        forget_compilations()
+        case = job.workload.case(job.device, job.sizes)
+        expected = reference(case, job.workload.phases)
+    except (Absent, ImportError) as reason:
+        yield from (skipped(row, reason) for row in job.rows)
+        return
+    except Exception as failure:
+        yield from (failed(row, failure) for row in job.rows)
+        return
+    for executor, rows in job.missing:
+        job.notice(executor.name)
+        yield from _entered(executor, rows, case, expected, job.device)
+        if job.device.type == "cuda":
+            torch.cuda.empty_cache()
+    job.notice("")
 
 
 def _entered(
@@ -78,8 +84,6 @@ def _entered(
             yield Entry(executor.describe(judged, function), runner.prepare(row.phase))
         except Exception as failure:
             yield failed(row, failure)
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
 
 
 @dataclass(frozen=True)
@@ -189,8 +193,9 @@ class Stopwatch:
     def reset(self) -> None:
         self.seconds = 0.0
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Stopwatch:
         self._start = time.perf_counter()
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self._device.type == "cuda":

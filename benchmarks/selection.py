@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -13,7 +13,8 @@ from benchmarks.cases import Sizes, Workload, sizes_text
 from benchmarks.executors import Absent, Compile, Executor
 from benchmarks.jobs import Suite
 
-SLOW_TO_COMPILE = "inductor"  # on the host target, where it compiles C++ for minutes
+# On the host target these compile C++ or trace for minutes, and what they measure there is a CPU's.
+SLOW_ON_HOST = ("inductor", "torchcompile_cat")
 
 
 def select(
@@ -43,17 +44,20 @@ def select(
 def executors_for(
     names: str | None, known: Sequence[Executor], device: torch.device
 ) -> list[Executor]:
-    """The executors named. Without names all; on the host target one that compiles for minutes is
-    then marked as absent. Raises ValueError for unknown names."""
+    """The executors named. Without names all; on the host target those that take minutes are then
+    marked as absent. Raises ValueError for unknown names."""
     by_name = {executor.name: executor for executor in known}
     found = [by_name[name] for name in chosen("executor", names, by_name)]
     if names is not None or device.type == "cuda":
         return found
-    return [replace(e, load=_too_slow) if e.name == SLOW_TO_COMPILE else e for e in found]
+    return [replace(e, load=_left_out(e.name)) if e.name in SLOW_ON_HOST else e for e in found]
 
 
-def _too_slow(device: torch.device) -> Compile:
-    raise Absent(f"compiles C++ for minutes; --exec {SLOW_TO_COMPILE} measures it")
+def _left_out(name: str) -> Callable[[torch.device], Compile]:
+    def load(device: torch.device) -> Compile:
+        raise Absent(f"takes minutes on a CPU and tells nothing of a GPU; --exec {name} runs it")
+
+    return load
 
 
 def table(suites: Sequence[Suite], is_quick: bool) -> str:

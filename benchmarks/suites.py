@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks import contest, kernels, models, rope, sweep
+from benchmarks import compiling, contest, kernels, latency, models, rope, sweep
 from benchmarks.jobs import Suite
 
 SUITES: Sequence[Suite] = (
@@ -12,4 +12,6 @@ SUITES: Sequence[Suite] = (
     Suite("rope", "rotary embeddings over lengths", rope.WORKLOADS, contest.measure),
     Suite("sweep", "sizes and dtypes nobody listed", sweep.WORKLOADS, contest.measure),
     Suite("models", "LitGPT's blocks and models", models.WORKLOADS, contest.measure, by_wall=True),
+    Suite("host", "what a call costs the host", latency.WORKLOADS, latency.measure),
+    Suite("compile", "first calls, cold and warm", compiling.WORKLOADS, compiling.measure),
 )

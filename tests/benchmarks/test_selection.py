@@ -54,10 +54,11 @@ def test_what_is_unknown_gets_the_nearest(
         select(SUITES, suites, works, sizes)
 
 
-def test_inductor_must_be_named_on_the_host_target() -> None:
+@pytest.mark.parametrize("name", ["inductor", "torchcompile_cat"])
+def test_slow_peers_must_be_named_on_the_host_target(name: str) -> None:
     by_name = {executor.name: executor for executor in executors_for(None, EXECUTORS, CPU)}
     assert list(by_name) == [executor.name for executor in EXECUTORS]
-    with pytest.raises(Absent, match="--exec inductor measures it"):
-        by_name["inductor"].load(CPU)
-    (named,) = executors_for("inductor", EXECUTORS, CPU)
+    with pytest.raises(Absent, match=f"--exec {name} runs it"):
+        by_name[name].load(CPU)
+    (named,) = executors_for(name, EXECUTORS, CPU)
     named.load(CPU)
