@@ -133,6 +133,18 @@ def test_ours_runs_a_workload_through_kernels_on_the_host_target() -> None:
 
 
 @needs_no_gpu
+@pytest.mark.parametrize("name", ["inductor", "torchcompile_cat"])
+def test_peers_run_a_workload_on_the_host_target(name: str) -> None:
+    (peer,) = [executor for executor in EXECUTORS if executor.name == name]
+    for row in measured(peer):
+        assert row.status == "ok", row.error_msg
+        assert row.err_vs_fp64 is not None
+        assert row.err_eager_vs_fp64 is not None
+        assert row.err_vs_fp64 <= 1.5 * row.err_eager_vs_fp64
+        assert row.executor_options == ("dynamic=False" if name == "inductor" else "")
+
+
+@needs_no_gpu
 def test_a_run_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     call = ["--quick", "--suite", "kernels", "--work", "softmax,swiglu", "--exec", "eager"]
@@ -166,20 +178,19 @@ sys.exit(main(sys.argv[1:]))
 @needs_no_gpu
 def test_a_killed_process_loses_its_row_alone(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    call = ["--quick", "--suite", "kernels", "--work", "swiglu,softmax", "--out", str(out)]
+    call = ["--quick", "--suite", "kernels", "--work", "softmax", "--out", str(out)]
     command = [sys.executable, "-W", "ignore", "-c", _KILLER, *call]
 
     def run(*more: str) -> int:
         return subprocess.run([*command, *more], capture_output=True, check=False).returncode
 
     assert run() == -signal.SIGABRT
-    assert run("--resume") == -signal.SIGABRT  # the second workload is deadly as well
     assert run("--resume") == 0
     found = [json.loads(line) for line in out.read_text().splitlines()]
-    status = {(r["workload"], r["executor"], r["phase"]): r["status"] for r in found}
-    assert len(found) == len(status) == 12
+    status = {(r["executor"], r["phase"]): r["status"] for r in found}
+    assert len(found) == len(status) == 6
     assert {key for key, what in status.items() if what != "ok"} == {
-        (work, "die", phase) for work in ("softmax", "swiglu") for phase in ("forward", "backward")
+        ("die", phase) for phase in ("forward", "backward")
     }
     assert {r["error_type"] for r in found if r["executor"] == "die"} == {"ProcessDied"}
 

@@ -18,7 +18,7 @@ def test_a_workload_is_taken_from_the_suites_named() -> None:
     (suite,) = select(SUITES, "sweep", "softmax", {})
     assert suite.name == "sweep"
     assert [w.name for w in suite.workloads] == ["softmax"]
-    assert [s.name for s in select(SUITES, None, "softmax", {})] == ["kernels", "sweep"]
+    assert [s.name for s in select(SUITES, None, "softmax", {})] == ["kernels", "sweep", "host"]
 
 
 def test_a_size_is_replaced_where_there_is_one() -> None:
