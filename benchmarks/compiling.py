@@ -21,9 +21,9 @@ import torch.nn.functional as F
 
 from benchmarks import kernels, rope
 from benchmarks.cases import PASSES, STEP, Case, Make, Sizes, Workload
-from benchmarks.contest import with_costs
 from benchmarks.costs import Costs
 from benchmarks.executors import Absent, Executor
+from benchmarks.fill import with_costs
 from benchmarks.jobs import Job, failed, skipped
 from benchmarks.rows import ROOT, Row
 

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from benchmarks.cases import BACKWARD, FORWARD, STEP, Case, Function, Workload
-from benchmarks.contest import Stopwatch
 from benchmarks.costs import Costs
 from benchmarks.executors import EXECUTORS, Absent, Executor
 from benchmarks.numerics import Reference, Results, gradients, reference, starts, tensors
+from benchmarks.runner import Stopwatch
 
 
 def main(argv: Sequence[str]) -> None:

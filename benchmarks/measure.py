@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from statistics import median, quantiles
 from typing import TypeAlias, TypeVar
 
@@ -117,26 +118,31 @@ def _wall(position: int, prepare: Prepare) -> float:
 
 def _on_gpu(field: Field, device: torch.device, monitor: Monitor) -> dict[int, Timing]:
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
-    walls = field.each(lambda _, prepare: _host_and_wall(prepare, flush)[1])
+
+    def clock(position: int, prepare: Prepare) -> tuple[float, float]:
+        return _host_and_wall(prepare, flush)
+
+    walls = {position: wall for position, (_, wall) in field.each(clock).items()}
     is_slow = max(walls.values(), default=0.0) > SLOW_US
     calls, warm_up = (SLOW_CALLS, SLOW_WARM_UP) if is_slow else (GPU_CALLS, GPU_WARM_UP)
     for _ in range(warm_up):
         field.each(lambda _, prepare: prepare()())
-    clocks = [field.each(lambda _, prepare: _host_and_wall(prepare, flush)) for _ in range(calls)]
+    of_a_trial = range(ceil(calls / TRIALS))
+    clocks = [[field.each(clock) for _ in of_a_trial] for _ in range(TRIALS)]
     trials = [_kernel_trial(field, flush, calls, monitor) for _ in range(TRIALS)]
 
     def timing(position: int, _: Prepare) -> Timing:
-        host, wall = zip(*(clock[position] for clock in clocks), strict=True)
+        walls = [[both[position][1] for both in trial] for trial in clocks]
         found = [trial[position] for trial in trials]
         every = [call for trial in found for call in trial.calls]
         cupti.require_kernels(every)
         return Timing(
             kernel=quantiles_of([sum(call) for call in every]),
             kernels=round(median(map(len, every))),
-            host=quantiles_of(host),
-            wall=quantiles_of(wall),
+            host=quantiles_of([both[position][0] for trial in clocks for both in trial]),
+            wall=quantiles_of([wall for trial in walls for wall in trial]),
             kernel_trials=tuple(median(map(sum, trial.calls)) for trial in found),
-            wall_trials=tuple(median(wall[k::TRIALS]) for k in range(TRIALS)),
+            wall_trials=tuple(map(median, walls)),
             samples=len(every),
             states=tuple(trial.state for trial in found if trial.state is not None),
         )

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import torch
 
+import thunder_fuser
 from thunder_fuser.runtime.driver_version import driver_version
 
 HOST, CUDA = "host", "cuda"  # targets; rows of one are never compared with rows of the other
@@ -135,7 +136,7 @@ def environment(
         python=platform.python_version(),
         torch=torch.__version__,
         thunder=_version("lightning-thunder"),
-        thunder_fuser=_version("thunder-fuser"),
+        thunder_fuser=thunder_fuser.__version__,
         litgpt=_version("litgpt"),
         nvrtc=_version("nvidia-cuda-nvrtc"),
         driver=driver_version() if device.type == "cuda" else None,
