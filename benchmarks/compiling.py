@@ -1,7 +1,7 @@
 """What a first call takes: with empty caches, and in a second process that finds them filled.
 
-Each measurement is a process of its own, which has imported torch and the executor and run the
-workload once in eager torch before its clock starts.
+Each measurement is a process of its own, which has compiled a trifle and run the workload once in
+eager torch before its clock starts: imports and the start of a device are nobody's compilation.
 """
 
 from __future__ import annotations
