@@ -56,7 +56,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "and parameters",
     },
     "compiling": {
-        "first_call_s": "seconds of the first call in this process, from whatever caches hold",
+        "first_call_s": "seconds of the first call in this process, from whatever caches hold; "
+        "that of the first workload has imports in it",
         "first_call_s_cold, first_call_s_warm": "in a process of its own with empty caches, and in "
         "a second one that finds them filled; compile suite only",
         "trace_s": "of it tracing, by Thunder",
