@@ -28,12 +28,17 @@ def peak_mib(prepare: Prepare, device: torch.device) -> float | None:
     return (peak - int(before)) / MIB
 
 
-def saved_mib(outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> float:
+def saved_mib(outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> float | None:
     """What the graph behind `outputs` keeps alive, each storage once; that of `given`, inputs and
-    parameters, is there anyway and left out. Outputs that the backward reads count."""
+    parameters, is there anyway and left out. Outputs that the backward reads count. None where
+    autograd does not show a saved tensor because it was written since."""
     seen = {_storage(t) for t in given}
     total = 0
-    for tensor in _saved(outputs):
+    try:
+        saved = list(_saved(outputs))
+    except RuntimeError:
+        return None
+    for tensor in saved:
         if _storage(tensor) not in seen:
             seen.add(_storage(tensor))
             total += tensor.untyped_storage().nbytes()

@@ -20,6 +20,11 @@ def test_a_storage_counts_once_and_what_was_given_not_at_all() -> None:
     assert saved_mib([y.detach()], [x]) == 0
 
 
+def test_a_saved_tensor_that_was_written_since_is_not_counted_wrongly() -> None:
+    x = torch.randn(4, requires_grad=True)
+    assert saved_mib([torch.tanh(x).add_(1)], [x]) is None
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU CPU tensors are left alone")
 def test_what_thunder_saves_is_found() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
