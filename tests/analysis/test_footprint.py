@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from thunder_fuser import fuser
-from thunder_fuser.analysis.footprint import MAX_OFFSETS, distinct
+from thunder_fuser.analysis.footprint import MAX_OFFSETS
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.segment.traffic import bytes_read, bytes_written
@@ -117,5 +117,5 @@ def test_large_tensors_are_counted_without_listing_their_elements() -> None:
 
 
 def test_expanded_axes_have_one_element() -> None:
-    assert distinct(Layout((3, 4, 5), (5, 0, 1))) == 15
-    assert distinct(Layout((3, 0, 5), (5, 0, 1))) == 0
+    assert Layout((3, 4, 5), (5, 0, 1)).distinct == 15
+    assert Layout((3, 0, 5), (5, 0, 1)).distinct == 0

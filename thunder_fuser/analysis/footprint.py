@@ -38,17 +38,19 @@ def elements_read(
     walk.back_from(results)
     found = {}
     for leaf, indices in walk.read.items():
-        whole = distinct(layouts[leaf])
-        boxes = {_box(offset_of(layouts[leaf], index)) for index in indices}
-        found[leaf] = whole if walk.is_cut_short else min(whole, _union(boxes))
+        whole = layouts[leaf].distinct
+        if not walk.is_cut_short:
+            offsets = {offset_of(layouts[leaf], index) for index in indices}
+            whole = min(whole, _union(set(map(_box, offsets))), sum(map(_points, offsets)))
+        found[leaf] = whole
     return found
 
 
-def distinct(layout: Layout) -> int:
-    """Elements in memory: an expanded axis has one."""
+def _points(offset: Form) -> int:
+    """Values of the axes that an offset depends on: no more elements than that are read."""
     count = 1
-    for size, stride in zip(layout.shape, layout.strides, strict=True):
-        count *= size if stride or not size else 1
+    for base in offset.bases:
+        count *= base.size
     return count
 
 

@@ -29,6 +29,14 @@ class Layout:
         return count
 
     @property
+    def distinct(self) -> int:
+        """Elements that lie in places of their own: an expanded axis counts as one element."""
+        count = 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            count *= size if stride or not size else 1
+        return count
+
+    @property
     def is_dense(self) -> bool:
         """True where the elements fill one block of memory, in some order, without overlap."""
         expected = 1

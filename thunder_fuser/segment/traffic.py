@@ -6,14 +6,14 @@ op, for all of it.
 
 from __future__ import annotations
 
-from thunder_fuser.analysis.footprint import distinct, elements_read
+from thunder_fuser.analysis.footprint import elements_read
 from thunder_fuser.segment.segment import Segment
 
 
 def bytes_read(segment: Segment) -> int:
     """An expanded axis counts as one element."""
     if segment.is_opaque:
-        return sum(distinct(segment.layouts[tv]) * tv.dtype.itemsize for tv in segment.inputs)
+        return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in segment.inputs)
     values = [store.value for store in segment.stores]
     found = elements_read(values, segment.leaves, segment.layouts)
     return sum(count * tv.dtype.itemsize for tv, count in found.items())
@@ -22,4 +22,4 @@ def bytes_read(segment: Segment) -> int:
 def bytes_written(segment: Segment) -> int:
     """Of what it stores."""
     targets = [store.target for store in segment.stores]
-    return sum(distinct(segment.layouts[tv]) * tv.dtype.itemsize for tv in targets)
+    return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in targets)
