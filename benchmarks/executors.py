@@ -2,78 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 
-from benchmarks.workloads import Function
+from benchmarks import ours
+from benchmarks.cases import Case, Function
+from benchmarks.costs import Watch, inductor, unknown
+from benchmarks.rows import Row
 
-Compile = Callable[[Function], Function]
+Keywords: TypeAlias = Mapping[str, object]
+Compile: TypeAlias = Callable[[Case, Keywords], Function]
 
 
 class Absent(Exception):
-    """The executor does not exist on this machine; the message says why."""
+    """The executor does not exist on this machine, or for this workload; the message says why."""
+
+
+def _none(is_dynamic: bool) -> Keywords:
+    return {}
+
+
+def _as_it_is(row: Row, function: Function) -> Row:
+    return row
 
 
 @dataclass(frozen=True)
 class Executor:
-    """`load` imports what the executor needs, or raises Absent."""
+    """`load` imports what the executor needs, or raises Absent or ImportError. `keywords` are those
+    of its compile function, for a workload of one shape or of several. One that writes into its
+    inputs gets copies. `watch` tells what a first call was spent on, `describe` enters into a row
+    what the function is made of."""
 
     name: str
     load: Callable[[torch.device], Compile]
+    keywords: Callable[[bool], Keywords] = _none
+    writes_inputs: bool = False
+    watch: Watch = unknown
+    describe: Callable[[Row, Function], Row] = _as_it_is
+
+    def options(self, is_dynamic: bool) -> str:
+        """The keywords as a row tells them."""
+        return " ".join(f"{name}={value}" for name, value in self.keywords(is_dynamic).items())
+
+
+def forget_compilations() -> None:
+    """Else the recompile limit of an earlier workload's code object counts for the next one's."""
+    torch._dynamo.reset()
 
 
 def _eager(device: torch.device) -> Compile:
-    return lambda function: function
+    return lambda case, keywords: case.function
 
 
 def _inductor(device: torch.device) -> Compile:
-    torch._dynamo.reset()  # else the recompile limit of an earlier workload's code object counts
-    return lambda function: torch.compile(function, dynamic=False)
+    return lambda case, keywords: torch.compile(case.function, **keywords)
+
+
+def _one_shape(is_dynamic: bool) -> Keywords:
+    return {"dynamic": None if is_dynamic else False}
 
 
 def _inductor_tuned(device: torch.device) -> Compile:
     if device.type != "cuda":
         raise Absent("max-autotune tunes GPU kernels")
-    torch._dynamo.reset()
-    mode = "max-autotune-no-cudagraphs"
-    return lambda function: torch.compile(function, dynamic=False, mode=mode)
+    return _inductor(device)
+
+
+def _tuned(is_dynamic: bool) -> Keywords:
+    return {**_one_shape(is_dynamic), "mode": "max-autotune-no-cudagraphs"}
 
 
 def _torchcompile_cat(device: torch.device) -> Compile:
-    import thunder
     from thunder.executors.torch_compile import torch_compile_cat_ex
 
-    torch._dynamo.reset()
-    return lambda function: thunder.jit(function, executors=[torch_compile_cat_ex])
+    return _thunder(torch_compile_cat_ex)
 
 
 def _nvfuser(device: torch.device) -> Compile:
-    import thunder
     from thunder.executors.nvfuserex import nvfuserex
 
     if nvfuserex is None:
         raise Absent("nvFuser is not installed")
     if device.type != "cuda":
         raise Absent("nvFuser needs a GPU")
-    # Bookending leaves shape ops at the ends of regions to eager torch: the peer's slower mode.
-    return lambda function: thunder.jit(function, executors=[nvfuserex], nv_enable_bookend=False)
+    return _thunder(nvfuserex)
+
+
+def _no_bookends(is_dynamic: bool) -> Keywords:
+    """Bookending leaves shape ops at the ends of regions to eager torch: the peer's slower mode."""
+    return {"nv_enable_bookend": False}
+
+
+def _liger(device: torch.device) -> Compile:
+    if device.type != "cuda":
+        raise Absent("Liger's kernels need a GPU")
+
+    def compiled(case: Case, keywords: Keywords) -> Function:
+        if case.liger is None:
+            raise Absent("Liger has no such op")
+        return case.liger()
+
+    return compiled
 
 
 def _ours(device: torch.device) -> Compile:
-    import thunder
-
     from thunder_fuser import fuser
 
-    return lambda function: thunder.jit(function, executors=[fuser])
+    return _thunder(fuser)
+
+
+def _thunder(executor: Any) -> Compile:
+    """Attention of whole models goes to torch's kernels, whoever takes the rest."""
+    import thunder
+    from thunder.executors.sdpaex import sdpa_ex
+
+    def compiled(case: Case, keywords: Keywords) -> Function:
+        is_model = isinstance(case.function, torch.nn.Module)
+        executors = [sdpa_ex, executor] if is_model else [executor]
+        function: Function = thunder.jit(case.function, executors=executors, **keywords)
+        return function
+
+    return compiled
 
 
 EXECUTORS: Sequence[Executor] = (
     Executor("eager", _eager),
-    Executor("inductor", _inductor),
-    Executor("inductor_tuned", _inductor_tuned),
-    Executor("torchcompile_cat", _torchcompile_cat),
-    Executor("nvfuser", _nvfuser),
-    Executor("ours", _ours),
+    Executor("inductor", _inductor, _one_shape, watch=inductor),
+    Executor("inductor_tuned", _inductor_tuned, _tuned, watch=inductor),
+    Executor("torchcompile_cat", _torchcompile_cat, watch=inductor),
+    Executor("nvfuser", _nvfuser, _no_bookends),
+    Executor("liger", _liger, writes_inputs=True),
+    Executor("ours", _ours, watch=ours.watch, describe=ours.described),
 )

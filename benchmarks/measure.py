@@ -1,31 +1,38 @@
-"""Time one pass. Kernels by the GPU's own clock, the host and the whole call by the host's.
+"""Time calls of several executors. Kernels by the GPU's own clock, the host and the whole call by
+the host's.
 
-What is timed is given as `prepare`: it makes everything ready, untimed, and returns the call.
-On a GPU each call finds an empty stream and an L2 cache full of other data.
+What is timed is given as `prepare`: it makes everything ready, untimed, and returns the call. Calls
+of all executors take turns, so that a GPU that grows warm slows all of them alike. On a GPU each
+call finds an empty stream and an L2 cache full of other data.
 """
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from statistics import median, quantiles
+from typing import TypeAlias, TypeVar
 
 import torch
-from torch.autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile
 
-Prepare = Callable[[], Callable[[], object]]
+from benchmarks import cupti
+from benchmarks.gpu_state import GpuState, Monitor, silent
+
+Prepare: TypeAlias = Callable[[], Callable[[], object]]
+Found = TypeVar("Found")
 
 FLUSH_BYTES = 256 * 2**20  # four times an H200's L2
 ROOF_BYTES = 2 * 2**30  # far more than L2, and room for two of them on small GPUs
 MICROSECONDS = 1e6
-MIB = 2**20
 TRIALS = 3
 GPU_CALLS, GPU_WARM_UP = 50, 10
+SLOW_CALLS, SLOW_WARM_UP = 10, 3  # of what takes SLOW_US
+SLOW_US = 5_000.0
 HOST_CALLS, HOST_WARM_UP = 7, 2
-_MARK = "benchmarks call "
 
 
 @dataclass(frozen=True)
@@ -43,51 +50,104 @@ UNKNOWN = Quantiles(None, None, None)
 @dataclass(frozen=True)
 class Timing:
     """Microseconds per call. `kernel`, `kernels` (kernels, copies and memsets of a call) and `host`
-    (until the call returns) are unknown on the host target, where `wall` is all there is. `trials`
-    are medians of the clock that the row is judged by: kernels on a GPU, else wall time."""
+    (until the call returns) are unknown on the host target, where `wall` is all there is.
+    `kernel_trials` and `wall_trials` are the medians of each trial. `states` are those of the GPU
+    right after calls of this executor."""
 
     kernel: Quantiles
     kernels: int | None
     host: Quantiles
     wall: Quantiles
-    trials: tuple[float, ...]
+    kernel_trials: tuple[float, ...]
+    wall_trials: tuple[float, ...]
     samples: int
+    states: tuple[GpuState, ...] = ()
 
 
-def time_pass(prepare: Prepare, device: torch.device) -> Timing:
-    """Raises RuntimeError where CUPTI sees no kernel of a call on a GPU."""
-    if device.type != "cuda":
-        return _host_target(prepare)
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
-    for _ in range(GPU_WARM_UP):
-        prepare()()
-    clocks = [_host_and_wall(prepare, flush) for _ in range(GPU_CALLS)]
-    trials = [_kernel_samples(prepare, flush) for _ in range(TRIALS)]
-    samples = [sum(call) for trial in trials for call in trial]
-    return Timing(
-        kernel=_quantiles(samples),
-        kernels=round(median(len(call) for trial in trials for call in trial)),
-        host=_quantiles([host for host, _ in clocks]),
-        wall=_quantiles([wall for _, wall in clocks]),
-        trials=tuple(median(map(sum, trial)) for trial in trials),
-        samples=len(samples),
-    )
+def time_together(
+    prepares: Sequence[Prepare], device: torch.device, monitor: Monitor = silent
+) -> list[Timing | Exception]:
+    """A timing per entry, or what it failed with: the others go on without it."""
+    field = Field(prepares)
+    timings = _on_gpu(field, device, monitor) if device.type == "cuda" else _on_host(field)
+    return [
+        field.failures[position] if position in field.failures else timings[position]
+        for position in range(len(prepares))
+    ]
 
 
-def _host_target(prepare: Prepare) -> Timing:
+class Field:
+    """Those that still run, by position. One that fails leaves."""
+
+    def __init__(self, prepares: Sequence[Prepare]) -> None:
+        self.prepares = dict(enumerate(prepares))
+        self.failures: dict[int, Exception] = {}
+
+    def each(self, act: Callable[[int, Prepare], Found]) -> dict[int, Found]:
+        """The results of `act` on each, in turn."""
+        found = {}
+        for position, prepare in list(self.prepares.items()):
+            try:
+                found[position] = act(position, prepare)
+            except Exception as failure:
+                self.failures[position] = failure
+                del self.prepares[position]
+        return found
+
+
+def _on_host(field: Field) -> dict[int, Timing]:
     for _ in range(HOST_WARM_UP):
-        prepare()()
-    trials = [[_wall(prepare) for _ in range(HOST_CALLS)] for _ in range(TRIALS)]
-    samples = [sample for trial in trials for sample in trial]
-    medians = tuple(map(median, trials))
-    return Timing(UNKNOWN, None, UNKNOWN, _quantiles(samples), medians, len(samples))
+        field.each(lambda _, prepare: prepare()())
+    trials = [[field.each(_wall) for _ in range(HOST_CALLS)] for _ in range(TRIALS)]
+
+    def timing(position: int, _: Prepare) -> Timing:
+        found = [[samples[position] for samples in trial] for trial in trials]
+        every = [sample for trial in found for sample in trial]
+        medians = tuple(map(median, found))
+        return Timing(UNKNOWN, None, UNKNOWN, quantiles_of(every), (), medians, len(every))
+
+    return field.each(timing)
 
 
-def _wall(prepare: Prepare) -> float:
+def _wall(position: int, prepare: Prepare) -> float:
     call = prepare()
     start = time.perf_counter()
     call()
     return (time.perf_counter() - start) * MICROSECONDS
+
+
+def _on_gpu(field: Field, device: torch.device, monitor: Monitor) -> dict[int, Timing]:
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
+
+    def clock(position: int, prepare: Prepare) -> tuple[float, float]:
+        return _host_and_wall(prepare, flush)
+
+    walls = {position: wall for position, (_, wall) in field.each(clock).items()}
+    is_slow = max(walls.values(), default=0.0) > SLOW_US
+    calls, warm_up = (SLOW_CALLS, SLOW_WARM_UP) if is_slow else (GPU_CALLS, GPU_WARM_UP)
+    for _ in range(warm_up):
+        field.each(lambda _, prepare: prepare()())
+    of_a_trial = range(ceil(calls / TRIALS))
+    clocks = [[field.each(clock) for _ in of_a_trial] for _ in range(TRIALS)]
+    trials = [_kernel_trial(field, flush, calls, monitor) for _ in range(TRIALS)]
+
+    def timing(position: int, _: Prepare) -> Timing:
+        walls = [[both[position][1] for both in trial] for trial in clocks]
+        found = [trial[position] for trial in trials]
+        every = [call for trial in found for call in trial.calls]
+        cupti.require_kernels(every)
+        return Timing(
+            kernel=quantiles_of([sum(call) for call in every]),
+            kernels=round(median(map(len, every))),
+            host=quantiles_of([both[position][0] for trial in clocks for both in trial]),
+            wall=quantiles_of([wall for trial in walls for wall in trial]),
+            kernel_trials=tuple(median(map(sum, trial.calls)) for trial in found),
+            wall_trials=tuple(map(median, walls)),
+            samples=len(every),
+            states=tuple(trial.state for trial in found if trial.state is not None),
+        )
+
+    return field.each(timing)
 
 
 def _host_and_wall(prepare: Prepare, flush: torch.Tensor) -> tuple[float, float]:
@@ -102,76 +162,48 @@ def _host_and_wall(prepare: Prepare, flush: torch.Tensor) -> tuple[float, float]
     return (returned - start) * MICROSECONDS, (done - start) * MICROSECONDS
 
 
-def _kernel_samples(prepare: Prepare, flush: torch.Tensor) -> list[list[float]]:
-    """The microseconds of every kernel of every call of a trial. The profiler's own cost falls on
-    the host, whose time is therefore measured apart; its first call, in which CUPTI starts, is
-    dropped."""
+@dataclass(frozen=True)
+class _Trial:
+    """Microseconds of every kernel of every call of one executor, and the GPU after one of them."""
+
+    calls: Sequence[Sequence[float]]
+    state: GpuState | None
+
+
+def _kernel_trial(
+    field: Field, flush: torch.Tensor, calls: int, monitor: Monitor
+) -> dict[int, _Trial]:
+    """The profiler's own cost falls on the host, whose time is therefore measured apart."""
+    states: dict[int, GpuState | None] = {}
+
+    def call(number: int, position: int, prepare: Prepare) -> None:
+        ready = prepare()
+        flush.zero_()
+        torch.cuda.synchronize()
+        cupti.marked(position, number, ready)
+        if number == calls // 2:
+            states[position] = monitor()
+
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-        for position in range(1 + GPU_CALLS):
-            call = prepare()
-            flush.zero_()
-            torch.cuda.synchronize()
-            with record_function(f"{_MARK}{position}"):
-                call()
-                torch.cuda.synchronize()
-    events = profiler.events() or ()
-    windows = sorted(
-        (event.time_range.start, event.time_range.end)
-        for event in events
-        if event.name.startswith(_MARK) and event.device_type == DeviceType.CPU
-    )
-    # Annotations (ours, and Inductor's names for compiled regions) appear on the device too.
-    work = [
-        (event.time_range.start, event.time_range.elapsed_us())
-        for event in events
-        if event.device_type == DeviceType.CUDA
-        and not event.is_user_annotation
-        and not event.name.startswith(_MARK)
-    ]
-    return by_window(windows[1:], work)
-
-
-def by_window(
-    windows: Sequence[tuple[float, float]], work: Sequence[tuple[float, float]]
-) -> list[list[float]]:
-    """Durations of the `work` (start, duration) that starts in each of the sorted, disjoint windows
-    (start, end); what starts in none, such as a flush, is dropped. Raises RuntimeError for an empty
-    window: its kernels were lost."""
-    found: list[list[float]] = [[] for _ in windows]
-    starts = [start for start, _ in windows]
-    for start, duration in work:
-        position = bisect_right(starts, start) - 1
-        if position >= 0 and start <= windows[position][1]:
-            found[position].append(duration)
-    if not found or not all(found):
-        raise RuntimeError(f"CUPTI recorded no kernel in {found.count([])} of {len(found)} calls")
-    return found
-
-
-def peak_mib(prepare: Prepare, device: torch.device) -> float | None:
-    """Memory that a call needs at its peak beyond what was allocated before it; None on the host
-    target."""
-    if device.type != "cuda":
-        return None
-    call = prepare()
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    results = call()
-    torch.cuda.synchronize()
-    peak = int(torch.cuda.max_memory_allocated(device))
-    del results
-    return (peak - int(before)) / MIB
+        for number in range(1 + calls):
+            field.each(partial(call, number))
+    found = cupti.durations(profiler.events() or ())
+    return {
+        position: _Trial(found.get(position, []), states.get(position))
+        for position in field.prepares
+    }
 
 
 def copy_gbps(device: torch.device) -> float | None:
     """10^9 bytes per second, read and written, of a large device copy: the roof of memory-bound
-    kernels. None on the host target."""
+    kernels. None on the host target. Raises what the copy or CUPTI fails with."""
     if device.type != "cuda":
         return None
     source = torch.zeros(ROOF_BYTES, dtype=torch.int8, device=device)
     target = torch.empty_like(source)
-    timing = time_pass(lambda: lambda: target.copy_(source), device)
+    (timing,) = time_together([lambda: lambda: target.copy_(source)], device)
+    if isinstance(timing, Exception):
+        raise timing
     assert timing.kernel.p50 is not None
     return 2 * ROOF_BYTES / timing.kernel.p50 / 1e3
 
@@ -188,6 +220,7 @@ def is_lost(device: torch.device) -> bool:
     return False
 
 
-def _quantiles(samples: Sequence[float]) -> Quantiles:
+def quantiles_of(samples: Sequence[float]) -> Quantiles:
+    """Of two samples or more."""
     deciles = quantiles(samples, n=10, method="inclusive")
     return Quantiles(deciles[1], deciles[4], deciles[7])

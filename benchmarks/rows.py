@@ -12,18 +12,25 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
+import thunder_fuser
+from thunder_fuser.runtime.driver_version import driver_version
+
 HOST, CUDA = "host", "cuda"  # targets; rows of one are never compared with rows of the other
 ROOT = Path(__file__).parent.parent
-Key = tuple[str, str, str, str]
+IDENTITY = ("suite", "workload", "executor", "phase", "sizes")
+Key: TypeAlias = "tuple[str, ...]"  # of what IDENTITY names
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and when. `copy_gbps` is the roof measured in this run."""
+    """Where and when. A run that is resumed keeps its `run_id`. `copy_gbps` is the roof measured in
+    this run; what there is no GPU for is None."""
 
+    run_id: str
     timestamp_utc: str
     command: str
     git_sha: str
@@ -35,24 +42,32 @@ class Environment:
     torch: str
     thunder: str
     thunder_fuser: str
+    litgpt: str
+    nvrtc: str
+    driver: str | None
+    clocks_locked: bool | None
     copy_gbps: float | None
 
 
 @dataclass(frozen=True)
 class Row:
-    """A pass of a workload under an executor. Times are microseconds, None where not measured.
+    """A pass of a workload under an executor. Times are microseconds or, where the name says so,
+    seconds; None where not measured. docs/benchmarks.md tells how each is measured.
 
     `status` is ok, error, oom or skipped; all but ok say why in `error_msg`. Errors are relative to
-    fp64, `err_eager_vs_fp64` those of eager torch. `first_call_s` has compilation in it, from
-    whatever the executor's caches on disk hold.
+    fp64, `err_eager_vs_fp64` those of eager torch. What a kernel or a trace is made of is known of
+    our executor only.
     """
 
+    suite: str
     workload: str
     executor: str
     phase: str
     dtype: str
     sizes: str
     status: str
+    executor_options: str = ""
+    seq_len: int | None = None
     error_type: str | None = None
     error_msg: str | None = None
     kernel_us_p20: float | None = None
@@ -66,32 +81,66 @@ class Row:
     wall_us_p80: float | None = None
     trial_us: tuple[float, ...] | None = None
     n_samples: int | None = None
+    tokens_per_s: float | None = None
+    sm_clock_mhz: float | None = None
+    mem_clock_mhz: float | None = None
+    power_w: float | None = None
+    temp_c: float | None = None
+    throttled: bool | None = None
+    n_regions: int | None = None
+    n_segments: int | None = None
     n_kernels: int | None = None
+    n_unclaimed_ops: int | None = None
+    bytes_at_cuts: int | None = None
     io_bytes_min: int | None = None
+    io_bytes_moved: int | None = None
+    regs_max: int | None = None
+    spill_bytes: int | None = None
+    smem_bytes: int | None = None
     peak_alloc_mib: float | None = None
+    saved_for_backward_mib: float | None = None
     first_call_s: float | None = None
+    first_call_s_cold: float | None = None
+    first_call_s_warm: float | None = None
+    trace_s: float | None = None
+    fuse_s: float | None = None
+    codegen_s: float | None = None
+    nvrtc_s: float | None = None
+    n_compiled: int | None = None
+    n_cache_hit: int | None = None
     err_vs_fp64: float | None = None
     err_eager_vs_fp64: float | None = None
 
     @property
     def key(self) -> Key:
-        return (self.workload, self.executor, self.phase, self.sizes)
+        return tuple(getattr(self, name) for name in IDENTITY)
 
 
-def environment(device: torch.device, command: str, roof: float | None) -> Environment:
+def environment(
+    device: torch.device,
+    command: str,
+    run_id: str,
+    roof: float | None,
+    clocks_locked: bool | None = None,
+) -> Environment:
     """Of this process. Versions of what is not installed are 'none'."""
     return Environment(
+        run_id=run_id,
         timestamp_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         command=command,
         git_sha=_git("rev-parse", "HEAD") or "none",
         git_dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
         target=CUDA if device.type == "cuda" else HOST,
-        gpu_name=_gpu_name(device),
+        gpu_name=gpu_name(device),
         cpu_name=_cpu_name(),
         python=platform.python_version(),
         torch=torch.__version__,
         thunder=_version("lightning-thunder"),
-        thunder_fuser=_version("thunder-fuser"),
+        thunder_fuser=thunder_fuser.__version__,
+        litgpt=_version("litgpt"),
+        nvrtc=_version("nvidia-cuda-nvrtc"),
+        driver=driver_version() if device.type == "cuda" else None,
+        clocks_locked=clocks_locked,
         copy_gbps=roof,
     )
 
@@ -109,32 +158,8 @@ def start(path: Path) -> None:
         path.replace(path.with_suffix(f".previous{path.suffix}"))
 
 
-def resume(path: Path, device: torch.device) -> set[Key]:
-    """The rows that an interrupted run wrote. A last line that it did not finish is cut off.
-
-    Raises ValueError for rows of another device and for lines that are no rows.
-    """
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return set()
-    whole, newline, _ = path.read_text().rpartition("\n")
-    path.write_text(whole + newline)
-    here, done = _gpu_name(device), set()
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            row = json.loads(line)
-            key = (row["workload"], row["executor"], row["phase"], row["sizes"])
-            there = row["gpu_name"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}:{number} is no row of a benchmark: {error!r}") from error
-        if there != here:
-            names = [name or "the host target" for name in (there, here)]
-            raise ValueError(f"{path} has rows of {names[0]}, not {names[1]}")
-        done.add(key)
-    return done
-
-
-def _gpu_name(device: torch.device) -> str | None:
+def gpu_name(device: torch.device) -> str | None:
+    """None on the host target."""
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 
 

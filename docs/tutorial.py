@@ -42,7 +42,7 @@ class Packed(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, ends: torch.Tensor
     ) -> torch.Tensor:
-        return self.attend(x, cos, sin, torch.cumsum(ends, dim=1))
+        return self.attend(x, cos, sin, torch.cumsum(ends, dim=0).t())
 
     def attend(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, document: torch.Tensor
@@ -53,22 +53,21 @@ class Packed(torch.nn.Module):
 
 
 class Counted(Packed):
-    """The same with the documents counted by whoever makes the batch."""
+    """The same with the documents of each row counted along it."""
 
     def forward(
-        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, document: torch.Tensor
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, ends: torch.Tensor
     ) -> torch.Tensor:
-        return self.attend(x, cos, sin, document)
+        return self.attend(x, cos, sin, torch.cumsum(ends.t(), dim=1))
 
 
 def pack() -> tuple[Any, Any]:
     """Both, compiled and called. Their results are equal."""
     block, inputs = make_block()
-    ends = torch.rand(2, TOKENS, device=DEVICE) < 0.1
+    ends = torch.rand(TOKENS, 2, device=DEVICE) < 0.1
     packed = thunder.jit(Packed(block), executors=[fuser])
     counted = thunder.jit(Counted(block), executors=[fuser])
-    found = counted(*inputs, torch.cumsum(ends, dim=1))
-    assert torch.equal(packed(*inputs, ends), found)
+    assert torch.equal(packed(*inputs, ends), counted(*inputs, ends))
     return packed, counted
 
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import thunder
 
+from benchmarks import columns
+from benchmarks.suites import SUITES
 from tests import tutorial
 from thunder_fuser import explain, fuser
 from thunder_fuser.options import KEYWORD, PREFIX, Options
@@ -26,8 +28,7 @@ from thunder_fuser.options import KEYWORD, PREFIX, Options
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (
     ROOT / "README.md",
-    ROOT / "docs" / "life-of-a-fusion.md",
-    ROOT / "docs" / "tutorial.md",
+    *(ROOT / "docs" / name for name in ("life-of-a-fusion.md", "tutorial.md", "benchmarks.md")),
 )
 _BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -45,6 +46,15 @@ def options_table() -> str:
         f"`{option.default}` | {option.metadata['doc']} |"
         for option in fields(Options)
     ]
+    return "\n".join(lines) + "\n"
+
+
+def suites_table() -> str:
+    """One line per suite of benchmarks."""
+    lines = ["| suite | what | workloads | in sizes |", "|---|---|---|---|"]
+    for suite in SUITES:
+        sizes = sum(len(workload.sizes) for workload in suite.workloads)
+        lines.append(f"| `{suite.name}` | {suite.summary} | {len(suite.workloads)} | {sizes} |")
     return "\n".join(lines) + "\n"
 
 
@@ -77,6 +87,8 @@ def cuda() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "options": options_table,
+    "suites": suites_table,
+    "columns": columns.table,
     "program": program,
     "claim": claim,
     "records": _stage("0_definition.py", "python"),

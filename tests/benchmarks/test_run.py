@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.executors import EXECUTORS, Absent, Compile, Executor
-from benchmarks.rows import Row, resume
-from benchmarks.run import rows
-from benchmarks.workloads import WORKLOADS
+from benchmarks.cases import Case, Function
+from benchmarks.executors import EXECUTORS, Absent, Compile, Executor, Keywords
+from benchmarks.jobs import jobs
+from benchmarks.resume import Running, noting, resume
+from benchmarks.rows import Row
+from benchmarks.run import measured as all_rows
+from benchmarks.selection import select
+from benchmarks.suites import SUITES
 
 CPU = torch.device("cpu")
 EAGER = EXECUTORS[0]
-SOFTMAX = next(workload for workload in WORKLOADS if workload.name == "softmax")
+SOFTMAX = select(SUITES, "kernels", "softmax", {})
 needs_no_gpu = pytest.mark.skipif(
     torch.cuda.is_available(), reason="with a GPU the command runs there"
 )
 
 
-def measured(*executors: Executor) -> Sequence[Row]:
-    return list(rows([SOFTMAX], executors, CPU, is_quick=True))
+def measured(*executors: Executor, culprit: Running | None = None) -> Sequence[Row]:
+    planned = jobs(SOFTMAX, executors, CPU, is_quick=True)
+    return list(all_rows(planned, lambda running: None, culprit=culprit))
+
+
+def executor(name: str, change: Callable[[Function], Function]) -> Executor:
+    """One that runs a changed function."""
+
+    def compiled(case: Case, keywords: Keywords) -> Function:
+        return change(case.function)
+
+    return Executor(name, lambda device: compiled)
 
 
 def test_a_row_holds_wall_times_and_errors_on_the_host_target() -> None:
@@ -53,23 +71,55 @@ def test_an_absent_executor_says_why_and_the_next_runs() -> None:
 
 
 def test_a_failing_forward_keeps_its_rows() -> None:
-    def load(device: torch.device) -> Compile:
-        def fail(x: torch.Tensor) -> torch.Tensor:
-            raise ValueError("no such\n  kernel")
+    def fail(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no such\n  kernel")
 
-        return lambda function: fail
-
-    found = measured(Executor("failing", load), EAGER)
+    found = measured(executor("failing", lambda function: fail), EAGER)
     assert [row.status for row in found] == ["error", "error", "ok", "ok"]
     assert (found[0].error_type, found[0].error_msg) == ("ValueError", "no such kernel")
 
 
+def test_one_that_fails_only_when_it_is_timed_keeps_its_row() -> None:
+    def limited(function: Function) -> Function:
+        calls = iter(range(3))
+
+        def call(x: torch.Tensor) -> torch.Tensor:
+            if next(calls, None) is None:
+                raise torch.OutOfMemoryError("no room")
+            return function(x)  # type: ignore[no-any-return]
+
+        return call
+
+    found = {
+        (row.executor, row.phase): row.status
+        for row in measured(executor("limited", limited), EAGER)
+    }
+    assert found["limited", "forward"] == found["limited", "backward"] == "oom"
+    assert found["eager", "forward"] == found["eager", "backward"] == "ok"
+
+
 def test_a_wrong_result_has_an_error_to_show() -> None:
-    scaled = Executor("scaled", lambda device: lambda function: lambda x: function(x) * 1.1)
-    not_finite = Executor("nan", lambda device: lambda function: lambda x: function(x) * math.nan)
-    errors = [row.err_vs_fp64 for row in measured(scaled, not_finite)]
-    assert errors[0] == pytest.approx(0.1, rel=0.05)
-    assert errors[2] == math.inf
+    scaled = executor("scaled", lambda function: lambda x: function(x) * 1.1)
+    not_finite = executor("nan", lambda function: lambda x: function(x) * math.nan)
+    errors = {(row.executor, row.phase): row.err_vs_fp64 for row in measured(scaled, not_finite)}
+    assert errors["scaled", "forward"] == pytest.approx(0.1, rel=0.05)
+    assert errors["scaled", "backward"] == pytest.approx(0.1, rel=0.05)
+    assert errors["nan", "forward"] == errors["nan", "backward"] == math.inf
+
+
+def test_one_that_writes_into_its_inputs_spoils_nobody_elses() -> None:
+    def spoil(function: Function) -> Function:
+        def call(x: torch.Tensor) -> torch.Tensor:
+            y = function(x) * 1.0
+            x.data.fill_(7)
+            return y  # type: ignore[no-any-return]
+
+        return call
+
+    spoiling = replace(executor("spoiling", spoil), writes_inputs=True)
+    for row in measured(spoiling, EAGER):
+        assert row.status == "ok"
+        assert row.err_vs_fp64 == row.err_eager_vs_fp64
 
 
 @needs_no_gpu
@@ -83,9 +133,22 @@ def test_ours_runs_a_workload_through_kernels_on_the_host_target() -> None:
 
 
 @needs_no_gpu
+@pytest.mark.parametrize("name", ["inductor", "torchcompile_cat"])
+def test_peers_run_a_workload_on_the_host_target(name: str) -> None:
+    (peer,) = [executor for executor in EXECUTORS if executor.name == name]
+    for row in measured(peer):
+        assert row.status == "ok", row.error_msg
+        assert row.err_vs_fp64 is not None
+        assert row.err_eager_vs_fp64 is not None
+        assert row.err_vs_fp64 <= 1.5 * row.err_eager_vs_fp64
+        assert row.executor_options == ("dynamic=False" if name == "inductor" else "")
+
+
+@needs_no_gpu
 def test_a_run_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    call = ["--quick", "--work", "softmax,swiglu", "--exec", "eager", "--out", str(out)]
+    call = ["--quick", "--suite", "kernels", "--work", "softmax,swiglu", "--exec", "eager"]
+    call += ["--out", str(out)]
     assert main(call) == 0
     whole = out.read_text().splitlines()
     out.write_text("\n".join(whole[:3]) + "\n" + whole[3][:40])
@@ -96,40 +159,78 @@ def test_a_run_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     assert names == [(work, phase) for work in ("softmax", "swiglu") for phase in passes]
     assert out.read_text().splitlines()[:3] == whole[:3]
     assert {row["target"] for row in found} == {"host"}
+    assert len({row["run_id"] for row in found}) == 1
+    assert list(tmp_path.iterdir()) == [out]
+
+
+_KILLER = """
+import os, sys
+from benchmarks import suites
+from benchmarks.__main__ import main
+from benchmarks.executors import EXECUTORS, Executor
+import benchmarks.__main__ as command
+die = Executor("die", lambda device: lambda case, keywords: lambda *inputs: os.abort())
+command.EXECUTORS = (EXECUTORS[0], die, EXECUTORS[0].__class__("last", EXECUTORS[0].load))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@needs_no_gpu
+def test_a_killed_process_loses_its_row_alone(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    call = ["--quick", "--suite", "kernels", "--work", "softmax", "--out", str(out)]
+    command = [sys.executable, "-W", "ignore", "-c", _KILLER, *call]
+
+    def run(*more: str) -> int:
+        return subprocess.run([*command, *more], capture_output=True, check=False).returncode
+
+    assert run() == -signal.SIGABRT
+    assert run("--resume") == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    status = {(r["executor"], r["phase"]): r["status"] for r in found}
+    assert len(found) == len(status) == 6
+    assert {key for key, what in status.items() if what != "ok"} == {
+        ("die", phase) for phase in ("forward", "backward")
+    }
+    assert {r["error_type"] for r in found if r["executor"] == "die"} == {"ProcessDied"}
 
 
 @needs_no_gpu
 def test_a_new_run_keeps_the_rows_of_the_last(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     out.write_text("old\n")
-    assert main(["--quick", "--work", "softmax", "--exec", "eager", "--out", str(out)]) == 0
+    call = ["--quick", "--suite", "kernels", "--work", "softmax", "--exec", "eager"]
+    assert main([*call, "--out", str(out)]) == 0
     assert (tmp_path / "rows.previous.jsonl").read_text() == "old\n"
 
 
 def test_rows_of_another_device_are_not_added_to(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    row = {"workload": "w", "executor": "e", "phase": "forward", "sizes": "", "gpu_name": "H200"}
-    out.write_text(json.dumps(row) + "\n")
+    row = {"suite": "s", "workload": "w", "executor": "e", "phase": "forward", "sizes": ""}
+    out.write_text(json.dumps(row | {"gpu_name": "H200", "run_id": "1"}) + "\n")
     with pytest.raises(ValueError, match="has rows of H200, not the host target"):
         resume(out, CPU)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (["--work", "sofmax"], "no workload 'sofmax': did you mean softmax?"),
-        (["--exec", "nvfusser"], "no executor 'nvfusser': did you mean nvfuser?"),
-        (["--exec", "zzz"], "no executor 'zzz': there are eager, "),
-    ],
-)
-def test_unknown_names_get_the_nearest(
-    call: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--quick", *call]) == 2
-    assert message in capsys.readouterr().err
+def test_a_note_stays_where_the_process_dies(tmp_path: Path) -> None:
+    out, running = tmp_path / "rows.jsonl", Running("kernels", "softmax", "rows=3", "ours")
+    with noting(out) as note:
+        note(running)
+        assert resume(out, CPU).culprit == running
+    assert resume(out, CPU).culprit is None
+
+
+def test_wrong_calls_are_answered_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quick", "--work", "sofmax"]) == 2
+    assert "no workload 'sofmax': did you mean softmax?" in capsys.readouterr().err
 
 
 @needs_no_gpu
 def test_full_sizes_are_refused_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "add --quick" in capsys.readouterr().err
+
+
+def test_the_list_needs_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--suite", "rope", "--work", "hf_llama2_7b"]) == 0
+    assert "length=32768" in capsys.readouterr().out

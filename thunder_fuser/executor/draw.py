@@ -18,13 +18,13 @@ from typing import Any
 
 from thunder_fuser.executor.diagram import Band, Box, End, Row, Section, svg
 from thunder_fuser.executor.region import FusedRegion
-from thunder_fuser.executor.segments import distinct_bytes
 from thunder_fuser.executor.sizes import size
 from thunder_fuser.executor.steps import Half, Step, Symbol, Value, halves
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.traffic import bytes_read, bytes_written
 
 LETTERS = 46  # of a line of text that is broken
 MANY = 48  # rows of arguments and results: beyond, their wires would bury those between steps
@@ -166,7 +166,7 @@ def _segment(plan: Plan, position: int, names: Mapping[TensorView, str]) -> Box:
 
 
 def _bytes(segment: Segment, tv: TensorView) -> str:
-    return size(distinct_bytes(segment, tv))
+    return size(segment.layouts[tv].distinct * tv.dtype.itemsize)
 
 
 def _views(plan: Plan, names: Mapping[TensorView, str]) -> list[Box]:
@@ -183,8 +183,7 @@ def _views(plan: Plan, names: Mapping[TensorView, str]) -> list[Box]:
 def _kernel(region: str, plan: Plan, position: int, drawn: _Drawn) -> Box:
     segment, source = plan.segmented.segments[position], plan.kernels[position]
     end = End(f"kernel {position}")
-    read = sum(distinct_bytes(segment, tv) for tv in segment.inputs)
-    written = sum(distinct_bytes(segment, store.target) for store in segment.stores)
+    read, written = bytes_read(segment), bytes_written(segment)
     moved = Row(f"moves {size(read)} in, {size(written)} out", "note")
     if source is None:
         return Box("outside", (Row("torch runs it", "title", end), moved))

@@ -28,6 +28,7 @@ from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.explain import explain, regions_of
+from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.inplace import (
     in_split_order,
     move_writes_out_of_backward,
@@ -44,6 +45,7 @@ from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
+from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions
 from thunder_fuser.options import current
 
@@ -73,6 +75,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         self.register_translator(scans.SYMBOL, scans.translate, scans.refusal)
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
+        self._fusion_seconds = 0.0
 
     def can_execute(self, bsym: BoundSymbol) -> bool:
         """True if the symbol itself, not only its parts, can be recorded."""
@@ -147,6 +150,15 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         `executor.segments.segments`."""
         return segments(jfn)
 
+    def facts(self, jfn: Callable[..., Any]) -> Facts:
+        """Regions, segments, kernels, unclaimed ops, bytes and registers of `jfn`. See
+        `executor.facts.facts`."""
+        return facts(jfn)
+
+    def statistics(self) -> Statistics:
+        """What compiling cost this process so far. See `executor.statistics.Statistics`."""
+        return statistics(self._fusion_seconds)
+
     def repro(self, jfn: Callable[..., Any], region: str | int = 0) -> str:
         """A script that runs one region of `jfn` alone, on random tensors of the shapes and strides
         that it was called with. `region` is its name or its position, forward before backward.
@@ -164,7 +176,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
 
     def fusion_pass(self, trace: TraceCtx) -> TraceCtx:
         """The trace with regions of claimed symbols replaced by fusions."""
-        start = time.perf_counter_ns()
+        start = time.perf_counter()
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = replace_uniform(trace)  # dropout becomes a function of (seed, offset)
@@ -183,9 +195,10 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         fused = trim(fused)  # last: the passes before leave arguments and outputs unused
         fused = update_fusion_call_ctx(fused)
         keep_report(report)
-        milliseconds = (time.perf_counter_ns() - start) // 1_000_000
+        seconds = time.perf_counter() - start
+        self._fusion_seconds += seconds
         fused.set_provenance(
-            TraceProvenance(f"Fusion by {NAME} (took {milliseconds} milliseconds)")
+            TraceProvenance(f"Fusion by {NAME} (took {int(seconds * 1e3)} milliseconds)")
         )
         return fused
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
-from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.traffic import bytes_read, bytes_written
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class SegmentRow:
     """One segment of one plan. A region has a plan for each class of arguments it was called with.
 
     `kind` is "kernel" or "torch", `reason` says why the segment is not part of the one before,
-    `bytes_read` and `bytes_written` count each element of its tensors once, an expanded axis as
-    one element.
+    `bytes_read` and `bytes_written` count each element that the segment touches once, an expanded
+    axis as one element.
     """
 
     region: str
@@ -66,7 +65,6 @@ def _rows_of_plan(region: str, number: int, plan: Plan) -> Iterator[SegmentRow]:
     for k, (segment, reason, kernel) in enumerate(
         zip(cut.segments, cut.reasons, plan.kernels, strict=True)
     ):
-        written = [store.target for store in segment.stores]
         yield SegmentRow(
             region=region,
             plan=number,
@@ -74,12 +72,7 @@ def _rows_of_plan(region: str, number: int, plan: Plan) -> Iterator[SegmentRow]:
             kind="torch" if kernel is None else "kernel",
             reason=reason,
             tensors_read=len(segment.inputs),
-            tensors_written=len(written),
-            bytes_read=sum(distinct_bytes(segment, tv) for tv in segment.inputs),
-            bytes_written=sum(distinct_bytes(segment, tv) for tv in written),
+            tensors_written=len(segment.stores),
+            bytes_read=bytes_read(segment),
+            bytes_written=bytes_written(segment),
         )
-
-
-def distinct_bytes(segment: Segment, tv: TensorView) -> int:
-    """Bytes of the elements of a tensor, those of an expanded axis counted once."""
-    return segment.layouts[tv].distinct * tv.dtype.itemsize

@@ -34,11 +34,13 @@ MAX_KERNELS = 4096  # remembered; launchers that are in use keep theirs anyway
 
 @dataclass(frozen=True)
 class KernelStatistics:
-    """Where kernels came from, and how many families there are and share a kernel."""
+    """Where kernels came from, the seconds spent on those that memory did not have, and how many
+    families there are and share a kernel."""
 
     compiled: int = 0
     memory_hits: int = 0
     disk_hits: int = 0
+    seconds: float = 0.0
     families: int = 0
     lifted_families: int = 0
 
@@ -146,6 +148,7 @@ class KernelCache:
         missing = [request for key, request in wanted.items() if key not in found]
         for request in missing:
             chain.require_may_load(request.source.name)
+        begin = time.perf_counter()
 
         with closing(Progress(len(missing), options.progress)) as progress:
 
@@ -161,6 +164,8 @@ class KernelCache:
                 # One kernel is compiled right here: a pool of one would only cost its start.
                 run = pool.map if workers > 1 else map
                 loaded = list(run(load, missing))
+        if missing:
+            self._count(seconds=time.perf_counter() - begin)
         return found | {
             request.key: kernel for request, kernel in zip(missing, loaded, strict=True)
         }
@@ -195,7 +200,7 @@ class KernelCache:
         loaded = chain.load(entry.payload, request.unit.name)
         return self._kernels.keep(request.key, loaded), was_stored
 
-    def _count(self, **added: int) -> None:
+    def _count(self, **added: float) -> None:
         with self._lock:
             now = {name: getattr(self._statistics, name) + n for name, n in added.items()}
             self._statistics = replace(self._statistics, **now)

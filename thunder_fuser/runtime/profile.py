@@ -15,16 +15,16 @@ import torch
 
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, observed
-from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.traffic import bytes_read, bytes_written
 
 Clock = Callable[[], float]  # seconds, once the device is done
 
 
 @dataclass(frozen=True)
 class SegmentProfile:
-    """One segment in one run. `bytes` counts every element that it reads or writes once; a kernel
-    that reads a part of a tensor is charged for all of it. Registers and spills are None where the
-    compiler does not tell, the grid is None where torch runs the segment."""
+    """One segment in one run. `bytes` counts every element that it reads or writes once.
+    Registers and spills are None where the compiler does not tell, the grid is None where torch
+    runs the segment."""
 
     kind: str
     reads: int
@@ -143,15 +143,9 @@ def _profile(plan: Plan, position: int, seconds: float) -> SegmentProfile:
         reads=len(segment.inputs),
         writes=len(segment.stores),
         seconds=seconds,
-        bytes=_bytes(segment),
+        bytes=bytes_read(segment) + bytes_written(segment),
         blocks=source.blocks if source is not None else None,
         threads=source.threads if source is not None else None,
         registers=known.registers if known is not None else None,
         spill_bytes=known.spill_bytes if known is not None else None,
     )
-
-
-def _bytes(segment: Segment) -> int:
-    """Bytes of the elements read and written, those of an expanded axis once."""
-    touched = [*segment.inputs, *(store.target for store in segment.stores)]
-    return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in touched)

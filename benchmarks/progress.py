@@ -1,0 +1,83 @@
+"""Say what is measured: a bar below the lines on a terminal, the lines alone elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TextIO
+
+from benchmarks.resume import Running
+from benchmarks.rows import Row
+
+
+class Lines:
+    """A line per row."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def running(self, running: Running) -> None:
+        """Nothing: a line tells what is done."""
+
+    def row(self, row: Row) -> None:
+        print(line(row), file=self._stream, flush=True)
+
+
+class Bar:
+    """The lines, and below them how many rows are left and what runs."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            *(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()),
+            TextColumn("{task.description}", markup=False),
+        )
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self.bar.add_task("", total=total)
+
+    def running(self, running: Running) -> None:
+        text = f"{running.workload} {running.sizes} {running.executor or 'all in turns'}"
+        self.bar.update(self._task, description=text)
+
+    def row(self, row: Row) -> None:
+        self.bar.console.print(line(row), markup=False, highlight=False, soft_wrap=True)
+        self.bar.advance(self._task)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Lines | Bar]:
+    """For `total` rows, on stderr."""
+    if not (sys.stderr.isatty() and find_spec("rich")):
+        yield Lines(sys.stderr)
+        return
+    shown = Bar(total)
+    with shown.bar:
+        yield shown
+
+
+def line(row: Row) -> str:
+    """A row on a terminal: the clock it is judged by, and its error."""
+    head = f"{row.suite:8} {row.workload:18} {row.executor:16} {row.phase:9}"
+    if row.status != "ok":
+        return f"{head} {row.status}: {row.error_msg}"
+    clocks = (
+        (row.kernel_us_p50, "us"),
+        (row.host_us_p50, "us host"),
+        (row.wall_us_p50, "us wall"),
+    )
+    told = [f"{time:10.1f} {clock}" for time, clock in clocks if time is not None][:1]
+    if row.first_call_s_cold is not None and row.first_call_s_warm is not None:
+        told += [f"{row.first_call_s_cold:8.2f} s cold {row.first_call_s_warm:6.2f} s warm"]
+    if row.err_vs_fp64 is not None:
+        told += [f"error {row.err_vs_fp64:.1e}"]
+    return "  ".join([head, *told])

@@ -1,0 +1,81 @@
+"""Workloads: what their functions return, and the bytes they cannot do without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks import kernels, rope, sweep
+from benchmarks.cases import Case, Workload
+
+CPU = torch.device("cpu")
+WORKLOADS = {
+    f"{suite.__name__.rpartition('.')[2]}.{w.name}": w
+    for suite in (kernels, rope, sweep)
+    for w in suite.WORKLOADS
+}
+
+
+def case_of(name: str) -> Case:
+    workload = WORKLOADS[name]
+    return workload.case(CPU, workload.quick[0])
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=list(WORKLOADS))
+def test_two_builds_are_the_same_numbers(workload: Workload) -> None:
+    for sizes in workload.quick:
+        one, other = (workload.case(CPU, sizes) for _ in range(2))
+        assert all(torch.equal(a, b) for a, b in zip(one.inputs, other.inputs, strict=True))
+        assert {t.dtype for t in one.inputs if t.is_floating_point()} <= {
+            workload.dtype,
+            workload.weight_dtype or workload.dtype,
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "forward", "backward"),
+    [
+        # bf16, 33 x 200: 13,200 bytes; a row of it 400
+        ("kernels.softmax", 2 * 13_200, 3 * 13_200),
+        ("kernels.rmsnorm", 2 * 13_200 + 400, 3 * 13_200 + 800),
+        ("kernels.add_rmsnorm", 4 * 13_200 + 400, 4 * 13_200 + 800),
+        ("kernels.dropout_norm", 4 * 13_200 + 800, 5 * 13_200 + 1200),
+        ("kernels.column_sum", 13_200 + 400, 13_200 + 400),
+        ("kernels.square_sum", 13_200 + 4, 2 * 13_200 + 4),
+        ("kernels.cross_entropy", 13_200 + 33 * 8 + 2, 2 * 13_200 + 33 * 8 + 2),
+        # 3 x 5 x 7 x 4: 840 bytes; per channel 10
+        ("kernels.batchnorm", 2 * 840 + 60, 3 * 840 + 30),
+        # 33 rows of 48 bytes, of a table of 50
+        ("kernels.embedding", 2 * 33 * 48 + 33 * 8, 33 * 48 + 50 * 48 + 33 * 8),
+        # 7 tokens of 16: a head is 224 bytes, as are cos and sin; 4 + 4 of 12 heads turn
+        ("kernels.rope_llama2_7b", 2 * 224 + 224 * 16, 2 * 224 + 224 * 24),
+        # 4 + 2 + 2 heads are read, 12 are written
+        ("kernels.rope_llama3_8b", 2 * 224 + 224 * 20, 2 * 224 + 224 * 20),
+        ("rope.hf_llama3_8b", 2 * 224 + 224 * 20, 2 * 224 + 224 * 20),
+        # 2 + 2 heads turn, v stays where it is
+        ("rope.hf_phi3_mini", 2 * 224 + 224 * 8, 2 * 224 + 224 * 12),
+    ],
+)
+def test_minimal_bytes(name: str, forward: int, backward: int) -> None:
+    case = case_of(name)
+    assert (case.forward_bytes, case.backward_bytes) == (forward, backward)
+
+
+def test_a_dropout_is_repeated_with_the_draws_that_its_output_shows() -> None:
+    case = case_of("kernels.dropout_norm")
+    assert case.replay is not None
+    torch.manual_seed(3)
+    drawn = case.function(*case.inputs)
+    wide = case.replay(drawn)(*(t.detach().double() for t in case.inputs))
+    for found, expected in zip(drawn, wide, strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=0.02, atol=0.05)
+    kept = (drawn[1] - case.inputs[1]).abs() > 1
+    assert 0 < int(kept.sum()) < kept.numel()
+
+
+def test_a_dropout_that_drops_nothing_is_not_believed() -> None:
+    case = case_of("kernels.dropout_norm")
+    x, residual, *_ = case.inputs
+    assert case.replay is not None
+    with pytest.raises(ValueError, match=r"kept 1\.0000 of 6600 elements, not 0\.9"):
+        case.replay((x, residual + x))
