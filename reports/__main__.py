@@ -1,4 +1,4 @@
-"""`python -m reports`: a report of a run; `compare`: a verdict on it."""
+"""`python -m reports`: a report of a run; `compare`: a verdict on it; `history`: over many runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reports import markdown, report, verdict
+from reports import markdown, report, trends, verdict
 from reports.changes import changes
 from reports.columns import nearest
 from reports.compare import compare, regressions
+from reports.history import history
 from reports.page import Page, Section
 from reports.read import read, rows_of
 from reports.rows import BadRows, Run
@@ -25,6 +26,7 @@ _EXAMPLES = """examples:
   python -m reports rows.jsonl --baseline rows.previous.jsonl the report and the verdict in one
   python -m reports compare rows.previous.jsonl rows.jsonl    what became slower, wrong or broken
   python -m reports compare --json OLD NEW                    the same for a program
+  python -m reports history reports/*-h200                    trends over runs of one device
 
 A directory stands for the files of rows in it, which are JSONL or CSV.
 exit status 1: a row of ours regressed; 2: a wrong call, or rows that cannot be reported
@@ -49,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _report(argv: Sequence[str], made: str) -> int:
     parser = _parser("", "Tables and plots of the rows that `python -m benchmarks` wrote.")
-    parser.add_argument("rows", type=Path, nargs="+", help="files of a run; or compare")
+    parser.add_argument("rows", type=Path, nargs="+", help="files of a run; or compare, history")
     parser.add_argument("--baseline", type=Path, metavar="OLD", help="judge the run by this one")
     for option, column in _FILTERS.items():
         parser.add_argument(f"--{option}", metavar="NAMES", help=f"only rows of these {column}s")
@@ -82,8 +84,20 @@ def _compare(argv: Sequence[str], made: str) -> int:
     return 1 if regressions(verdicts) else 0
 
 
+def _history(argv: Sequence[str], made: str) -> int:
+    parser = _parser("history", "Geometric means and times of ours over runs of one device.")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="DIR", help="a run each")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args(argv)
+    found = history([read([path]) for path in arguments.runs])
+    text = trends.as_json(found) if arguments.json else None
+    _show(trends.page(found, made), arguments.out, "history", text)
+    return 0
+
+
 _COMMANDS: dict[str, Callable[[Sequence[str], str], int]] = {
     "compare": _compare,
+    "history": _history,
 }
 _FILTERS = {"suite": "suite", "work": "workload", "exec": "executor"}
 
