@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from reports import peers
 from reports.check import checked, joined
 from reports.columns import nearest
 from reports.derive import derive
@@ -46,6 +47,10 @@ def _file(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     if text.lstrip().startswith("{"):
         return checked(pd.DataFrame(_objects(text, path)), path)
     table = _table(text, path)
+    if peers.is_foreign(table):
+        frame, notes = peers.converted(table, path)
+        found, more = checked(frame, path)
+        return found, (*notes, *more)
     return checked(table, path)
 
 
