@@ -13,6 +13,7 @@ from reports.columns import (
     COLUMNS,
     DEVICE,
     ESSENTIAL,
+    HOST,
     KEY,
     STATUSES,
     TARGETS,
@@ -21,8 +22,9 @@ from reports.columns import (
     nearest,
 )
 from reports.convert import converted
-from reports.rows import BadRows, row_name
+from reports.rows import BadRows, judged, row_name
 
+_FEW = 3  # times a median: none of three trials is so far from it
 _MANY = 10  # times the wall time: kernels never take so long, but other units do
 
 
@@ -111,6 +113,7 @@ def _has_plausible_times(frame: pd.DataFrame, path: Path) -> None:
             row = frame[bad].iloc[0]
             texts = " ".join(f"{column}={row[column]:g}" for column in quantiles)
             raise BadRows(f"{path}: {row_name(row)}: times out of order or unit: {texts}")
+    _has_trials_of_its_clock(frame, path)
     mixed = frame["kernel_us_p50"] > _MANY * frame["wall_us_p50"]
     if mixed.any():
         row = frame[mixed].iloc[0]
@@ -119,3 +122,15 @@ def _has_plausible_times(frame: pd.DataFrame, path: Path) -> None:
             f"{path}: {row_name(row)}: kernel_us_p50={kernel:g} and wall_us_p50={wall:g} are "
             "hardly both microseconds"
         )
+
+
+def _has_trials_of_its_clock(frame: pd.DataFrame, path: Path) -> None:
+    """Trials are medians of the clock that the row is judged by: else they would say nothing."""
+    for _, row in frame[frame["trial_us"].notna()].iterrows():
+        clock = f"{judged(row['suite'], row['target'] != HOST)}_p50"
+        trial = float(np.median(row["trial_us"]))
+        if pd.notna(row[clock]) and not 1 / _FEW < trial / row[clock] < _FEW:
+            raise BadRows(
+                f"{path}: {row_name(row)}: the median trial_us={trial:g} and {clock}={row[clock]:g}"
+                " are of different units or clocks"
+            )

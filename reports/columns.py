@@ -41,12 +41,13 @@ TARGETS = ("cuda", HOST)
 DEVICE = {"cuda": "gpu_name", HOST: "cpu_name"}  # the column that says what a target's rows ran on
 TIME = {"cuda": "kernel_us_p50", HOST: "wall_us_p50"}  # what a file of a target is read for
 DEFAULT_SUITE = "kernels"
-TRIALS = {"cuda": "kernel_us", HOST: "wall_us"}  # the clock of the trials
 HOST_SUITES = ("host", "peers_host")  # those that measure what a call costs the host
 FAILED = ("error", "oom", "timeout")
 STATUSES = ("ok", *FAILED, "skipped")
 
 OURS = "ours"
+# The order of tables and legends; ours first, because a phone shows the first columns.
+EXECUTORS = (OURS, "eager", "inductor", "inductor_tuned", "torchcompile_cat", "nvfuser", "liger")
 _UNITS = {"s", "ms", "us", "ns", "bytes", "kb", "mb", "gb", "kib", "mib", "gib", "gbps", "tbps"}
 _UNITS |= {"khz", "mhz", "ghz", "w", "mw"}
 _SIMILAR = 0.85  # of difflib: one letter too many in a name of seven

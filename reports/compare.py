@@ -1,9 +1,8 @@
 """A run against an earlier one on the same device.
 
 A row is slower if its median grew by more than the bound, which is 3 % or three times the noise,
-whichever is more, and if at least two of its trials say so; the medians of models and of the host
-suite have no trials of their own and speak alone. Noise is half of the range from p20
-to p80, of the run in which it is wider. A row that got faster by the bound asks for a new baseline.
+whichever is more, and if at least two of its trials say so. Noise is half of the range from p20 to
+p80, of the run in which it is wider. A row that got faster by the bound asks for a new baseline.
 Rows that were measured while the GPU was throttled are judged like all others, and marked.
 """
 
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from reports.columns import FAILED, KEY, OURS, TRIALS, nearest
+from reports.columns import FAILED, KEY, OURS, nearest
 from reports.rows import BadRows, Run, judged, pass_of
 
 LEAST_CHANGE = 0.03
@@ -142,7 +141,7 @@ def _of_figures(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
         return replace(found, kind="wrong", detail=wrong)
     if pd.isna(found.new_us) and not pd.isna(found.old_us):
         return replace(found, kind="missing", detail=f"its {found.clock} was not measured")
-    trials = [trial / found.old_us - 1 for trial in _trials(new, found)]
+    trials = [trial / found.old_us - 1 for trial in new["trial_us"] or (found.new_us,)]
     for kind, sign in (("slower", 1), ("faster", -1)):
         agreeing = sum(sign * trial > found.bound for trial in trials)
         if sign * found.change > found.bound and agreeing >= min(AGREEING_TRIALS, len(trials)):
@@ -153,13 +152,6 @@ def _of_figures(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
 def _noise(row: pd.Series, clock: str) -> float:
     """Half of the range from p20 to p80, as a part of the median."""
     return float((row[f"{clock}_p80"] - row[f"{clock}_p20"]) / 2 / row[f"{clock}_p50"])
-
-
-def _trials(row: pd.Series, verdict: Verdict) -> tuple[float, ...]:
-    """Medians of the clock that judges the row; where its trials are of another one, its own."""
-    if row["trial_us"] is None or TRIALS[row["target"]] != verdict.clock:
-        return (verdict.new_us,)
-    return tuple(row["trial_us"])
 
 
 def _wrong(old: pd.Series, new: pd.Series) -> str | None:

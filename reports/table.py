@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from reports.columns import OURS
+from reports.columns import EXECUTORS
 
 Cell = Callable[[pd.Series], str]
 Column = tuple[str, Cell]  # what stands above it, and its text
@@ -55,21 +55,34 @@ def across(
 def down(
     frame: pd.DataFrame, columns: Sequence[Column], needs: Sequence[str], caption: str = ""
 ) -> Table | None:
-    """A row of the table for each row that has one of the columns `needs`. None without such."""
+    """A row of the table for each row that has one of the columns `needs`; executors below each
+    other, named where there are several. Columns without a figure are left out. None without a
+    row."""
     chosen = frame[frame[list(needs)].notna().any(axis=1)]
     if chosen.empty:
         return None
-    lines = [
-        (row["label"], row["phase"], row["executor"], *(cell(row) for _, cell in columns))
-        for _, row in chosen.iterrows()
-    ]
-    head = ("workload", "pass", "executor", *(name for name, _ in columns))
-    return Table(head, tuple(lines), caption, labels=3)
+    executors = in_order(chosen["executor"])
+    order = chosen["executor"].map(executors.index)
+    passes = chosen.groupby(ROW, sort=False).ngroup()
+    chosen = chosen.assign(order=order, passes=passes).sort_values(["passes", "order"])
+    names = (("workload", "label"), ("pass", "phase"), ("executor", "executor"))
+    labels = [name for name in names if name[1] != "executor" or len(executors) > 1]
+    rows = [row for _, row in chosen.iterrows()]
+    texts = {name: [cell(row) for row in rows] for name, cell in columns}
+    shown = {name: cells for name, cells in texts.items() if set(cells) != {"-"}}
+    lines = (
+        (*(str(row[column]) for _, column in labels), *(cells[k] for cells in shown.values()))
+        for k, row in enumerate(rows)
+    )
+    head = (*(name for name, _ in labels), *shown)
+    return Table(head, tuple(lines), caption, labels=len(labels))
 
 
 def in_order(executors: Iterable[str]) -> list[str]:
-    """Each once, as they come, ours first: a phone shows the first columns."""
-    return sorted(dict.fromkeys(executors), key=lambda name: name != OURS)
+    """Each once, those that nobody foresaw last."""
+    found = dict.fromkeys(executors)
+    known = [name for name in EXECUTORS if name in found]
+    return [*known, *(name for name in found if name not in EXECUTORS)]
 
 
 def number(column: str, form: str, scale: float = 1.0) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.rows import Run
-from reports.table import Table, down, number
+from reports.table import Table, amount, down, number
 
 MS, GIB = 1e-3, 1 / 1024
 
@@ -19,7 +19,7 @@ def tables(run: Run) -> tuple[Table, ...]:
         ("idle ms", number("idle_us", ".2f", MS)),
         ("peak GiB", number("peak_alloc_mib", ".2f", GIB)),
         ("tokens/s", number("tokens_per_s", ",.0f")),
-        ("first step s", number("first_call_s", ".2f")),
+        ("first step s", lambda row: amount(row["first_call_s"])),
     )
     found = down(frame, columns, ["wall_us_p50"])
     return () if found is None else (found,)

@@ -7,6 +7,8 @@ import pandas as pd
 from reports.rows import Run
 from reports.table import Table, number, text
 
+NAMED = 8  # workloads that one reason names
+
 
 def tables(run: Run) -> tuple[Table, ...]:
     """Failed and skipped rows by reason, throttled rows, rows without the time that judges them."""
@@ -50,7 +52,10 @@ def _unmeasured(frame: pd.DataFrame) -> Table | None:
 
 
 def _names(rows: pd.DataFrame) -> str:
-    return ", ".join(dict.fromkeys(rows["label"]))
+    names = list(dict.fromkeys(rows["label"]))
+    if len(names) > NAMED + 1:
+        names[NAMED:] = [f"and {len(names) - NAMED} more"]
+    return ", ".join(names)
 
 
 def _reason(reason: object) -> str:

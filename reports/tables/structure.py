@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.columns import OURS
 from reports.rows import Run
-from reports.table import Column, Table, down, number
+from reports.table import Column, Table, amount, down, number
 
 MB, KIB = 1e-6, 1 / 1024
 
@@ -22,10 +22,10 @@ _COLUMNS: tuple[Column, ...] = (
     ("segments", number("n_segments", ".0f")),
     ("kernels", number("n_kernels", ".0f")),
     ("unclaimed ops", number("n_unclaimed_ops", ".0f")),
-    ("least MB", number("io_bytes_min", ",.2f", MB)),
-    ("moved MB", number("io_bytes_moved", ",.2f", MB)),
+    ("least MB", lambda row: amount(row["io_bytes_min"] * MB)),
+    ("moved MB", lambda row: amount(row["io_bytes_moved"] * MB)),
     ("least / moved", number("part_of_moved", ".0%")),
-    ("MB at cuts", number("bytes_at_cuts", ",.2f", MB)),
+    ("MB at cuts", lambda row: amount(row["bytes_at_cuts"] * MB)),
     ("registers", number("regs_max", ".0f")),
     ("spilled bytes", number("spill_bytes", ".0f")),
     ("shared KiB", number("smem_bytes", ".1f", KIB)),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reports.__main__ import main
-from tests.reports.made_up import full_run, host_target_run
+from tests.reports.made_up import full_run, host_target_run, small_run
 from tests.reports.recorded import Row, scaled, write
 
 CHROMIUM = next(
@@ -107,7 +107,7 @@ def report_of_the_host_target(place: Path) -> Path:
 
 
 def verdict(place: Path) -> Path:
-    old = full_run(33)
+    old = small_run(33)
     new = [scaled(row, 1.0 + (k % 13 - 6) / 60) for k, row in enumerate(old)]
     paths = [write(place / name, rows) for name, rows in (("old", old), ("new", new))]
     assert main(["compare", *map(str, paths), "--out", str(place)]) == 1
@@ -117,7 +117,7 @@ def verdict(place: Path) -> Path:
 def history(place: Path) -> Path:
     paths = []
     for day in range(12, 16):
-        rows: list[Row] = [scaled(row, 1 - day / 60) for row in full_run(34)]
+        rows: list[Row] = [scaled(row, 1 - day / 60) for row in small_run(34)]
         dated = [row | {"timestamp_utc": f"2026-11-{day}T06:00:00+00:00"} for row in rows]
         paths.append(write(place / f"2026-11-{day}-h200.jsonl", dated))
     assert main(["history", *map(str, paths), "--out", str(place)]) == 0

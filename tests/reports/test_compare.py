@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reports.__main__ import main
-from tests.reports.made_up import full_run, host_target_run
+from tests.reports.made_up import host_target_run, small_run
 from tests.reports.recorded import Row, host_run, of_ours, run, scaled, write
 
 Capture = pytest.CaptureFixture[str]
@@ -46,7 +46,7 @@ def test_a_planted_slowdown_of_a_tenth_is_caught(
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("recorded", [full_run, host_target_run])
+@pytest.mark.parametrize("recorded", [small_run, host_target_run])
 def test_of_a_whole_run_just_the_slowed_rows_are_named(
     tmp_path: Path, capsys: Capture, recorded: Callable[[int], list[Row]], seed: int
 ) -> None:
@@ -116,11 +116,12 @@ def test_a_row_without_trials_or_noise_is_judged_by_its_median(
 def test_each_suite_is_judged_by_what_its_user_waits_for(
     tmp_path: Path, capsys: Capture, suite: str, clock: str
 ) -> None:
-    old = [row | {"suite": suite} for row in run()]
+    old = [row | {"suite": suite} for row in run() if row["status"] == "ok"]
+    old = [row | {"trial_us": 3 * [row[f"{clock}_p50"]]} for row in old]
     new = [dict(row) for row in old]
     slowed = scaled(old[of_ours(old)], 1.1)
     new[of_ours(new)] |= {name: slowed[name] for name in slowed if name.startswith(clock)}
-    new[of_ours(new)]["trial_us"] = slowed["trial_us"]  # of kernels, whoever judges
+    new[of_ours(new)]["trial_us"] = slowed["trial_us"]
     status, text = compared(tmp_path, capsys, old, new)
     assert status == 1
     assert f"{ROW} +10.0% | slower |" in text
@@ -159,7 +160,7 @@ def test_a_planted_error_is_caught_and_its_noise_is_not(
     tmp_path: Path, capsys: Capture, seed: int
 ) -> None:
     """Kernels may add in another order: errors move by up to a half, one grows fivefold."""
-    draw, old = random.Random(seed), full_run(seed)
+    draw, old = random.Random(seed), small_run(seed)
     new = [dict(row) for row in old]
     for row in new:
         if row.get("err_vs_fp64"):

@@ -18,7 +18,7 @@ from reports.columns import COLUMNS, ESSENTIAL
 from reports.read import read
 from reports.rows import Run
 from reports.write import write_rows
-from tests.reports.made_up import full_run, host_target_run
+from tests.reports.made_up import host_target_run, small_run
 from tests.reports.recorded import Row, host_run, run, write
 
 Capture = pytest.CaptureFixture[str]
@@ -43,7 +43,7 @@ def same(one: Run, other: Run) -> None:
 
 
 def test_csv_and_jsonl_are_the_same_rows(tmp_path: Path) -> None:
-    rows = full_run(seed=11)
+    rows = small_run(seed=11)
     same(
         read([write(tmp_path / "rows.jsonl", rows)]),
         read([as_csv(tmp_path / "other.csv", rows)]),
@@ -51,20 +51,20 @@ def test_csv_and_jsonl_are_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_rows_written_beside_a_report_read_back_the_same(tmp_path: Path) -> None:
-    found = read([write(tmp_path / "rows.jsonl", full_run(seed=5))])
+    found = read([write(tmp_path / "rows.jsonl", small_run(seed=5))])
     write_rows(found, tmp_path)
     same(found, read([tmp_path / "rows.csv"]))
 
 
 def test_several_files_are_one_run_in_their_order(tmp_path: Path) -> None:
-    rows = full_run(seed=2)
+    rows = small_run(seed=2)
     whole = read([write(tmp_path / "rows.jsonl", rows)])
-    parts = [write(tmp_path / "1.jsonl", rows[:100]), as_csv(tmp_path / "2.csv", rows[100:])]
+    parts = [write(tmp_path / "1.jsonl", rows[:40]), as_csv(tmp_path / "2.csv", rows[40:])]
     same(whole, read(parts))
 
 
 def test_a_directory_is_the_rows_in_it_once(tmp_path: Path) -> None:
-    rows = full_run(seed=3)
+    rows = small_run(seed=3)
     write(tmp_path / "rows.jsonl", rows)
     as_csv(tmp_path / "rows.csv", rows)  # the same rows again
     (tmp_path / "report.md").write_text("# no rows")
@@ -97,8 +97,9 @@ def first_with(**changed: object) -> list[Row]:
 
 
 def of_unit(factor: float) -> list[Row]:
+    """The kernel times of a row, but not its trials; without trials above 1."""
     times = {f"kernel_us_p{q}": run()[0][f"kernel_us_p{q}"] * factor for q in (20, 50, 80)}
-    return first_with(**times)
+    return first_with(**times, **({"trial_us": None} if factor > 1 else {}))
 
 
 BAD: list[tuple[list[Row], str]] = [
@@ -138,6 +139,9 @@ BAD: list[tuple[list[Row], str]] = [
     (first_with(target="gpu"), "target 'gpu' is unknown: it is one of cuda, host"),
     (first_with(kernel_us_p20=99.0), "times out of order or unit: kernel_us_p20=99"),
     (first_with(kernel_us_p50=0.0, kernel_us_p20=0.0), "times out of order or unit"),
+    (of_unit(0.01), "the median trial_us=73.152 and kernel_us_p50=0.73152 are of different units"),
+    (first_with(trial_us=[0.073, 0.073, 0.074]), "trial_us=0.073 and kernel_us_p50=73.152"),
+    ([row | {"suite": "models"} for row in run()], "and wall_us_p50="),
     (of_unit(1000.0), "are hardly both microseconds"),
 ]
 
