@@ -10,8 +10,10 @@ import pytest
 
 from reports.__main__ import main
 from reports.read import read
+from reports.report import page
 
 Capture = pytest.CaptureFixture[str]
+KEPT = sorted(path.parent for path in (Path(__file__).parents[2] / "reports").glob("*/report.md"))
 PLACE = {
     "gpu_name": "NVIDIA H200",
     "copy_gbps": 4000.0,
@@ -76,3 +78,9 @@ def test_rows_without_their_place_are_refused(tmp_path: Path, capsys: Capture) -
     place.unlink()
     assert main([str(path)]) == 2
     assert "do not say where they were measured" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.name)
+def test_reports_that_were_kept_can_be_made_again(kept: Path) -> None:
+    run = read([kept])
+    assert page(run, "again").title in (kept / "report.md").read_text()
