@@ -8,6 +8,8 @@ from functools import partial
 
 import reports.plots.compiling
 import reports.plots.memory
+import reports.plots.speed
+import reports.plots.structure
 from reports.page import Page, Section
 from reports.plots import roof, steps, sweep
 from reports.plots.figure import Figure
@@ -47,6 +49,7 @@ QUESTIONS = (
         "Geometric means over the passes that both ran, by the clock that a suite is judged by: "
         "kernels, the whole step of a model, the host in the host suite.",
         speed.tables,
+        reports.plots.speed.figures,
     ),
     Question(
         "kernels",
@@ -85,6 +88,7 @@ QUESTIONS = (
         "Regions, segments and bytes of ours",
         "Least bytes: inputs and outputs once. Moved: summed over the segments.",
         structure.tables,
+        reports.plots.structure.figures,
     ),
     Question("workloads", "Workloads", "", kernels.workloads),
     Question("outcome", "Failed, skipped, throttled", "", outcome.tables),

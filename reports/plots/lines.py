@@ -71,8 +71,10 @@ def bar_and_markers(panel: Axes, rows: pd.DataFrame, part: Part, column: str) ->
     return (*ours, *legend(others))
 
 
-def mark(panel: Axes, executor: str, xs: Sequence[float], ys: Sequence[float]) -> None:
-    """Markers that show on bars and on each other."""
+def mark(
+    panel: Axes, executor: str, xs: Sequence[float], ys: Sequence[float], size: float = 5
+) -> None:
+    """Markers, `size` points wide, that show on bars and on each other."""
     how = look(executor)
     panel.plot(
         xs,
@@ -81,7 +83,7 @@ def mark(panel: Axes, executor: str, xs: Sequence[float], ys: Sequence[float]) -
         color=how.colour,
         markeredgecolor=PAPER,
         markeredgewidth=0.4,
-        markersize=5,
+        markersize=size,
     )
 
 

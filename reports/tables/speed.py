@@ -9,7 +9,7 @@ from reports.columns import FAILED, OURS
 from reports.rows import Run
 from reports.table import Table, text
 
-_PASS = ["workload", "phase", "sizes", "seq_len", "dtype"]
+_PASS = ["label", "phase"]
 
 
 def tables(run: Run) -> tuple[Table, ...]:
@@ -26,8 +26,8 @@ def tables(run: Run) -> tuple[Table, ...]:
 
 
 def speedup(frame: pd.DataFrame, suite: str, peer: str) -> pd.Series:
-    """How many times faster ours is than `peer`, by workload, phase, sizes, length and dtype;
-    passes that either lacks are left out."""
+    """How many times faster ours is than `peer`, by label and phase; passes that either lacks are
+    left out."""
     good = frame[(frame["suite"] == suite) & (frame["status"] == "ok")]
     times = {
         name: good[good["executor"] == name].set_index(_PASS)["time_us"] for name in (OURS, peer)
@@ -56,7 +56,7 @@ def _line(frame: pd.DataFrame, suite: str, peer: str, phases: list[str]) -> tupl
         *(text(geometric_mean(found), ".2f") for found in by_phase),
         str(int((ratios < 1).sum())),
         text(ratios.min(), ".2f"),
-        " ".join(map(str, worst[:2])).strip(),
+        " ".join(worst).strip(),
         str(int(theirs.isin(FAILED).sum())),
         str(int(ours.isin(FAILED).sum())),
         str(int((theirs == "skipped").sum())),

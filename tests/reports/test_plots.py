@@ -12,12 +12,13 @@ import pytest
 
 from reports import report
 from reports.plots import compiling as compiling_plots
-from reports.plots import executors, memory, roof, steps, sweep
+from reports.plots import executors, memory, roof, speed, steps, structure, sweep
 from reports.plots.executors import look
 from reports.plots.figure import INK, PAPER, WIDTH, Figure
 from reports.plots.lines import LINES, parts
 from reports.read import read
 from reports.rows import Run
+from reports.tables.speed import speedup
 from tests.reports.made_up import EXECUTORS, MODELS, ROPES, host_target_run, small_run
 from tests.reports.recorded import run, write
 
@@ -143,11 +144,38 @@ def test_memory_and_first_calls_have_a_line_per_pass(whole: Run) -> None:
     assert {"layers_32 fwd", "trace", "fuse", "codegen", "NVRTC"} <= set(texts(stages))
 
 
+def test_every_pass_is_a_stroke_of_the_means(whole: Run) -> None:
+    figures = {figure.name: figure for figure in speed.figures(whole)}
+    assert list(figures) == ["speed-kernels", "speed-rope", "speed-models", "speed-host"]
+    assert {*EXECUTORS} - {"ours"} <= set(texts(figures["speed-kernels"]))
+    assert "nvfuser" not in texts(figures["speed-models"])  # it is not installed there
+    for suite, peer in (("kernels", "nvfuser"), ("rope", "inductor")):
+        strokes = re.findall(
+            rf"<use [^>]*stroke: {look(peer).colour}[^>]*/>", figures[f"speed-{suite}"].svg
+        )
+        assert len(strokes) == len(speedup(whole.frame, suite, peer))
+
+
+def test_a_pass_that_moves_more_than_the_least_has_a_bar(tmp_path: Path) -> None:
+    rows = [row for row in small_run(8) if row["executor"] == "ours" and row["suite"] == "kernels"]
+    for row in rows:
+        row["io_bytes_moved"] = row["io_bytes_min"]
+    assert not structure.figures(read([write(tmp_path / "rows.jsonl", rows)]))
+    rows[3]["io_bytes_moved"] *= 2
+    rows[3]["n_kernels"] = 7
+    (figure,) = structure.figures(read([write(tmp_path / "rows.jsonl", rows)]))
+    found = texts(figure)
+    assert f"kernels: {rows[3]['workload']} bwd" in found
+    assert "7" in found
+    assert sum(text.startswith("kernels: ") for text in found) == 1
+
+
 def test_runs_without_the_columns_have_no_such_figures(tmp_path: Path) -> None:
     old = read([write(tmp_path / "old", run())])
     assert not [*sweep.figures(old), *steps.figures(old), *compiling_plots.figures(old)]
     host = read([write(tmp_path / "host", host_target_run(1))])
     assert not [*roof.figures(host), *steps.figures(host), *memory.figures(host)]
+    assert not speed.figures(host)
 
 
 @pytest.mark.parametrize("count", [1, LINES - 1, LINES, LINES + 1, 3 * LINES + 5])
