@@ -26,6 +26,7 @@ Handles: TypeAlias = Sequence[Artist]  # what a legend shows
 WIDTH = 3.7  # inches: 266 pt, 355 px of a phone's 390
 LEGEND_COLUMNS = 3
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
+FEW_DECADES = 100  # of a logarithmic axis, as a factor
 INK = "#010203"  # stands for the colour of the page's text
 PAPER = "#fdfcfb"  # for that of the page, around what lies on other ink
 _STYLE = {
@@ -103,8 +104,10 @@ def draw(
 
 
 def log_ticks(axis: Axis) -> None:
-    """At 1, 2 and 5, in plain digits: a logarithmic axis may show less than a decade."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    """In plain digits; at 1, 2 and 5 too, as what is shown may be less than a decade."""
+    low, high = axis.get_view_interval()
+    steps = (1.0, 2.0, 5.0) if high < FEW_DECADES * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_locator(NullLocator())
 
@@ -115,10 +118,15 @@ def _element(text: str, name: str, alt: str) -> str:
     text = re.sub(r"<(metadata|style).*?</\1>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = text.replace(INK, "currentColor").replace(PAPER, "var(--page)")
     text = re.sub(r"'DejaVu Sans'[^;\"]*sans-serif", FONTS, text)
-    text = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", text)
+    text = re.sub(r"<[^>]*>", _rounded, text)
     used = set(re.findall(_REFERENCE, text))
     text = re.sub(
         r' id="(.*?)"', lambda one: f' id="{name}-{one[1]}"' if one[1] in used else "", text
     )
     text = re.sub(_REFERENCE, rf"{name}-\g<0>", text)
     return re.sub(r"\s*\n\s*", " ", f"<svg {_ROOT.format(escape(alt))}{text[4:]}")
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """Coordinates to a hundredth of a point; texts stand between tags."""
+    return re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", tag[0])

@@ -8,13 +8,13 @@ from reports.columns import HOST_SUITES
 from reports.rows import Run
 from reports.table import Cell, Table, across, amount, text
 
-# Those that have a section of their own.
-OTHER_SUITES = ("models", "compile", *HOST_SUITES)
+OTHER_SUITES = ("models", "compile", *HOST_SUITES)  # they have sections of their own
 
 
 def tables(run: Run) -> tuple[Table, ...]:
     """A table for each suite; passes that are swept over sequence lengths have their own."""
-    frame = run.frame[~run.frame["suite"].isin(OTHER_SUITES) & ~run.frame["is_swept"]]
+    others = OTHER_SUITES if run.is_gpu else ("models", "compile")  # the host target is a host
+    frame = run.frame[~run.frame["suite"].isin(others) & ~run.frame["is_swept"]]
     found = [
         across(rows, pass_text(run), "time_us", str(suite), best=fastest(run))
         for suite, rows in frame.groupby("suite", sort=False)

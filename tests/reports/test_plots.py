@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
 from reports import report
 from reports.plots import compiling as compiling_plots
 from reports.plots import executors, memory, roof, speed, steps, structure, sweep
 from reports.plots.executors import look
-from reports.plots.figure import INK, PAPER, WIDTH, Figure
+from reports.plots.figure import INK, PAPER, WIDTH, Figure, Handles, draw, log_ticks
 from reports.plots.lines import LINES, parts
 from reports.read import read
 from reports.rows import Run
@@ -92,6 +94,30 @@ def test_figures_have_names_of_their_own_and_no_wrong_ink(whole: Run) -> None:
         referred = set(re.findall(r'(?:url\(#|href="#)([^")]+)', figure.svg))
         assert ids == referred
         assert all(one.startswith(f"{figure.name}-") for one in ids)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.0013, 8.0, {"0.01", "0.1", "1"}),
+        (3.0, 70.0, {"5", "10", "20", "50"}),
+        (110.0, 480.0, {"200"}),
+    ],
+)
+def test_a_logarithmic_axis_has_few_ticks_in_plain_digits(
+    low: float, high: float, wanted: set[str]
+) -> None:
+    def paint(panels: Sequence[Axes]) -> Handles:
+        panels[0].plot([1, 2], [low, high])
+        panels[0].set_yscale("log")
+        log_ticks(panels[0].yaxis)
+        panels[0].set_xticks([])
+        return ()
+
+    found = set(texts(draw("name", "alt", 2.0, paint)))
+    assert wanted <= found
+    assert all(low / 10 <= float(text) <= high * 10 for text in found)
+    assert len(found) <= 6
 
 
 def test_equal_rows_give_equal_figures(whole: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -31,6 +30,12 @@ def whole(rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Run:
     return read([write(tmp_path_factory.mktemp("run") / "rows.jsonl", rows)])
 
 
+@pytest.fixture(scope="module")
+def on_host(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    rows = host_target_run(SEED)
+    return read([write(tmp_path_factory.mktemp("host") / "rows.jsonl", rows)])
+
+
 def cell(table: Table, column: str, *labels: str) -> str:
     (row,) = [row for row in table.rows if row[: len(labels)] == labels]
     return row[table.head.index(column)]
@@ -46,19 +51,20 @@ def test_every_question_of_a_whole_run_has_an_answer(whole: Run) -> None:
     assert [section.name for section in found] == [question.name for question in report.QUESTIONS]
 
 
-def test_no_row_is_dropped_in_silence(whole: Run) -> None:
-    """Every pass of ours stands in a table of times, and every one that is not ok among the
-    failures."""
-    page = {section.name: section for section in report.page(whole, "made").sections}
-    lines = [line for name in ("kernels", "models", "host") for line in page[name].tables]
-    shown = {row[:2] for table in lines for row in table.rows}
-    for table in page["sweeps"].tables:
-        workload = table.caption.removeprefix("rope: ")
-        shown |= {(f"{workload} {row[0]}", row[1]) for row in table.rows}
-    passes = whole.frame[["label", "phase"]].itertuples(index=False)
-    assert {tuple(one) for one in passes} <= shown
-    failures = page["outcome"].tables[0]
-    assert sum(int(row[2]) for row in failures.rows) == (whole.frame["status"] != "ok").sum()
+def test_no_row_is_dropped_in_silence(whole: Run, on_host: Run) -> None:
+    """Every pass stands in a table of times, and every row that is not ok among the failures."""
+    for run in (whole, on_host):
+        page = {section.name: section for section in report.page(run, "made").sections}
+        names = ("kernels", "models", *(["host"] if run.is_gpu else ["first-calls"]))
+        tables = [table for name in names if name in page for table in page[name].tables]
+        shown = {row[:2] for table in tables for row in table.rows}
+        for table in page["sweeps"].tables:
+            workload = table.caption.removeprefix("rope: ")
+            shown |= {(f"{workload} {row[0]}", row[1]) for row in table.rows}
+        passes = run.frame[["label", "phase"]].itertuples(index=False)
+        assert {tuple(one) for one in passes} <= shown
+        failures = page["outcome"].tables[0]
+        assert sum(int(row[2]) for row in failures.rows) == (run.frame["status"] != "ok").sum()
 
 
 def test_a_sweep_has_a_table_per_workload_shortest_first(rows: list[Row], whole: Run) -> None:
@@ -154,10 +160,9 @@ def test_memory_and_bytes(rows: list[Row], whole: Run) -> None:
     assert cell(table, "shared KiB", *line) == "8.0"
 
 
-def test_a_run_of_the_host_target_has_no_sections_about_gpus(tmp_path: Path) -> None:
-    run = read([write(tmp_path / "rows.jsonl", host_target_run(SEED))])
-    names = [section.name for section in report.page(run, "made").sections]
-    absent = {"peers", "sweeps", "models", "host"}
+def test_a_run_of_the_host_target_has_no_sections_about_gpus(on_host: Run) -> None:
+    names = [section.name for section in report.page(on_host, "made").sections]
+    absent = {"peers", "host"}
     assert names == [one.name for one in report.QUESTIONS if one.name not in absent]
 
 
