@@ -87,11 +87,12 @@ def _has_essential(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _has_essential_values(frame: pd.DataFrame, path: Path) -> None:
-    for target, rows in frame.groupby("target", sort=False):
-        for column in (*ESSENTIAL, DEVICE[str(target)]):
-            if rows[column].isna().any():
-                row = rows[rows[column].isna()].iloc[0]
-                raise BadRows(f"{path}: a row without {column}: {row_name(row)}")
+    needed = [(column, frame) for column in ESSENTIAL]
+    needed += [(DEVICE[target], frame[frame["target"] == target]) for target in TARGETS]
+    for column, rows in needed:
+        absent = rows[rows[column].isna()]
+        if len(absent):
+            raise BadRows(f"{path}: a row without {column}: {row_name(absent.iloc[0])}")
 
 
 def _is_one_of(frame: pd.DataFrame, column: str, allowed: Sequence[str], path: Path) -> None:

@@ -113,6 +113,8 @@ BAD: list[tuple[list[Row], str]] = [
     (without("workload"), "lacks workload"),
     (without("gpu_name"), "lacks gpu_name"),
     (without("kernel_us_p50"), "lacks kernel_us_p50"),
+    (first_with(target=None), "a row without target: rope_llama2_7b forward inductor"),
+    ([row | {"target": None} for row in run()], "a row without target"),
     (first_with(gpu_name=None), "a row without gpu_name: rope_llama2_7b forward inductor"),
     (
         [row | {"kernel_ms_p50": 1.0} for row in without("kernel_us_p50")],
@@ -210,6 +212,25 @@ def test_a_row_that_is_in_two_files_is_named(tmp_path: Path, capsys: Capture) ->
     one, two = (write(tmp_path / name, run()) for name in ("one.jsonl", "two.jsonl"))
     assert main([str(one), str(two)]) == 2
     assert f"{one} and {two} holds a row twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_with_anything_missing_are_a_page_or_a_message(
+    tmp_path: Path, capsys: Capture, seed: int
+) -> None:
+    draw = random.Random(seed)
+    rows = draw.sample(small_run(seed), draw.choice((1, 5, 40)))
+    for name in draw.sample(sorted(rows[0]), 5):
+        for row in rows:
+            if draw.random() < 0.7:
+                row[name] = None
+    path = write(tmp_path / "rows.jsonl", rows)
+    for argv in ([], ["--baseline", str(path)]):
+        status = main([str(path), "--out", str(tmp_path / "out"), *argv])
+        said = capsys.readouterr()
+        assert status in (0, 2)
+        assert ("| rows " in said.out) == (status == 0)
+        assert (str(path) in said.err) == (status == 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
