@@ -59,15 +59,19 @@ def _labels(frame: pd.DataFrame) -> pd.Series:
         sizes = [_sizes(row) for _, row in rows.iterrows()]
         names = list(dict.fromkeys(name for found in sizes for name in found))
         varying = [name for name in names if len({found.get(name) for found in sizes}) > 1]
-        for index, found in zip(rows.index, sizes, strict=True):
-            labels[index] = " ".join([str(workload), *_short(found, varying)])
+        texts = [_short(found, varying) for found in sizes]
+        whole = [" ".join(found.values()) for found in sizes]
+        if len(set(texts)) < len(set(whole)):  # 33x200 is rows and columns here, heads there
+            texts = whole
+        for index, text in zip(rows.index, texts, strict=True):
+            labels[index] = f"{workload} {text}".strip()
     return labels
 
 
-def _short(sizes: dict[str, str], varying: Sequence[str]) -> list[str]:
+def _short(sizes: dict[str, str], varying: Sequence[str]) -> str:
     """One size with its name, several as 33x200."""
     texts = [sizes[name] for name in varying if name in sizes]
-    return texts if len(texts) < 2 else ["x".join(text.rpartition("=")[2] for text in texts)]
+    return "".join(texts) if len(texts) < 2 else "x".join(t.rpartition("=")[2] for t in texts)
 
 
 def _sizes(row: pd.Series) -> dict[str, str]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import reports.plots.compiling
-import reports.plots.memory
-import reports.plots.speed
-import reports.plots.structure
 from reports.page import Page, Section
+from reports.plots import compiling as compiling_plots
+from reports.plots import memory as memory_plots
 from reports.plots import roof, steps, sweep
+from reports.plots import speed as speed_plots
+from reports.plots import structure as structure_plots
 from reports.plots.figure import Figure
 from reports.rows import Run
 from reports.table import Table
@@ -49,7 +49,7 @@ QUESTIONS = (
         "Geometric means over the passes that both ran, by the clock that a suite is judged by: "
         "kernels, the whole step of a model, the host in the host suite.",
         speed.tables,
-        reports.plots.speed.figures,
+        speed_plots.figures,
     ),
     Question(
         "kernels",
@@ -79,16 +79,16 @@ QUESTIONS = (
         "First calls, s",
         "Compilation is in them.",
         compiling.tables,
-        reports.plots.compiling.figures,
+        compiling_plots.figures,
     ),
-    Question("memory", "Memory", "", memory.tables, reports.plots.memory.figures),
+    Question("memory", "Memory", "", memory.tables, memory_plots.figures),
     Question("numerics", "Errors", "Norm of the difference over the norm.", numerics.tables),
     Question(
         "structure",
         "Regions, segments and bytes of ours",
         "Least bytes: inputs and outputs once. Moved: summed over the segments.",
         structure.tables,
-        reports.plots.structure.figures,
+        structure_plots.figures,
     ),
     Question("workloads", "Workloads", "", kernels.workloads),
     Question("outcome", "Failed, skipped, throttled", "", outcome.tables),

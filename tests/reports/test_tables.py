@@ -78,6 +78,14 @@ def test_a_size_that_varies_is_part_of_the_name(tmp_path: Path, capsys: Capture)
     assert "| softmax rows=7 | backward |" in text
 
 
+def test_sizes_with_other_names_are_other_rows(tmp_path: Path, capsys: Capture) -> None:
+    rows = [row for row in run() if row["workload"] == "softmax" and row["executor"] == "ours"]
+    rows = [row | {"sizes": size} for row in rows for size in ("a=1 b=2", "a=1 c=2", "a=3 b=2")]
+    text = report(tmp_path, capsys, rows)
+    for sizes in ("a=1 b=2 bfloat16", "a=1 c=2 bfloat16", "a=3 b=2 bfloat16"):
+        assert f"| softmax {sizes} | forward | 66.7 · 94% · 1 |" in text
+
+
 def test_throttled_rows_stay_and_are_named(tmp_path: Path, capsys: Capture) -> None:
     rows = run()
     rows[of_ours(rows)] |= {"throttled": True, "sm_clock_mhz": 1155.0, "power_w": 699.6}
