@@ -1,62 +1,84 @@
 """A run against an earlier one on the same device.
 
 A row is slower if its median grew by more than the bound, which is 3 % or three times the noise,
-whichever is more, and if at least two of its trials say so. Noise is half of the range from p20
-to p80, of the run in which it is wider. A row that got faster by the bound asks for a new baseline.
+whichever is more, and if at least two of its trials say so. Noise is half of the range from p20 to
+p80, of the run in which it is wider. A row that got faster by the bound asks for a new baseline.
+Rows that were measured while the GPU was throttled are judged like all others, and marked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from reports.rows import KEY, BadRows, clock, device, name
-from reports.tables import OURS, markdown
+from reports.columns import FAILED, KEY, OURS, nearest
+from reports.rows import BadRows, Run, judged, pass_of
 
 LEAST_CHANGE = 0.03
 NOISE_FACTOR = 3
-AGREEING_TRIALS = 2
+AGREEING_TRIALS = 2  # of three; of fewer, all
 ERROR_FACTOR = 2  # an error may vary by that much: kernels may add in another order
 ERROR_FLOOR = 1e-6  # relative; below it even fp32 results are as good as they can be
 REGRESSIONS = ("slower", "wrong", "failed", "missing")
+UNCHANGED = ("same", "skipped")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a row: same, slower, faster, wrong (its error grew), failed, fixed, missing or
-    new. `change` and `bound` are relative times, NaN where one of the runs has none."""
+    """What became of a row: same, slower, faster, wrong (its error grew), failed (it was ok),
+    failing (it was not ok before either), fixed, missing, new or skipped (in both runs).
 
-    row: str
+    Times are those of `clock`, in us; noise, and what is computed from it, is relative; NaN where a
+    run has none. `throttled` says in which of the runs."""
+
+    suite: str
+    label: str
+    phase: str
     executor: str
-    kind: str
-    change: float = float("nan")
-    bound: float = float("nan")
+    kind: str = "same"
     detail: str = ""
+    clock: str = ""
+    old_us: float = float("nan")
+    new_us: float = float("nan")
+    noise: float = float("nan")
+    throttled: str = ""
+
+    @property
+    def change(self) -> float:
+        return self.new_us / self.old_us - 1
+
+    @property
+    def bound(self) -> float:
+        """The change that counts. Without quantiles nothing is known of the noise."""
+        return float(np.nanmax((LEAST_CHANGE, NOISE_FACTOR * self.noise)))
 
     @property
     def is_regression(self) -> bool:
         return self.kind in REGRESSIONS
 
 
-def compare(old: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, ...]:
-    """A verdict per row of either run, skipped ones left out, in the order of the rows. Raises
-    BadRows for runs on different devices and for runs without a row in common."""
-    if device(old) != device(new):
-        raise BadRows(f"rows of {device(old)} and of {device(new)} are not comparable")
-    time = clock(new)
-    before, after = (frame[frame["status"] != "skipped"].set_index(KEY) for frame in (old, new))
-    if before.index.intersection(after.index).empty:
-        raise BadRows("the two runs have no row in common: are the sizes the same?")
-    verdicts = []
-    for key in before.index.union(after.index, sort=False):
-        labels = pd.Series(dict(zip(KEY, key, strict=True)))
-        one = before.loc[key] if key in before.index else None
-        other = after.loc[key] if key in after.index else None
-        verdicts.append(_verdict(labels, one, other, time))
-    return tuple(verdicts)
+def compare(old: Run, new: Run) -> tuple[Verdict, ...]:
+    """A verdict per row of either run, in the order of the rows. Raises BadRows for runs on
+    different devices and for runs without a row in common."""
+    if old.device != new.device:
+        places = [f"{run.device} ({run.name})" for run in (old, new)]
+        raise BadRows(f"rows of {places[0]} and of {places[1]} are not comparable")
+    before, after = by_key(old.frame), by_key(new.frame)
+    if before.keys().isdisjoint(after):
+        raise BadRows(_nothing_in_common(old, new))
+    names = sorted({str(row["workload"]) for key, row in after.items() if key not in before})
+    return tuple(
+        _verdict(before.get(key), after.get(key), new.is_gpu, names) for key in {**before, **after}
+    )
+
+
+def by_key(frame: pd.DataFrame) -> dict[tuple[str, ...], pd.Series]:
+    """Rows by what identifies them in every run."""
+    keys = zip(*(frame[column] for column in KEY), strict=True)
+    return dict(zip(keys, (row for _, row in frame.iterrows()), strict=True))
 
 
 def regressions(verdicts: Sequence[Verdict], executor: str = OURS) -> tuple[Verdict, ...]:
@@ -64,74 +86,83 @@ def regressions(verdicts: Sequence[Verdict], executor: str = OURS) -> tuple[Verd
     return tuple(v for v in verdicts if v.executor == executor and v.is_regression)
 
 
-def page(verdicts: Sequence[Verdict]) -> str:
-    """Markdown: what changed, regressions of ours first, then how far the peers drifted."""
-    found = regressions(verdicts)
-    others = [v for v in verdicts if v.kind != "same" and v not in found]
-    compared = [v for v in verdicts if v.executor == OURS and not np.isnan(v.change)]
-    lines = [
-        f"{len(compared)} rows of ours compared, {len(found)} regressed.",
-        *([_table(found)] if found else []),
-    ]
-    if others:
-        lines += ["Other changes; faster rows ask for a new baseline:", _table(others)]
-    peers = [v.change for v in verdicts if v.executor != OURS and not np.isnan(v.change)]
-    if peers:
-        lines.append(f"The peers' median change is {np.median(peers):+.1%} in {len(peers)} rows.")
-    return "\n\n".join(lines) + "\n"
+def _nothing_in_common(old: Run, new: Run) -> str:
+    names = f"{old.name} and {new.name} have no row in common"
+    for column in KEY:
+        before, after = (list(dict.fromkeys(run.frame[column])) for run in (old, new))
+        if set(before).isdisjoint(after):
+            return f"{names}: {column} is {before[0]!r} in one and {after[0]!r} in the other"
+    return f"{names}: are the sizes the same?"
 
 
-def _verdict(labels: pd.Series, old: pd.Series | None, new: pd.Series | None, time: str) -> Verdict:
-    row, executor = name(labels), str(labels["executor"])
-    if old is None:
-        return Verdict(row, executor, "new")
+def _verdict(
+    old: pd.Series | None, new: pd.Series | None, is_gpu: bool, new_names: Sequence[str]
+) -> Verdict:
+    row = old if new is None else new
+    assert row is not None
+    blank = Verdict(
+        *pass_of(row),
+        executor=str(row["executor"]),
+        clock=judged(str(row["suite"]), is_gpu),
+        throttled=_throttled(old, new),
+    )
     if new is None:
-        return Verdict(row, executor, "missing", detail="the new run does not have it")
-    if new["status"] != "ok":
-        was_ok = old["status"] == "ok"
-        return Verdict(row, executor, "failed" if was_ok else "same", detail=str(new["error_msg"]))
-    if old["status"] != "ok":
-        return Verdict(row, executor, "fixed")
-    change, bound = _change(old, new, time)
-    kind, detail = "same", ""
-    if _error(new) > _error_bound(old, new):
-        kind, detail = "wrong", f"error {_error(old):.1e} became {_error(new):.1e}"
-    elif change > bound and _agreeing(old, new, bound, time) >= AGREEING_TRIALS:
-        kind = "slower"
-    elif -change > bound:
-        kind = "faster"
-    return Verdict(row, executor, kind, change, bound, detail)
+        near = nearest(str(row["workload"]), new_names)
+        hint = f"; {near} is new there" if near else ""
+        return replace(blank, kind="missing", detail=f"the new run does not have it{hint}")
+    if old is None or new["status"] != "ok" or old["status"] != "ok":
+        return _of_statuses(blank, old, new)
+    return _of_figures(blank, old, new)
 
 
-def _change(old: pd.Series, new: pd.Series, time: str) -> tuple[float, float]:
-    """The relative change of the median, and how much of one is noise."""
-    median = f"{time}_p50"
-    noise = max((row[f"{time}_p80"] - row[f"{time}_p20"]) / 2 / row[median] for row in (old, new))
-    return float(new[median] / old[median] - 1), max(LEAST_CHANGE, NOISE_FACTOR * noise)
+def _throttled(old: pd.Series | None, new: pd.Series | None) -> str:
+    runs = (("old", old), ("new", new))
+    return " and ".join(name for name, one in runs if one is not None and one["throttled"] is True)
 
 
-def _agreeing(old: pd.Series, new: pd.Series, bound: float, time: str) -> int:
-    """How many trials of the new run are past the bound by themselves."""
-    return sum(trial / old[f"{time}_p50"] - 1 > bound for trial in new["trial_us"])
+def _of_statuses(blank: Verdict, old: pd.Series | None, new: pd.Series) -> Verdict:
+    """The rows of which at least one is absent, skipped or failed."""
+    before = "absent" if old is None else str(old["status"])
+    now, detail = str(new["status"]), str(new["error_msg"] or "no reason was recorded")
+    if now == "skipped":
+        kind = "missing" if before == "ok" else "skipped"
+        return replace(blank, kind=kind, detail=f"skipped: {detail}")
+    if now in FAILED:
+        return replace(blank, kind="failed" if before == "ok" else "failing", detail=detail)
+    return replace(blank, kind="fixed" if before in FAILED else "new")
 
 
-def _error(row: pd.Series) -> float:
-    """Without a number there is no reason to believe the result."""
-    return float("inf") if pd.isna(row["err_vs_fp64"]) else float(row["err_vs_fp64"])
+def _of_figures(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
+    """Two rows that are ok."""
+    noise = np.fmax(_noise(old, blank.clock), _noise(new, blank.clock))
+    found = replace(blank, old_us=old["time_us"], new_us=new["time_us"], noise=float(noise))
+    wrong = _wrong(old, new)
+    if wrong is not None:
+        return replace(found, kind="wrong", detail=wrong)
+    if pd.isna(found.new_us) and not pd.isna(found.old_us):
+        return replace(found, kind="missing", detail=f"its {found.clock} was not measured")
+    trials = [trial / found.old_us - 1 for trial in new["trial_us"] or (found.new_us,)]
+    for kind, sign in (("slower", 1), ("faster", -1)):
+        agreeing = sum(sign * trial > found.bound for trial in trials)
+        if sign * found.change > found.bound and agreeing >= min(AGREEING_TRIALS, len(trials)):
+            return replace(found, kind=kind)
+    return found
 
 
-def _error_bound(old: pd.Series, new: pd.Series) -> float:
-    """Eager's error counts too: a row may trade its lower error for eager's."""
-    eager = 0.0 if pd.isna(new["err_eager_vs_fp64"]) else float(new["err_eager_vs_fp64"])
-    return max(ERROR_FLOOR, ERROR_FACTOR * min(_error(old), 1.0), eager)
+def _noise(row: pd.Series, clock: str) -> float:
+    """Half of the range from p20 to p80, as a part of the median."""
+    return float((row[f"{clock}_p80"] - row[f"{clock}_p20"]) / 2 / row[f"{clock}_p50"])
 
 
-def _table(verdicts: Sequence[Verdict]) -> str:
-    lines = [
-        [v.row, v.kind, _percent(v.change, "+"), _percent(v.bound, ""), v.detail] for v in verdicts
-    ]
-    return markdown(["row", "verdict", "change", "bound", ""], lines)
-
-
-def _percent(value: float, sign: str) -> str:
-    return "-" if np.isnan(value) else f"{value:{sign}.1%}"
+def _wrong(old: pd.Series, new: pd.Series) -> str | None:
+    """What is wrong with the new results. A row may trade its lower error for eager's."""
+    before, now = old["err_vs_fp64"], new["err_vs_fp64"]
+    if pd.isna(now):
+        return None if pd.isna(before) else f"error {before:.1e} became one that is not known"
+    eager = new["err_eager_vs_fp64"]
+    bounds = [ERROR_FLOOR, eager, ERROR_FACTOR * min(before, 1.0)]
+    if pd.isna(before):
+        bounds = [ERROR_FLOOR, ERROR_FACTOR * eager]
+    if now <= np.nanmax(bounds):
+        return None
+    return f"error {before:.1e} became {now:.1e}" if pd.notna(before) else f"error {now:.1e}"

@@ -63,12 +63,12 @@ def test_explain_gives_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     found = json.loads(capsys.readouterr().out)["once"]
     assert [(s["op"], s["region"], s["reason"]) for s in found["forward"]] == [
         *(("tanh", "TF0", None), ("mul", "TF0", None)),
-        ("cumsum", None, "no rule for cumsum"),
+        ("cumsum", None, "cumsum: it runs along dim 0, not the last"),
         *(("exp", "TF1", None), ("mul", "TF1", None)),
     ]
     assert found["forward"][0]["file"] == script
     size = 7 * 5 * 4
-    cumsum = {"op": "cumsum", "reason": "no rule for cumsum", "count": 1, "bytes": 2 * size}
+    cumsum = {"op": "cumsum", "reason": "cumsum: it runs along dim 0, not the last", "count": 1, "bytes": 2 * size}
     assert found["outside"] == [cumsum]
     assert [(row["name"], row["symbols"], row["recompiles"]) for row in found["regions"]] == [
         *(("TF0", 2, []), ("TF1", 2, []))

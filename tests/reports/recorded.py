@@ -49,7 +49,9 @@ def host_run() -> list[Row]:
     unknown = {"target": "host", "gpu_name": None, "copy_gbps": None, "n_kernels": None}
     unknown |= {f"{clock}_us_p{q}": None for clock in ("kernel", "host") for q in (20, 50, 80)}
     unknown["peak_alloc_mib"] = None
-    return [row | unknown | {"trial_us": 3 * [row["wall_us_p50"]]} for row in run()]
+    return [
+        row | unknown | {"trial_us": row["trial_us"] and 3 * [row["wall_us_p50"]]} for row in run()
+    ]
 
 
 def scaled(row: Row, factor: float) -> Row:

@@ -1,108 +1,114 @@
-"""Tables of recorded rows, and files that are refused."""
+"""Tables of recorded rows, by their text; values are computed by hand."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from benchmarks.rows import Environment
-from benchmarks.rows import Row as MeasuredRow
 from reports.__main__ import main
-from reports.rows import COLUMNS
 from tests.reports.recorded import Row, host_run, of_ours, run, write
 
-
-def test_benchmarks_write_every_column_that_reports_read() -> None:
-    written = {field.name for kind in (MeasuredRow, Environment) for field in fields(kind)}
-    assert set(COLUMNS) <= written
+Capture = pytest.CaptureFixture[str]
 
 
-def report(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row]) -> str:
-    assert main([str(write(tmp_path / "rows.jsonl", rows)), "--out", str(tmp_path / "out")]) == 0
-    text = capsys.readouterr().out
-    assert (tmp_path / "out" / "report.md").read_text() == text
-    return text
+def report(tmp_path: Path, capsys: Capture, rows: list[Row], *options: str) -> str:
+    """The Markdown on the terminal, without the blanks that align its columns."""
+    assert main([str(write(tmp_path / "rows.jsonl", rows)), *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines)
 
 
-def test_a_gpu_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_head_says_how_to_measure_again(tmp_path: Path, capsys: Capture) -> None:
     text = report(tmp_path, capsys, run())
-    assert text.startswith("# NVIDIA H200\n\n`python -m benchmarks` at 2026-11-20")
-    assert (
-        "| softmax        | bfloat16 | rows=16384 columns=4096 | 268.44           | 402.65   |"
-        in text
-    )
+    assert text.startswith("# thunder_fuser on NVIDIA H200\n")
+    assert "Measured by `python -m benchmarks`" in text
+    assert f"This page was made by `python -m reports {tmp_path / 'rows.jsonl'}`" in text
+    assert "| commit | c2de6e900000 |" in text
+    assert "| device copy | 4,273 GB/s |" in text
+
+
+def test_kernels_stand_beside_each_other(tmp_path: Path, capsys: Capture) -> None:
+    text = report(tmp_path, capsys, run())
     # 268,435,456 bytes in 66.657 us are 4,027 GB/s, 94 % of the copy's
-    assert "| softmax        | forward  | 162.4 · 39% · 1 | 66.7 · 94% · 1 | skipped |" in text
-    assert "| nvfuser  | skipped | softmax   | nvFuser is not installed |" in text
-    # (73.152/68.48 · 467.967/99.488 · 162.399/66.657 · 92.64/95.68) ** (1/4), one of 4 slower
-    assert (
-        "| inductor | 1.86           | 4    | 1              | 0.97  | 0         | 0       |"
-        in text
+    assert "| softmax | forward | **66.7 · 94% · 1** | 162 · 39% · 1 | skipped |" in text
+    assert "| softmax | backward | 95.7 · 98% · 1 | **92.6 · 102% · 1** | - |" in text
+    assert "| kernels | softmax | bfloat16 | rows=16384 columns=4096 | 268 | 403 |" in text
+    assert "| nvfuser | skipped | 1 | softmax | nvFuser is not installed |" in text
+
+
+def test_means_come_with_their_counts(tmp_path: Path, capsys: Capture) -> None:
+    text = report(tmp_path, capsys, run())
+    # (73.152/68.48 · 467.967/99.488 · 162.399/66.657 · 92.64/95.68) ** (1/4); one is slower
+    line = (
+        "| kernels | inductor | 1.86 | 4 | 1.61 | 2.13 | 1 | 0.97 | softmax backward | 0 | 0 | 0 |"
     )
+    assert line in text
+    assert "| kernels | nvfuser | - | 0 | - | - | 0 | - | - | 0 | 0 | 1 |" in text
 
 
-def test_a_failure_is_counted_beside_the_mean(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_is_counted_beside_the_mean(tmp_path: Path, capsys: Capture) -> None:
     rows = run()
-    rows[of_ours(rows)] |= {"status": "error", "error_msg": "bad | kernel"}
+    rows[of_ours(rows)] |= {"status": "error", "error_msg": "bad | kernel <T>"}
     text = report(tmp_path, capsys, rows)
-    assert "Rows in which ours failed: 1." in text
-    assert "| inductor | 1.69           | 3    |" in text
-    assert "bad \\| kernel" in text
+    assert "| kernels | inductor | 1.69 | 3 | 1.07 | 2.13 | 1 | 0.97 | softmax backward |" in text
+    assert "| 0 | 1 | 0 |\n" in text
+    assert "| ours | error | 1 | softmax | bad \\| kernel &lt;T> |" in text
 
 
-def test_host_rows_are_marked_and_have_no_speedups(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_told_as_multiples_of_eagers(tmp_path: Path, capsys: Capture) -> None:
+    # 1.7e-3 of eager's 2.5e-3
+    assert "| softmax | forward | 1.7e-03 · 0.68 |" in report(tmp_path, capsys, run())
+
+
+def test_host_rows_are_marked_and_have_no_speedups(tmp_path: Path, capsys: Capture) -> None:
     text = report(tmp_path, capsys, host_run())
-    assert text.startswith("# host target on AMD EPYC")
-    assert "These times tell nothing about a GPU" in text
+    assert text.startswith("# thunder_fuser on host target on AMD EPYC\n")
+    assert "> Host target: kernels compiled by g++ and run on a CPU." in text
     assert "## Wall time, us" in text
-    assert "Times faster" not in text
-    assert "Kernels" not in text
+    for absent in ("Times faster", "Kernels", "% of", "device copy"):
+        assert absent not in text
 
 
-def without(column: str) -> list[Row]:
-    return [{name: value for name, value in row.items() if name != column} for row in run()]
+def test_a_size_that_varies_is_part_of_the_name(tmp_path: Path, capsys: Capture) -> None:
+    rows = run()
+    rows += [row | {"sizes": "rows=7 columns=4096"} for row in rows if row["workload"] == "softmax"]
+    text = report(tmp_path, capsys, rows)
+    assert "| softmax rows=16384 | forward |" in text
+    assert "| softmax rows=7 | backward |" in text
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "is empty"),
-        (run() + host_run(), "mixes rows of several target: cuda and host"),
-        (
-            [*run()[:4], *(row | {"gpu_name": "NVIDIA H100"} for row in run()[4:])],
-            "mixes rows of several gpu_name: NVIDIA H200 and NVIDIA H100",
-        ),
-        (run() + run()[:1], "holds a row twice: rope_llama2_7b forward inductor"),
-        (without("io_bytes_min"), "lacks io_bytes_min"),
-        (
-            [row | {"kernel_ms_p50": 1.0} for row in without("kernel_us_p50")],
-            "lacks kernel_us_p50 (it has kernel_ms_p50)",
-        ),
-        ([row | {"host_us_p50": "60 us"} for row in run()], "a column of numbers holds"),
-        ([row | {"status": "fine"} for row in run()], "status 'fine' is none of error, ok"),
-    ],
-)
-def test_bad_rows_are_one_clear_message(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], message: str
-) -> None:
-    assert main([str(write(tmp_path / "rows.jsonl", rows))]) == 2
-    assert message in capsys.readouterr().err
+def test_sizes_with_other_names_are_other_rows(tmp_path: Path, capsys: Capture) -> None:
+    rows = [row for row in run() if row["workload"] == "softmax" and row["executor"] == "ours"]
+    rows = [row | {"sizes": size} for row in rows for size in ("a=1 b=2", "a=1 c=2", "a=3 b=2")]
+    text = report(tmp_path, capsys, rows)
+    for sizes in ("a=1 b=2 bfloat16", "a=1 c=2 bfloat16", "a=3 b=2 bfloat16"):
+        assert f"| softmax {sizes} | forward | 66.7 · 94% · 1 |" in text
 
 
-def test_files_that_are_missing_or_no_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(tmp_path / "none.jsonl")]) == 2
-    assert (
-        "No such file or directory; `python -m benchmarks` writes rows" in capsys.readouterr().err
-    )
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"workload": 1}\nworkload,exec\n')
-    assert main([str(bad)]) == 2
-    assert "bad.jsonl:2 is no JSON object" in capsys.readouterr().err
+def test_throttled_rows_stay_and_are_named(tmp_path: Path, capsys: Capture) -> None:
+    rows = run()
+    rows[of_ours(rows)] |= {"throttled": True, "sm_clock_mhz": 1155.0, "power_w": 699.6}
+    text = report(tmp_path, capsys, rows)
+    assert "> Rows measured while the GPU was throttled: 1." in text
+    assert "| softmax | forward | ours | 66.7 | 1155 | 700 | - |" in text
+    assert "| softmax | forward | **66.7 · 94% · 1** |" in text
+
+
+def test_a_row_that_is_ok_without_a_time_is_named(tmp_path: Path, capsys: Capture) -> None:
+    rows = run()
+    rows[of_ours(rows)] |= {f"kernel_us_p{q}": None for q in (20, 50, 80)}
+    text = report(tmp_path, capsys, rows)
+    assert "| kernels | ours | 1 | softmax |" in text
+    assert "ok, but without a time" in text
+
+
+def test_rows_can_be_chosen_by_name(tmp_path: Path, capsys: Capture) -> None:
+    text = report(tmp_path, capsys, run(), "--work", "softmax", "--exec", "ours, inductor")
+    assert "rope" not in text.replace(str(tmp_path), "")
+    assert "nvfuser" not in text
+    path = str(tmp_path / "rows.jsonl")
+    assert main([path, "--work", "softmx"]) == 2
+    assert "has no workload 'softmx': did you mean softmax?" in capsys.readouterr().err
+    assert main([path, "--suite", "x"]) == 2
+    assert "has no suite 'x': there are kernels" in capsys.readouterr().err

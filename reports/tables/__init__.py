@@ -1,0 +1,1 @@
+"""Tables, a module per question. Each takes a run and returns the tables that it has rows for."""
