@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from types import FrameType
@@ -27,11 +28,13 @@ def calls(call: FusedRegion, *args: torch.Tensor) -> Counter[str]:
     def count(frame: FrameType, event: str, argument: Any) -> None:
         found[event] += 1
 
+    gc.disable()  # what it collects may call back into Python, here of all places
     sys.setprofile(count)
     try:
         call(*args)
     finally:
         sys.setprofile(None)
+        gc.enable()
     found["c_call"] -= 1  # the call that ends the count
     return found
 
