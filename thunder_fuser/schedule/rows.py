@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, combine, divmod_form
@@ -165,7 +165,8 @@ def schedule(segment: Segment) -> RowSchedule:
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes = _axes(segment, rows, columns, _turns(down))
+    stretch = gcd(*map(_stretch, reductions))
+    axes = _axes(segment, rows, columns, _turns(down), stretch)
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
     stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
@@ -228,14 +229,27 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     return tuple(reversed(found))
 
 
-def _axes(segment: Segment, rows: int, columns: int, turns: int) -> RowAxes:
+def _stretch(tv: TensorView) -> int:
+    """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
+    if is_scan(tv):
+        return (row_shape(tv) or (0, 0))[1]
+    count = 1
+    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
+        if not a.is_reduction:
+            break
+        count *= a.size
+    return count
+
+
+def _axes(segment: Segment, rows: int, columns: int, turns: int, stretch: int) -> RowAxes:
+    """`stretch` columns lie side by side, which no vector leaves."""
     walked = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
     walked += [tv for tv in _tables(segment, columns) if tv not in walked]
     stored = [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
     lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in walked), default=4), 1)
     alignments = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*walked, *stored)]
     lanes = max(min([lanes, *alignments]), 1)
-    while columns % lanes:
+    while columns % lanes or stretch % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     return RowAxes(axis(columns // lanes), lane, axis(rows // turns), axis(turns))
