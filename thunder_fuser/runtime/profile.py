@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
 
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, observed
 from thunder_fuser.segment.segment import Segment
@@ -152,9 +155,27 @@ def _profile(plan: Plan, position: int, seconds: float) -> SegmentProfile:
 
 
 def _bytes(segment: Segment) -> int:
-    """Bytes of the elements read and written, those of an expanded axis once."""
+    """Bytes of the elements read and written, those of an expanded axis once, and of a table no
+    more than are gathered from it."""
     touched = [*segment.inputs, *(store.target for store in segment.stores)]
-    return sum(_distinct(segment, tv) * tv.dtype.itemsize for tv in touched)
+    gathered = _gathered(segment)
+    counts = ((tv, min(_distinct(segment, tv), gathered.get(tv, 1 << 62))) for tv in touched)
+    return sum(count * tv.dtype.itemsize for tv, count in counts)
+
+
+def _gathered(segment: Segment) -> dict[TensorView, int]:
+    """The elements that gathers read of the inputs which nothing else reads."""
+    counts: dict[TensorView, int] = {}
+    others: set[TensorView] = {s.value for s in segment.stores}
+    for tv in segment.tensors:
+        expr = tv.definition
+        if tv in segment.leaves or expr is None:
+            continue
+        is_gather = expr.op.family is Family.GATHER
+        if is_gather:
+            counts[expr.tensors[0]] = counts.get(expr.tensors[0], 0) + prod(tv.shape)
+        others.update(expr.tensors[is_gather:])
+    return {tv: count for tv, count in counts.items() if tv not in others}
 
 
 def _distinct(segment: Segment, tv: Any) -> int:
