@@ -68,7 +68,12 @@ def test_explain_gives_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ]
     assert found["forward"][0]["file"] == script
     size = 7 * 5 * 4
-    cumsum = {"op": "cumsum", "reason": "cumsum: it runs along dim 0, not the last", "count": 1, "bytes": 2 * size}
+    cumsum = {
+        "op": "cumsum",
+        "reason": "cumsum: it runs along dim 0, not the last",
+        "count": 1,
+        "bytes": 2 * size,
+    }
     assert found["outside"] == [cumsum]
     assert [(row["name"], row["symbols"], row["recompiles"]) for row in found["regions"]] == [
         *(("TF0", 2, []), ("TF1", 2, []))

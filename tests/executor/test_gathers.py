@@ -61,6 +61,15 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Ten
         lambda x, t: F.nll_loss(torch.log_softmax(x, 1), t, ignore_index=-100),
         lambda: (table(50, 37), torch.randint(37, (50,))),
     ),
+    "cross entropy with weights": (
+        lambda x, t, w: F.cross_entropy(x, t, weight=w, ignore_index=3),
+        lambda: (table(50, 37), torch.randint(37, (50,)), torch.rand(37)),
+    ),
+    # Thunder's own gradient of it fails on the types that it makes.
+    "cross entropy of images": (
+        lambda x, t: F.cross_entropy(x, t, ignore_index=-100, reduction="sum"),
+        lambda: (torch.randn(5, 7, 9), torch.randint(7, (5, 9))),
+    ),
 }
 
 

@@ -32,7 +32,7 @@ def test_steps_are_regions_and_what_is_between_them() -> None:
     assert [value.name for value in first.reads] == ["x", "y"]
     assert outside.reads[0] in first.makes
     assert outside.reads == (Value(outside.reads[0].name, "f32[5, 7]", 5 * 7 * 4),)
-    assert outside.symbols[0].reason == "no rule for cumsum"
+    assert outside.symbols[0].reason == "cumsum: it runs along dim 0, not the last"
     assert [symbol.reason for symbol in first.symbols] == [None] * len(first.symbols)
 
 

@@ -215,6 +215,21 @@ def test_what_a_run_leaves_is_there_only_when_asked_for() -> None:
     assert "the plan" in fd.explain()
 
 
+def test_a_repro_script_draws_indices_that_its_axes_have() -> None:
+    weight, index = torch.randn(3, 4), torch.randint(3, (50,))
+
+    def define(fd: FusionDefinition) -> None:
+        w = fd.define_tensor(shape=[3, 4], contiguity=True)
+        i = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int)
+        fd.add_output(fd.ops.index_select(w, i, 0))
+
+    fd = defined(define)
+    fd.execute([weight, index], save_repro_inputs=True)
+    script = fd.last_repro_script()
+    assert "torch.randint(0, 3, (50,)" in script
+    exec(script, {})
+
+
 def test_a_repro_script_runs_and_repeats_layout_and_alignment() -> None:
     storage = torch.randn(64)
     x = storage[1:].as_strided((3, 4), (8, 1))

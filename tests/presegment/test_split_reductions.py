@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, fusion, like, total
+from tests.programs import chain, check, fusion, like, total
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -94,9 +94,48 @@ def test_columns_are_split_where_they_are_long(terms: int, expected: int | None)
 
 
 def test_reduced_axes_that_are_not_together_at_one_end_stay() -> None:
-    for dims, shape in [((1,), (4, 4096, 8)), ((0, 2), (2, 4, 65536))]:
+    for dims, shape in [((1,), (4, 4096, 8)), ((0, 2), (2, 4, 8192)), ((0, 2), (9, SMS, 65536))]:
         program = summed(*shape, dims=dims)
         assert split_reductions(program, SMS) is program
+
+
+def test_few_sums_over_scattered_axes_take_the_innermost_axes_first() -> None:
+    program = summed(64, 5, 28, 28, dims=(0, 2, 3), dtype=DataType.BFloat16)
+    assert str(split_reductions(program, SMS)) == dedent("""\
+        fusion(T0: bf16[i64, i5, i28, i28]) {
+          T1: f32[i64, i5, i28, i28] = cast(T0, dtype=f32)
+          T2: f32[i64, i5, r28, r28] = sum(T1, dims=[2, 3])
+          T3: f32[r64, i5] = sum(T2, dims=[0])
+          T4: bf16[i5] = cast(T3, dtype=bf16)
+          return T4
+        }""")
+
+
+def test_rows_that_are_long_as_well_are_split_once_more() -> None:
+    assert str(split_reductions(summed(2, 4, 65536, dims=(0, 2)), SMS)) == dedent("""\
+        fusion(T0: f32[i2, i4, i65536]) {
+          T1: f32[i2, i4, i4, i16384] = reshape(T0, new_shape=[2, 4, 4, 16384])
+          T2: f32[i2, i4, i4, r16384] = sum(T1, dims=[3])
+          T3: f32[i2, i4, r4] = sum(T2, dims=[2])
+          T4: f32[r2, i4] = sum(T3, dims=[0])
+          return T4
+        }""")
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [
+        ((64, 5, 28, 28), (0, 2, 3)),
+        ((2, 4, 65536), (0, 2)),
+        ((40, 3, 1000), (0, 2)),
+        ((2, 65536), (1,)),
+    ],
+)
+def test_every_stage_is_a_kernel(shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    values = torch.randint(-3, 4, shape).float()
+    (x,) = like(values)
+    plan = check(split_reductions(fusion([x], total(x, *dims)), SMS), values)
+    assert not any(segment.is_opaque for segment in plan.segmented.segments)
 
 
 def test_column_sums_beside_rows_get_a_part_per_block_of_the_row_template() -> None:

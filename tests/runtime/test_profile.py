@@ -65,3 +65,13 @@ def test_registers_and_spills_are_known_on_a_gpu() -> None:
     fd = two_segments(x)
     fd.execute([x], profile=True)
     assert all(s.registers and s.spill_bytes == 0 for s in fd.profile().segments)
+
+
+def test_a_table_is_charged_for_the_rows_that_are_gathered(device: torch.device) -> None:
+    weight, index = torch.randn(500, 24).to(device), torch.randint(500, (7,)).to(device)
+    with FusionDefinition(cache=FusionCache(Program)) as fd:
+        w, i = example(fd, weight, index)
+        fd.add_output(fd.ops.neg(fd.ops.index_select(w, i, 0)))
+    fd.execute([weight, index], profile=True)
+    (segment,) = fd.profile().segments
+    assert segment.bytes == 2 * 7 * 24 * 4 + 7 * 8

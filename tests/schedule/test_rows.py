@@ -204,3 +204,9 @@ def test_every_term_is_reduced_and_every_element_stored_once(
 
 def at(index: tuple[Form, ...], point: dict[IterDomain, int]) -> tuple[int, ...]:
     return tuple(evaluate(f, point) for f in index)
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(64, 8), (196, 4), (49, 1), (50, 2)])
+def test_vectors_stay_within_the_stretch_of_a_scattered_row(width: int, lanes: int) -> None:
+    x = halves(16, 5, width)
+    assert rows.schedule(segment_of([x], total(x, 0, 2))).axes.lanes == lanes

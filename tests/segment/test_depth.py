@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.programs import chain, expand, full, fusion, like, reshape, stop, total
+from tests.programs import chain, expand, flip, full, fusion, like, reshape, stop, total
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.depth import cut_reasons, depths
@@ -50,6 +50,24 @@ def test_row_sums_are_used_in_the_rows_that_they_come_from() -> None:
     down = total(spread, 0)
     found = depths(fusion([a], down), NONE, NONE)
     assert {found[tv] for tv in (along, spread, down)} == {0}
+
+
+def test_short_sums_of_row_sums_are_behind_a_cut() -> None:
+    (a,) = like(torch.empty(2, 4, 64))
+    along = total(a, 2)
+    spread = call("sub", a, expand(reshape(along, 2, 4, 1), 2, 4, 64))
+    joined = total(chain(along, "neg"), 1)
+    found = depths(fusion([a], spread, joined), NONE, NONE)
+    assert [found[tv] for tv in (along, spread, joined)] == [0, 0, 1]
+
+
+def test_running_sums_are_used_one_by_one_in_their_rows() -> None:
+    (a,) = like(torch.empty(64, 48))
+    running = call("cumsum", a, dim=1, reverse=False)
+    scaled = chain(running, "neg")
+    last, turned = total(scaled, 1), chain(flip(scaled, 1), "exp")
+    found = depths(fusion([a], last, turned), NONE, NONE)
+    assert [found[tv] for tv in (running, scaled, last, turned)] == [0, 0, 0, 1]
 
 
 def test_one_depth_walks_one_plane() -> None:

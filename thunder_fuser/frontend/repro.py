@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 
 import torch
@@ -12,7 +12,9 @@ import torch
 from thunder_fuser.frontend.arguments import flatten
 from thunder_fuser.frontend.leaf import Leaf
 from thunder_fuser.frontend.text import print_definition
-from thunder_fuser.ir.scalar import format_number
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.scalar import format_number, static_int
+from thunder_fuser.ops import Family
 from thunder_fuser.options import Options, non_defaults
 
 # Options that do not decide what is compiled, or would keep a script from showing the error.
@@ -22,13 +24,15 @@ _ALIGNMENT = 16  # bytes; the widest access a kernel makes
 
 @dataclass(frozen=True)
 class TensorLike:
-    """A tensor without its elements. `misalignment` is the address modulo 16 bytes, in elements."""
+    """A tensor without its elements. `misalignment` is the address modulo 16 bytes, in elements;
+    integers are drawn below `limit`."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
     device: str
     misalignment: int
+    limit: int = 10
 
     def __str__(self) -> str:
         """An expression that makes such a tensor, of random elements."""
@@ -49,7 +53,7 @@ class TensorLike:
         if self.dtype == "torch.bool":
             return f"torch.randint(0, 2, ({elements},)"
         if "int" in self.dtype:
-            return f"torch.randint(0, 10, ({elements},)"
+            return f"torch.randint(0, {self.limit}, ({elements},)"
         return f"torch.randn({elements}"
 
 
@@ -86,7 +90,8 @@ def repro_script(
     ]
     if inputs is not None:
         lines += ["", "inputs = ["]
-        lines += [f"    {_text(value)}," for value in describe_inputs(inputs)]
+        limit = _least_gathered(leaf.fusion)
+        lines += [f"    {_text(value, limit)}," for value in describe_inputs(inputs)]
         lines += ["]", f"fd.execute(inputs{chosen})"]
     return "\n".join(lines) + "\n"
 
@@ -126,7 +131,17 @@ def _describe(value: object) -> object:
     )
 
 
-def _text(value: object) -> str:
+def _least_gathered(fusion: Fusion) -> int:
+    """A limit below which every integer is an index of all the axes that are gathered from."""
+    gathers = (e for e in fusion.exprs if e.op.family is Family.GATHER)
+    extents = [e.tensors[0].extents[dim] for e in gathers if isinstance(dim := e.attr("dim"), int)]
+    known = [size for extent in extents if (size := static_int(extent)) is not None]
+    return max(min([TensorLike.limit, *known]), 1)
+
+
+def _text(value: object, limit: int) -> str:
+    if isinstance(value, TensorLike):
+        return str(replace(value, limit=limit))
     if isinstance(value, bool | int | float | complex):
         return format_number(value)
     return str(value)

@@ -7,7 +7,8 @@
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type. Column sums beside a reduction
 along the rows of the same plane get one part per block of rows, which the row template sums while
-it walks them.
+it walks them. Sums over scattered axes with few results, as of a batch norm with few channels, take
+the innermost of these axes first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from thunder_fuser.analysis.reductions import (
     column_shape,
     is_long,
     is_scan,
+    is_scattered,
     plane_of,
     row_shape,
 )
@@ -41,6 +43,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_split = is_long(tv) and not is_scan(tv)
+        if is_scattered(tv) and _is_few_and_long(tv, multiprocessors):
+            return _innermost_first(tv, inputs[0], multiprocessors)
         parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_split else None
         return None if parts is None else _in_two(tv, inputs[0], parts)
 
@@ -52,9 +56,9 @@ def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | Non
     reduced = [a.is_reduction for a in tv.domain.logical]
     along = row_shape(tv)
     if along is not None:
-        rows, columns = along
+        columns = along[1]
         is_trailing = reduced == sorted(reduced)
-        if not is_trailing or rows >= multiprocessors or columns < 2 * PIECE:
+        if not is_trailing or not _is_few_and_long(tv, multiprocessors):
             return None
         return _divisor(columns, columns // PIECE)
     down = column_shape(tv)
@@ -65,6 +69,12 @@ def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | Non
     return _divisor(down[0], min(limit, down[0] // (2 * MAX_SHORT_REDUCTION)))
 
 
+def _is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
+    """True for rows that are too few to fill the machine and long enough to be shared."""
+    rows, columns = row_shape(tv) or (0, 0)
+    return rows < multiprocessors and columns >= 2 * PIECE
+
+
 def _divisor(size: int, limit: int) -> int | None:
     """The largest divisor of `size` from a quarter of `limit` to all of it, else None."""
     least = max(limit // 4, 2)
@@ -72,12 +82,7 @@ def _divisor(size: int, limit: int) -> int | None:
 
 
 def _in_two(tv: TensorView, source: Value, parts: int) -> TensorView:
-    assert isinstance(source, TensorView)
-    assert tv.definition is not None
-    row = tv.definition.op
-    wide = _accumulator(tv.dtype)
-    if wide is not source.dtype and not source.dtype.compute_type.is_integral:
-        source = call("cast", source, dtype=wide)
+    source = _widened(tv, source)
     sizes = [a.size for a in tv.domain.logical]
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
     terms = prod(sizes) // max(prod(kept), 1)
@@ -86,10 +91,40 @@ def _in_two(tv: TensorView, source: Value, parts: int) -> TensorView:
     else:
         shape, first, second = [parts, terms // parts, *kept], 1, 0
     pieces = call("reshape", source, new_shape=_constants(shape))
-    partial = apply(row, [pieces], {"dims": (first,)})
-    total = apply(row, [partial], {"dims": (second,)})
-    assert isinstance(total, TensorView)
-    return total if total.dtype is tv.dtype else call("cast", total, dtype=tv.dtype)
+    return _reduced(tv, pieces, (first,), (second,))
+
+
+def _innermost_first(tv: TensorView, source: Value, multiprocessors: int) -> TensorView:
+    """sum(T0: [i8, i64, i784], dims=[0, 2]) => sum(sum(T0, dims=[2]), dims=[0])"""
+    assert tv.definition is not None
+    axes, source = tv.domain.logical, _widened(tv, source)
+    last_kept = max(k for k, a in enumerate(axes) if not a.is_reduction and a.size != 1)
+    dims = [k for k, a in enumerate(axes) if a.is_reduction]
+    partial = apply(tv.definition.op, [source], {"dims": tuple(k for k in dims if k > last_kept)})
+    assert isinstance(partial, TensorView)
+    parts = _parts(partial, multiprocessors, False) if is_long(partial) else None
+    if parts is not None:
+        partial = _in_two(partial, source, parts)
+    return _reduced(tv, partial, tuple(k for k in dims if k < last_kept))
+
+
+def _widened(tv: TensorView, source: Value) -> TensorView:
+    """`source` in the type in which the parts of `tv` are summed."""
+    assert isinstance(source, TensorView)
+    wide = _accumulator(tv.dtype)
+    if wide is source.dtype or source.dtype.compute_type.is_integral:
+        return source
+    return call("cast", source, dtype=wide)
+
+
+def _reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
+    """`tv` as reductions of `source` over the dims of one stage after the other."""
+    assert tv.definition is not None
+    for dims in stages:
+        made = apply(tv.definition.op, [source], {"dims": dims})
+        assert isinstance(made, TensorView)
+        source = made
+    return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
 
 
 def _accumulator(dtype: DataType) -> DataType:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
@@ -196,7 +196,8 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes = _axes(segment, long, rows, columns, _turns(down))
+    stretch = gcd(*map(_stretch, reductions))
+    axes = _axes(segment, long, (rows, columns), _turns(down), stretch)
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
     stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
@@ -280,9 +281,27 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     return tuple(reversed(found))
 
 
+def _stretch(tv: TensorView) -> int:
+    """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
+    if is_scan(tv):
+        return (row_shape(tv) or (0, 0))[1]
+    count = 1
+    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
+        if not a.is_reduction:
+            break
+        count *= a.size
+    return count
+
+
 def _axes(
-    segment: Segment, long: Sequence[TensorView], rows: int, columns: int, turns: int
+    segment: Segment,
+    long: Sequence[TensorView],
+    shape: tuple[int, int],
+    turns: int,
+    stretch: int,
 ) -> RowAxes:
+    """`stretch` columns lie side by side, which no vector leaves."""
+    rows, columns = shape
     plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
     tables = [tv for tv in _tables(segment, columns) if tv not in plane]
     read = [*plane, *tables]
@@ -292,7 +311,7 @@ def _axes(
     lanes = max(min([lanes, *aligned]), 1)
     is_alone = turns == 1 and not tables
     shifts = is_alone and columns % lanes and _can_shift(segment, plane, long, columns)
-    while not shifts and columns % lanes:
+    while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes

@@ -8,6 +8,8 @@ A kernel computes tensors of one depth, and what it recomputes of lower ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import prod
 
 from thunder_fuser.analysis.reductions import (
@@ -23,6 +25,21 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
+Test = Callable[[TensorView], bool]
+Pair = Callable[[TensorView, TensorView], bool]  # a producer and its consumer
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Values that a kernel has one by one: what `begins` them, what `follows` from one at one depth
+    and is of the kind as well, and what can only be computed behind a `cut`, for what `reason`."""
+
+    begins: Test
+    follows: Pair
+    cut: Pair
+    reason: str
+    members: set[TensorView] = field(default_factory=set)
+
 
 def depths(
     fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
@@ -37,23 +54,20 @@ def cut_reasons(
 ) -> dict[int, str]:
     """Why there is a cut before each depth but the first: what the first tensor of that depth
     needs."""
-    depth, apart, scanned = _walk(fusion, opaque, constants)
+    depth, kinds = _walk(fusion, opaque, constants)
     found: dict[int, str] = {}
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         before = [p for p in producers if depth[p] < depth[tv]]
         if not before or tv in opaque:
             continue
+        cuts = [k.reason for k in kinds for p in before if p in k.members and k.cut(p, tv)]
         if any(map(is_stop, before)):
             reason = _stopped(tv)
         elif any(p in opaque for p in before):
             reason = "reads what a segment of torch's computes"
-        elif any(p in apart and _needs_whole(p, tv) for p in before):
-            reason = "needs a reduction down columns whole"
-        elif any(p in scanned for p in before):
-            reason = "reads a running sum at other places"
         else:
-            reason = "reduces over other axes than what is before it"
+            reason = (*cuts, "reduces over other axes than what is before it")[0]
         found.setdefault(depth[tv], reason)
     return found
 
@@ -67,18 +81,24 @@ def _stopped(tv: TensorView) -> str:
 
 def _walk(
     fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
-) -> tuple[dict[TensorView, int], set[TensorView], set[TensorView]]:
-    """Depths; sums down columns or over scattered axes; running sums: both with what follows from
-    them one by one."""
+) -> tuple[dict[TensorView, int], tuple[_Kind, ...]]:
+    """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
-    apart: set[TensorView] = set()
-    scanned: set[TensorView] = set()
+    kinds = (
+        _Kind(_is_apart, lambda p, tv: True, _needs_whole, "needs a reduction down columns whole"),
+        _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
+        _Kind(
+            is_scan,
+            lambda p, tv: not _reduces(tv),
+            _leaves_scan,
+            "reads a running sum at other places",
+        ),
+    )
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
-        cut_after |= {p for p in producers if p in apart and _needs_whole(p, tv)}
-        cut_after |= {p for p in producers if p in scanned and not _follows_a_scan(p, tv)}
+        cut_after |= {p for k in kinds for p in producers if p in k.members and k.cut(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
@@ -86,29 +106,46 @@ def _walk(
             while planes.setdefault(before, plane_of(tv)) != plane_of(tv):
                 before += 1
         found[tv] = 0 if tv in constants else before
-        follows = any(p in apart and found[p] == before for p in producers)
-        is_apart = column_shape(tv) is not None or is_scattered(tv)
-        if follows or (is_apart and tv not in opaque):
-            apart.add(tv)
-        follows = any(p in scanned and found[p] == before for p in producers)
-        if (follows or is_scan(tv)) and tv not in opaque and not _reduces(tv):
-            scanned.add(tv)
-    return found, apart, scanned
+        for kind in kinds:
+            near = (p for p in producers if p in kind.members and found[p] == before)
+            if any(kind.follows(p, tv) for p in near) or (tv not in opaque and kind.begins(tv)):
+                kind.members.add(tv)
+    return found, kinds
 
 
-def _follows_a_scan(producer: TensorView, consumer: TensorView) -> bool:
-    """True for what is computed from a running sum element by element, or reduces its rows."""
-    assert consumer.definition is not None
-    if is_long(consumer):
-        return row_shape(consumer) is not None
-    is_pointwise = consumer.definition.op.family is Family.POINTWISE
-    return is_pointwise and prod(consumer.shape) == prod(producer.shape)
-
-
-def _reduces(tv: TensorView) -> bool:
-    return any(a.is_reduction for a in tv.domain.logical)
+def _is_apart(tv: TensorView) -> bool:
+    """True for sums down columns or over scattered axes."""
+    return column_shape(tv) is not None or is_scattered(tv)
 
 
 def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:
     """True where one element of `consumer` needs other columns or is needed by many rows."""
     return _reduces(consumer) or prod(consumer.shape) > prod(producer.shape)
+
+
+def _is_row(tv: TensorView) -> bool:
+    """True for reductions along rows."""
+    return is_long(tv) and row_shape(tv) is not None and not is_scan(tv)
+
+
+def _is_one_per_row(producer: TensorView, consumer: TensorView) -> bool:
+    return prod(consumer.shape) <= prod(producer.shape) and not is_long(consumer)
+
+
+def _joins_rows(producer: TensorView, consumer: TensorView) -> bool:
+    """True for a short reduction over several rows' sums, which no thread of one row has."""
+    few = prod(consumer.shape) < prod(producer.shape)
+    return _reduces(consumer) and not is_long(consumer) and few
+
+
+def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
+    """False for what is computed from a running sum element by element, or reduces its rows."""
+    assert consumer.definition is not None
+    if is_long(consumer):
+        return row_shape(consumer) is None
+    is_pointwise = consumer.definition.op.family is Family.POINTWISE
+    return not is_pointwise or prod(consumer.shape) != prod(producer.shape)
+
+
+def _reduces(tv: TensorView) -> bool:
+    return any(a.is_reduction for a in tv.domain.logical)
