@@ -50,8 +50,9 @@ def test_regions_and_what_is_between_them_have_reasons_and_bytes() -> None:
     line = program.__code__.co_firstlineno + 1
     assert shown[3:5] == ["arguments", "x: f32[8, 16], 512 B"]
     cumsum = shown.index(f"cumsum  test_draw.py:{line}")
-    assert shown[cumsum + 1 : cumsum + 4] == [
-        "outside: cumsum: it runs along dim 0, not the last",
+    assert shown[cumsum + 1 : cumsum + 5] == [
+        "outside: cumsum: it runs along dim 0, not the",
+        "last",
         "reads t1: f32[8, 16], 512 B",
         "makes t6: f32[8, 16], 512 B",
     ]

@@ -44,7 +44,8 @@ def steady(jfn: Any, *args: torch.Tensor) -> Counter[str]:
     for _ in range(3):
         jfn(*args)
     found = region(jfn)
-    return calls(found, *(args[k] for k in range(len(found.inputs))))
+    counts = (calls(found, *(args[k] for k in range(len(found.inputs)))) for _ in range(3))
+    return min(counts, key=Counter.total)  # a weak reference that dies meanwhile calls back too
 
 
 def test_a_steady_call_of_one_kernel_enters_few_functions() -> None:

@@ -49,7 +49,7 @@ def test_the_rows_are_a_data_frame_where_pandas_is_installed() -> None:
 def test_a_repro_runs_alone(tmp_path: Path) -> None:
     jfn = called()
     script = fuser.repro(jfn, "TF0")
-    assert "fd.ops.sin" in script
+    assert "fd.ops.cos" in script
     assert script == fuser.repro(jfn, 0) == fuser.repro(jfn, -2)
     path = tmp_path / "repro.py"
     path.write_text(script)
