@@ -89,7 +89,7 @@ def cut_region(
         reasons = [
             map.reject(segment, parameters),
             rows.reject(segment, target),
-            columns.reject(segment),
+            columns.reject(segment, target),
         ]
         return None if None in reasons else "; ".join(filter(None, reasons))
 
@@ -115,4 +115,4 @@ def build(segment: Segment, target: Target, strict: bool, watch: Callable[..., A
         return lower_streams(watch("schedule", streams.schedule(segment, target)))
     if rows.reject(segment, target) is None:
         return lower_rows(watch("schedule", rows.schedule(segment, target)), strict)
-    return lower_columns(watch("schedule", columns.schedule(segment)), strict)
+    return lower_columns(watch("schedule", columns.schedule(segment, target)), strict)

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import chain, total
+from tests.programs import H200, chain, total
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.columns import lower_columns
@@ -15,7 +15,7 @@ from thunder_fuser.segment.segment import Segment
 
 
 def printed(segment: Segment, strict: bool = False) -> str:
-    return str(lower_columns(columns.schedule(segment), strict))
+    return str(lower_columns(columns.schedule(segment, H200), strict))
 
 
 def test_rows_are_accumulated_and_the_rest_is_done_once_per_column() -> None:

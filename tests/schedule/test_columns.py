@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import chain, flip, ints, total
+from tests.programs import H200, chain, flip, ints, total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -53,13 +53,13 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refusal_names_its_reason(case: str) -> None:
     segment, reason = REFUSED[case]
-    assert columns.reject(segment) == reason
+    assert columns.reject(segment, H200) == reason
 
 
 def test_an_in_place_target_is_updated_by_the_thread_that_owns_its_column() -> None:
     target = floats(64)
     segment = segment_of([x, target], writes=[(call("add", target, total(x, 0)), target)])
-    assert columns.reject(segment) is None
+    assert columns.reject(segment, H200) is None
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_an_in_place_target_that_others_read_is_refused(
 ) -> None:
     target = floats(64)
     segment = segment_of([x, target], writes=[(value(x, target), target)])
-    refused = columns.reject(segment)
+    refused = columns.reject(segment, H200)
     assert refused is not None
     assert reason in refused
 
 
 def test_a_complex_reduction_is_refused() -> None:
     z = tensor(DataType.ComplexFloat, 40, 64)
-    assert columns.reject(segment_of([z], total(z, 0))) == "a complex reduction"
+    assert columns.reject(segment_of([z], total(z, 0)), H200) == "a complex reduction"
 
 
 def test_what_is_computed_on_the_way_is_stored_too() -> None:
     e = chain(x, "exp")
-    schedule = columns.schedule(segment_of([x], e, chain(total(e, 0), "neg")))
+    schedule = columns.schedule(segment_of([x], e, chain(total(e, 0), "neg")), H200)
     assert [store.value for store, _ in schedule.full] == [e]
     assert [store.value.shape for store, _ in schedule.stores] == [(64,)]
     ((_, element),) = schedule.full
@@ -107,7 +107,7 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
 )
 def test_threads_across_and_down(rows: int, width: int, across: int, down: int) -> None:
     v = floats(rows, width)
-    schedule = columns.schedule(segment_of([v], total(v, 0)))
+    schedule = columns.schedule(segment_of([v], total(v, 0)), H200)
     assert (schedule.threads_across, schedule.threads_down) == (across, down)
 
 
@@ -118,13 +118,13 @@ def test_threads_across_and_down(rows: int, width: int, across: int, down: int) 
 def test_lanes_divide_the_columns_and_every_address(width: int, alignment: int, lanes: int) -> None:
     v = halves(40, width)
     segment = segment_of([v], total(v, 0), lies={v: Layout(v.shape, (width, 1), alignment)})
-    assert columns.schedule(segment).axes.lanes == lanes
+    assert columns.schedule(segment, H200).axes.lanes == lanes
 
 
 def test_the_innermost_kept_axis_alone_is_cut_into_lanes() -> None:
     """[40, 8, 3]: 24 columns divide by 4, rows of 3 do not."""
     v = floats(40, 8, 3)
-    assert columns.schedule(segment_of([v], total(v, 0))).axes.lanes == 1
+    assert columns.schedule(segment_of([v], total(v, 0)), H200).axes.lanes == 1
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -138,7 +138,7 @@ def test_every_term_is_reduced_and_every_column_stored_once(
     outer: int, terms: int, width: int, dtype: DataType
 ) -> None:
     v = tensor(dtype, outer, terms, width)
-    schedule = columns.schedule(segment_of([v], total(v, 1)))
+    schedule = columns.schedule(segment_of([v], total(v, 1)), H200)
     axes = schedule.axes
     kept = [axes.vector, *([axes.lane] if axes.lane else [])]
     ((_, term),), ((_, stored),) = schedule.terms, schedule.stores

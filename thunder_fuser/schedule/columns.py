@@ -22,11 +22,11 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rows import Rejected, VectorAxes, check_places, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
+from thunder_fuser.target import Target
 
 WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
-FEW_BLOCKS = 132  # below it the rows are spread over more threads of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +72,16 @@ class ColumnSchedule:
         )
 
 
-def reject(segment: Segment) -> str | None:
+def reject(segment: Segment, target: Target) -> str | None:
     """Why T5 cannot run this segment, or None."""
     try:
-        schedule(segment)
+        schedule(segment, target)
     except Rejected as reason:
         return str(reason)
     return None
 
 
-def schedule(segment: Segment) -> ColumnSchedule:
+def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
     long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
     shapes = {column_shape(tv) for tv in long}
@@ -110,7 +110,7 @@ def schedule(segment: Segment) -> ColumnSchedule:
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
     _check_writes(segment, stores, [*terms, *results])
-    across, down = _threads(axes)
+    across, down = _threads(axes, target)
     return ColumnSchedule(
         segment,
         axes,
@@ -179,13 +179,13 @@ def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
     return unflatten(axes.column, store.value.shape)
 
 
-def _threads(axes: ColumnAxes) -> tuple[int, int]:
-    """Threads along and down a block."""
+def _threads(axes: ColumnAxes, target: Target) -> tuple[int, int]:
+    """Threads along and down a block: more where there are too few blocks to fill the machine."""
     across = WARP
     while across > 1 and across // 2 >= axes.vector.size:
         across //= 2
     blocks = -(-axes.vector.size // across)
-    threads = THREADS if blocks >= FEW_BLOCKS else MAX_THREADS
+    threads = THREADS if blocks >= target.multiprocessors else MAX_THREADS
     down = 1
     while down * 2 * across <= threads and down * 2 <= min(axes.row.size, WARP):
         down *= 2
