@@ -99,3 +99,9 @@ def test_help_has_a_line_per_option() -> None:
     assert [line.split()[0] for line in lines] == [
         f"THUNDER_FUSER_{option.name.upper()}" for option in fields(Options)
     ]
+
+
+def test_equal_options_are_one_object() -> None:
+    """A steady call compares them with those of the call before."""
+    assert current() is current()
+    assert current().with_values(strict=True) is current().with_values(strict=True)

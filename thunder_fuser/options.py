@@ -183,6 +183,7 @@ def help_text() -> str:
     )
 
 
+_met: dict[Options, Options] = {}  # equal options are one object: a steady call compares them
 _scoped: ContextVar[Options | None] = ContextVar("thunder_fuser_options", default=None)
 
 
@@ -217,7 +218,8 @@ def _override(
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
             warnings.warn(f"unknown option {key} is ignored; {hint}", stacklevel=4)
-    return replace(base, **values)
+    made = replace(base, **values)
+    return _met.setdefault(made, made)
 
 
 def _parse(key: str, option: Field[Any], value: object) -> object:
