@@ -3,8 +3,8 @@
     t0 = mul(x, y); t1 = mul(x, y); t2 = add(t0, t1)   =>   t0 = mul(x, y); t2 = add(t0, t0)
 
 Outside fusions and inside each fusion by itself. What draws random numbers, writes, or has to do
-with a storage that is written stays: its equal text does not mean an equal value, and two results
-that later receive different writes must not become one tensor.
+with a storage that is written stays: its equal text does not mean an equal value. So does what the
+trace returns: two results are two tensors in eager, whatever is written into one of them later.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ Merge = Callable[[BoundSymbol, Renames, dict[Any, BoundSymbol]], "BoundSymbol | 
 
 def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> TraceCtx:
     """The trace with equal expressions computed once; arguments and outputs are deduplicated."""
+    returned = {p.name for p in trace.bound_symbols[-1].flat_proxy_args}
 
     def merge(
         bsym: BoundSymbol, renames: Renames, seen: dict[Any, BoundSymbol]
@@ -53,6 +54,8 @@ def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> Trac
         except TypeError:  # an argument without a hash
             return bsym
         if first is bsym or first._executor is not bsym._executor:
+            return bsym
+        if any(p.name in returned for p in bsym.flat_proxy_outs):
             return bsym
         for old, new in zip(bsym.flat_proxy_outs, first.flat_proxy_outs, strict=True):
             if old.name != new.name:
