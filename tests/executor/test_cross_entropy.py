@@ -20,18 +20,24 @@ def targets() -> torch.Tensor:
     return found
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_error_is_like_eagers(reduction: str, dtype: torch.dtype, device: torch.device) -> None:
+def test_the_error_is_like_eagers(
+    smoothing: float, reduction: str, dtype: torch.dtype, device: torch.device
+) -> None:
     t = targets()
 
+    def loss(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, reduction=reduction, label_smoothing=smoothing)
+
     def program(x: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(x, t, reduction=reduction)
+        return loss(x, t)
 
     def traced(x: torch.Tensor) -> torch.Tensor:
         return jfn(x, t.to(device))
 
-    jfn = jit(lambda x, t: F.cross_entropy(x, t, reduction=reduction), **KERNELS)
+    jfn = jit(loss, **KERNELS)
     x = torch.randn(ROWS, CLASSES, dtype=dtype)
     cotangent = torch.randn(program(x).shape, dtype=dtype)
     exact = runs(program, [x.double()], cotangent)
@@ -43,9 +49,12 @@ def test_the_error_is_like_eagers(reduction: str, dtype: torch.dtype, device: to
 
 
 @ON_EVERY_DEVICE
-def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row() -> None:
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row(
+    smoothing: float,
+) -> None:
     x = torch.randn(ROWS, CLASSES, requires_grad=True)
-    jfn = check(lambda x, t: F.cross_entropy(x, t), x, targets())
+    jfn = check(lambda x, t: F.cross_entropy(x, t, label_smoothing=smoothing), x, targets())
     found = regions(jfn)
     assert len(found.forward) == len(found.backward) == 1
     kept = saved(jfn)
@@ -70,7 +79,7 @@ def test_a_class_that_does_not_exist_makes_the_loss_nan() -> None:
 
 @ON_EVERY_DEVICE
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_weights_and_smoothing_stay_with_thunder(smoothing: float) -> None:
+def test_weights_stay_with_thunder(smoothing: float) -> None:
     def program(x: torch.Tensor, t: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(x, t, w, label_smoothing=smoothing)
 

@@ -3,6 +3,9 @@
     loss[i] = log(sum(exp(x[i, :] - max[i]))) - (x[i, t[i]] - max[i])
     dx[i, c] = g[i] * (softmax(x[i, :])[c] - [c = t[i]])
 
+    smoothed by s: in place of x[i, t[i]]   (1 - s) * x[i, t[i]] + s * mean(x[i, :])
+                   in place of [c = t[i]]   (1 - s) * [c = t[i]] + s / classes
+
 Thunder composes it of log_softmax and a gather, and saves the log-probabilities. Here forward and
 backward each read the logits once, and the backward needs two numbers per row beside them: it finds
 the target by comparing with the class index.
@@ -34,8 +37,9 @@ def can_replace(
     label_smoothing: float = 0.0,
 ) -> bool:
     """True for logits [rows, classes] and classes [rows] of static shape, without weights."""
-    options = (weight, size_average, reduce)
-    if any(option is not None for option in options) or label_smoothing != 0:
+    if any(option is not None for option in (weight, size_average, reduce)):
+        return False
+    if not (isinstance(label_smoothing, (int, float)) and 0 <= label_smoothing <= 1):
         return False
     if reduction not in _REDUCTIONS or not isinstance(ignore_index, int):
         return False
@@ -54,16 +58,16 @@ def can_replace(
 
 def forward(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
     """The loss. A class outside of [0, classes) that is not ignored makes it NaN."""
-    loss, _ = _loss(a, target, *_options(*args, **kwargs))
+    loss, _ = _loss(a, target, _options(*args, **kwargs))
     return loss
 
 
 def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
     """The loss, with the rule for the gradient of the logits."""
-    ignore_index, reduction = _options(*args, **kwargs)
-    loss, parts = _loss(a, target, ignore_index, reduction)
+    options = _options(*args, **kwargs)
+    loss, parts = _loss(a, target, options)
     g = ltorch.to(get_grad(loss), parts.below_max.dtype)
-    if reduction == "mean":
+    if options.reduction == "mean":
         g = ltorch.true_divide(g, parts.count)
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, g, 0.0), 1)
     probability = ltorch.exp(ltorch.sub(parts.below_max, parts.log_sum))
@@ -71,7 +75,10 @@ def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
     column = ltorch.to(ltorch.where(parts.is_class, target, -1), dtypes.int32)
     index = ltorch.arange(a.shape[1], device=a.device, dtype=dtypes.int32)
     is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
-    excess = ltorch.where(is_target, ltorch.sub(probability, 1.0), probability)
+    spread = options.smoothing / a.shape[1]
+    others = ltorch.sub(probability, spread) if spread else probability
+    chosen = ltorch.sub(probability, 1.0 - options.smoothing + spread)
+    excess = ltorch.where(is_target, chosen, others)
     put_grad(a, ltorch.to(ltorch.mul(excess, per_row), a.dtype))
     return loss
 
@@ -86,6 +93,12 @@ class _Parts(NamedTuple):
     count: Any
 
 
+class _Options(NamedTuple):
+    ignore_index: int
+    reduction: str
+    smoothing: float
+
+
 def _options(
     weight: Any = None,
     size_average: Any = None,
@@ -93,11 +106,11 @@ def _options(
     reduce: Any = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> tuple[int, str]:
-    return ignore_index, reduction
+) -> _Options:
+    return _Options(ignore_index, reduction, float(label_smoothing))
 
 
-def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
+def _loss(a: Any, target: Any, options: _Options) -> tuple[Any, _Parts]:
     classes = a.shape[1]
     is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
     wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
@@ -107,12 +120,17 @@ def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, 
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
     chosen = ltorch.unsqueeze(ltorch.where(is_class, target, 0), 1)
-    picked = ltorch.sub(ltorch.squeeze(ltorch.gather(wide, 1, chosen), 1), ltorch.squeeze(top, 1))
-    is_counted = ltorch.ne(target, ignore_index)
+    wanted = ltorch.squeeze(ltorch.gather(wide, 1, chosen), 1)
+    if options.smoothing:
+        mean = ltorch.true_divide(ltorch.sum(wide, 1), classes)
+        share = ltorch.mul(mean, options.smoothing)
+        wanted = ltorch.add(ltorch.mul(wanted, 1.0 - options.smoothing), share)
+    picked = ltorch.sub(wanted, ltorch.squeeze(top, 1))
+    is_counted = ltorch.ne(target, options.ignore_index)
     distance = ltorch.where(is_class, ltorch.sub(ltorch.squeeze(log_sum, 1), picked), float("nan"))
     losses = ltorch.where(is_counted, distance, 0.0)
     count = ltorch.sum(ltorch.to(is_counted, wide.dtype))
-    loss = losses if reduction == "none" else ltorch.sum(losses)
-    if reduction == "mean":
+    loss = losses if options.reduction == "none" else ltorch.sum(losses)
+    if options.reduction == "mean":
         loss = ltorch.true_divide(loss, count)
     return ltorch.to(loss, a.dtype), _Parts(below, log_sum, is_class, is_counted, count)
