@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from textwrap import dedent
 
 import pytest
@@ -12,6 +13,7 @@ from tests.kernel.test_lower import body_of, kernel_of
 from tests.programs import chain, check, expand, fusion, like, permute, piece, unsqueeze
 from tests.schedule.segments import halves, segment_of
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 
@@ -100,3 +102,40 @@ def test_pieces_and_replicas_are_squares_of_their_own() -> None:
     low, high = piece(a, 0, 0, 48), piece(a, 0, 48, 96)
     turned = swapped(call("sub", low, high))
     check(fusion([a], chain(turned, "neg"), expand(unsqueeze(turned, 0), 2, 64, 48)), x)
+
+
+@pytest.mark.usefixtures("device")
+def test_two_stores_of_one_value_share_a_vector() -> None:
+    x = torch.randn(48, 70)
+    (a,) = like(x)
+    check(fusion([a], *(chain(swapped(a), "neg") for _ in range(2)), chain(a, "neg")), x)
+
+
+def permuted(seed: int) -> tuple[Fusion, list[torch.Tensor]]:
+    """Sums and products of operands that lie in several orders, stored in several orders."""
+    rng = random.Random(seed)
+    ndim = rng.choice([2, 2, 3, 4])
+    extents = [rng.choice([1, 3, 16, 17, 24, 33] + [64, 70] * (ndim < 4)) for _ in range(ndim)]
+    orders = [rng.sample(range(ndim), ndim) for _ in range(rng.choice([1, 2, 3]))]
+    dtypes = [torch.float32, torch.bfloat16, torch.int8, torch.float64]
+    arguments = [
+        (torch.randn([extents[d] for d in order]) * 5).to(rng.choice(dtypes)) for order in orders
+    ]
+    values = [
+        permute(tv, *(order.index(d) for d in range(ndim)))
+        for tv, order in zip(like(*arguments), orders, strict=True)
+    ]
+    made = values[0]
+    for value in values[1:]:
+        made = call(rng.choice(["add", "mul"]), made, value)
+    stored = [permute(made, *rng.sample(range(ndim), ndim)) for _ in range(rng.choice([1, 2, 3]))]
+    inputs = [tv.definition.tensors[0] for tv in values if tv.definition is not None]
+    return fusion(inputs, *(call("mul", tv, tv) for tv in stored)), arguments
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("seed", random.Random(5).sample(range(1 << 20), 40))
+def test_random_orders_of_axes(seed: int) -> None:
+    program, arguments = permuted(seed)
+    order = ("forward", "reverse", "shuffled")[seed % 3]
+    check(program, *arguments, options=Options(strict=True, thread_order=order))

@@ -119,7 +119,8 @@ def _run_bytes(access: VectorAccess, tile: Tile) -> int:
 
 
 def _compute(body: Body) -> list[str]:
-    lines = [f"{vector_type(a)} {a.name};" for a in body.stores]
+    vectors = {a.name: vector_type(a) for a in body.stores}  # replicas share one
+    lines = [f"{kind} {name};" for name, kind in vectors.items()]
     statements = [statement_text(s, body.names) for s in body.statements]
     if body.lane is not None:
         head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"
