@@ -116,3 +116,18 @@ def test_another_plane_is_a_reason() -> None:
 def test_what_is_cut_nowhere_has_no_reasons() -> None:
     (a,) = like(torch.empty(64, 48))
     assert cut_reasons(fusion([a], total(chain(a, "exp"), 1)), NONE, NONE) == {}
+
+
+def test_what_is_larger_than_the_plane_of_a_row_sum_lies_behind_it() -> None:
+    """The last of two stages of a long row's maximum: 64 parts a row, used by 4096 elements."""
+    (a,) = like(torch.empty(8, 4096))
+    parts = call("max", reshape(a, 8, 64, 64), dims=(2,))
+    top = call("max", parts, dims=(1,))
+    column = reshape(top, 8, 1)
+    below = call("sub", a, expand(column, 8, 4096))
+    found = depths(fusion([a], below), NONE, NONE)
+    assert [found[tv] for tv in (parts, top, column, below)] == [0, 1, 1, 2]
+    assert cut_reasons(fusion([a], below), NONE, NONE) == {
+        1: "reduces over other axes than what is before it",
+        2: "is larger than what was reduced",
+    }

@@ -85,9 +85,15 @@ def _walk(
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
+
+    def outgrows(producer: TensorView, consumer: TensorView) -> bool:
+        """True for more elements than the plane has that was reduced to `producer`."""
+        return prod(consumer.shape) > prod(planes.get(found[producer]) or (0,))
+
     kinds = (
         _Kind(_is_apart, lambda p, tv: True, _needs_whole, "needs a reduction down columns whole"),
         _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
+        _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
         _Kind(
             is_scan,
             lambda p, tv: not _reduces(tv),
