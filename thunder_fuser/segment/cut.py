@@ -22,7 +22,7 @@ from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Cost
+from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.depth import cut_reasons, depths
 from thunder_fuser.segment.outputs import plan_outputs
@@ -184,6 +184,7 @@ class _Cutter:
                 continue
             seen.add(current)
             kept = self.depth[current] < self.depth[tv] and not self._is_cheap(current)
+            kept |= current is not tv and _is_reduction(current)  # it will be, if `tv` is not
             if kept or current in self.memory or current.definition is None:
                 extra += prod(current.shape) * current.dtype.itemsize
             elif current.definition.op.cost is Cost.NEVER:
@@ -298,3 +299,7 @@ class _Cutter:
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:
     return gcd(root.alignment, view.offset * tv.dtype.itemsize) or root.alignment
+
+
+def _is_reduction(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
