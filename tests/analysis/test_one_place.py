@@ -47,7 +47,7 @@ ALLOWED = {
     "schedule/residency.py:of_rows": THREADS,
     "schedule/rows.py:vectors_per_thread": THREADS,
     "schedule/rows.py:schedule": THREADS,
-    "schedule/rows.py:_axes": LANES,
+    "schedule/row_axes.py:row_axes": LANES,
     "schedule/rows.py:_row_loads": THREADS,
     "schedule/rows.py:_scanned": THREADS,
     "schedule/tiles.py:square": LANES,

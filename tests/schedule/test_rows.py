@@ -17,6 +17,7 @@ from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.row_axes import unflatten
 from thunder_fuser.segment.segment import Segment
 
 
@@ -172,7 +173,7 @@ def test_column_sums_beside_rows_beyond_one_block_are_refused() -> None:
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_unflatten_is_row_major_order(shape: list[int]) -> None:
     linear = axis(prod(shape))
-    index = rows.unflatten(atom(linear), shape)
+    index = unflatten(atom(linear), shape)
     found = [tuple(evaluate(f, {linear: k}) for f in index) for k in range(linear.size)]
     assert found == sorted(found)
     assert len(set(found)) == linear.size

@@ -24,7 +24,7 @@ from thunder_fuser.kernel.ir import (
     print_statement,
 )
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.rows import RowAxes
+from thunder_fuser.schedule.row_axes import RowAxes
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.rows import Phase, RowSchedule, is_of_row
+from thunder_fuser.schedule.row_axes import is_of_row
+from thunder_fuser.schedule.rows import Phase, RowSchedule
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]

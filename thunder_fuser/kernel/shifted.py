@@ -16,7 +16,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.ir import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.rows import RowAxes
+from thunder_fuser.schedule.row_axes import RowAxes
 
 
 class ShiftedAccesses(Accesses):

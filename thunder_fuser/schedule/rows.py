@@ -15,80 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
-from thunder_fuser.analysis.index_map import Window, edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
+from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.index_map import edges_from
+from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
-from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
-from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Family
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
+from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
-
-MIN_SHIFTED = 256  # columns: shorter rows are mostly first and last vectors
-
-
-@dataclass(frozen=True, eq=False)
-class VectorAxes:
-    """The columns of a plane, cut into vectors: column = vector * lanes + lane."""
-
-    vector: IterDomain
-    lane: IterDomain | None
-
-    @property
-    def lanes(self) -> int:
-        return 1 if self.lane is None else self.lane.size
-
-    @property
-    def column(self) -> Form:
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(atom(self.vector), inner, self.lanes)
-
-
-@dataclass(frozen=True, eq=False)
-class RowAxes(VectorAxes):
-    """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
-    the row `vector` and `lane`. Without column sums a group is one row."""
-
-    group: IterDomain
-    turn: IterDomain
-    columns: int
-    is_shifted: bool = False
-
-    @property
-    def row(self) -> Form:
-        return combine(atom(self.group), atom(self.turn), self.turn.size)
-
-    @property
-    def column(self) -> Form:
-        """The place in the row. Rows whose length is no multiple of the lanes begin anywhere in a
-        vector of the plane: shifted axes walk its aligned vectors, from the one in which the row
-        begins, so that the first places may lie before the row and the last ones beyond it."""
-        if not self.is_shifted:
-            return super().column
-        before = scale(self.row, -self.columns)
-        return add(self.flat, before)
-
-    @property
-    def flat(self) -> Form:
-        """The place in the plane, of shifted axes a whole number of vectors and the lane."""
-        start = scale(self.row, self.columns)
-        if not self.is_shifted:
-            return add(start, self.column)
-        first, _ = divmod_form(start, self.lanes)
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(add(first, atom(self.vector)), inner, self.lanes)
-
-    @property
-    def inside(self) -> tuple[Window, ...]:
-        """What tells places of the row from others that its vectors reach."""
-        return (Window(self.column, self.columns),) if self.is_shifted else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +135,7 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    stretch = gcd(*map(_stretch, reductions))
-    axes = _axes(segment, long, (rows, columns), _turns(down), stretch)
+    axes = row_axes(segment, long, (rows, columns), _turns(down))
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
     stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
@@ -263,94 +201,6 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
             raise Rejected("a column sum is read before all blocks are done")
         stores += [(s, index) for s in found]
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
-
-
-def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:
-    """The index of each dim of a row."""
-    if isinstance(axes, RowAxes) and axes.is_shifted:  # then one dim is the row
-        return tuple(axes.column if size != 1 else Form() for size in sizes)
-    return unflatten(axes.column, sizes)
-
-
-def unflatten(form: Form, sizes: Sequence[int]) -> Index:
-    """The index of each dim from a linear index over all of them."""
-    found: list[Form] = []
-    for size in reversed(sizes):
-        form, low = divmod_form(form, size)
-        found.append(low)
-    return tuple(reversed(found))
-
-
-def _stretch(tv: TensorView) -> int:
-    """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
-    if is_scan(tv):
-        return (row_shape(tv) or (0, 0))[1]
-    count = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if not a.is_reduction:
-            break
-        count *= a.size
-    return count
-
-
-def _axes(
-    segment: Segment,
-    long: Sequence[TensorView],
-    shape: tuple[int, int],
-    turns: int,
-    stretch: int,
-) -> RowAxes:
-    """`stretch` columns lie side by side, which no vector leaves."""
-    rows, columns = shape
-    plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
-    tables = [tv for tv in _tables(segment, columns) if tv not in plane]
-    read = [*plane, *tables]
-    plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
-    lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
-    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
-    lanes = max(min([lanes, *aligned]), 1)
-    is_alone = turns == 1 and not tables
-    shifts = is_alone and columns % lanes and _can_shift(segment, plane, long, columns)
-    while not shifts and (columns % lanes or stretch % lanes):
-        lanes //= 2
-    lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
-    return RowAxes(
-        axis(vectors), lane, axis(rows // turns), axis(turns), columns, is_shifted=bool(shifts)
-    )
-
-
-def _can_shift(
-    segment: Segment, plane: Sequence[TensorView], long: Sequence[TensorView], columns: int
-) -> bool:
-    """True where everything of the plane's size lies row after row, its last dim a row."""
-    is_one_dim = all(
-        [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
-        for tv in long
-    )
-    return (
-        columns >= MIN_SHIFTED
-        and is_one_dim
-        and all(
-            tv.shape[-1] == columns
-            and segment.layouts[tv].strides == dense_strides(tv.shape)
-            and segment.layouts[tv].alignment == MAX_ALIGNMENT
-            for tv in plane
-        )
-    )
-
-
-def _tables(segment: Segment, columns: int) -> list[TensorView]:
-    """The inputs whose rows are chosen by indices."""
-    gathered = [
-        tv.definition.tensors[0]
-        for tv in segment.tensors
-        if tv not in segment.leaves
-        and tv.definition is not None
-        and tv.definition.op.family is Family.GATHER
-    ]
-    found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
-    return [tv for tv in found if tv.shape[-1:] == (columns,)]
 
 
 def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
@@ -461,9 +311,3 @@ def _row_loads(
         if tv not in reductions and is_of_row(offset_of(segment.layouts[tv], index), axes):
             found[tv] = found.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
     return found
-
-
-def is_of_row(offset: Form, axes: RowAxes) -> bool:
-    """True for elements that depend on the row and on the place in it."""
-    bases = offset.bases
-    return axes.vector in bases and not axes.row.bases.isdisjoint(bases)
