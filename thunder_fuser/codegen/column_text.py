@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
     indent,
+    lane_lines,
     load_text,
     number,
     statement_text,
-    store_text,
-    vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.column_ir import ColumnKernel
@@ -70,13 +69,7 @@ def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:
     names = kernel.names
     lines = [statement_text(s, names) for s in scope.before]
     lines += [load_text(a, names) for a in scope.loads]
-    vectors = {a.name: vector_type(a) for a in scope.stores}
-    lines += [f"{kind} {name};" for name, kind in vectors.items()]
-    statements = [statement_text(s, names) for s in scope.statements]
-    if kernel.axes.lane is not None:
-        head = f"for (int lane = 0; lane < {kernel.axes.lanes}; ++lane) {{"
-        statements = ["#pragma unroll", head, *indent(statements), "}"]
-    return [*lines, *statements, *(store_text(a, names) for a in scope.stores)]
+    return lines + lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
 
 
 def _per_lane(statement: str, lanes: int) -> list[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
     indent,
+    lane_lines,
     load_text,
     number,
     statement_text,
-    store_text,
-    vector_type,
 )
 from thunder_fuser.codegen.tile_text import tile_lines
 from thunder_fuser.codegen.types import INT_LIMIT
@@ -56,14 +55,7 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     lines = _thread_index(body, block, blocks, threads)
     lines += [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
-    vectors = {a.name: vector_type(a) for a in body.stores}
-    lines += [f"{kind} {name};" for name, kind in vectors.items()]
-    statements = [statement_text(s, names) for s in body.statements]
-    if body.lane is not None:
-        head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"
-        statements = ["#pragma unroll", head, *indent(statements), "}"]
-    lines += statements
-    return lines + [store_text(a, names) for a in body.stores]
+    return lines + lane_lines(body.statements, body.stores, names, body.lanes)
 
 
 def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:

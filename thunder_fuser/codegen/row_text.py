@@ -6,11 +6,11 @@ from thunder_fuser.codegen.reduce_text import combined, declared, scanned
 from thunder_fuser.codegen.statements import (
     address,
     indent,
+    lane_lines,
     load_call,
     load_text,
     number,
     statement_text,
-    store_text,
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
@@ -133,12 +133,7 @@ def single_lines(kernel: RowKernel) -> list[str]:
     """What the first thread of a row does after the phases."""
     if not kernel.single.statements:
         return []
-    names = kernel.names
-    text = [
-        *_declared(kernel.single),
-        *(statement_text(s, names) for s in kernel.single.statements),
-    ]
-    text += [store_text(a, names) for a in kernel.single.stores]
+    text = lane_lines(kernel.single.statements, kernel.single.stores, kernel.names, lanes=1)
     return ["if (part == 0) {", *indent(text), "}"]
 
 
@@ -183,14 +178,8 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector."""
     if not scope.statements:
         return []
-    names = kernel.names
     lines = [_load(a, kernel) for a in scope.loads]
-    lines += _declared(scope)
-    statements = [statement_text(s, names) for s in scope.statements]
-    if kernel.lane is not None:
-        head = f"for (int lane = 0; lane < {kernel.lanes}; ++lane) {{"
-        statements = ["#pragma unroll", head, *indent(statements), "}"]
-    return [*lines, *statements, *(store_text(a, names) for a in scope.stores)]
+    return lines + lane_lines(scope.statements, scope.stores, kernel.names, kernel.lanes)
 
 
 def _load(access: VectorAccess, kernel: RowKernel) -> str:
@@ -202,11 +191,6 @@ def _load(access: VectorAccess, kernel: RowKernel) -> str:
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
     return _over_vectors(kernel, scope_lines(scope, kernel))
-
-
-def _declared(scope: Scope) -> list[str]:
-    vectors = {a.name: vector_type(a) for a in scope.stores}
-    return [f"{kind} {name};" for name, kind in vectors.items()]
 
 
 def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:

@@ -59,6 +59,22 @@ def vector_type(access: VectorAccess) -> str:
     return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
 
 
+def lane_lines(
+    statements: Sequence[LaneStatement],
+    stores: Sequence[VectorAccess],
+    names: Mapping[IterDomain, str],
+    lanes: int,
+) -> list[str]:
+    """The statements, once for each of several lanes, and then the stores of what they filled."""
+    vectors = {a.name: vector_type(a) for a in stores}  # replicas share one
+    lines = [statement_text(s, names) for s in statements]
+    if lanes > 1:
+        head = f"for (int lane = 0; lane < {lanes}; ++lane) {{"
+        lines = ["#pragma unroll", head, *indent(lines), "}"]
+    declared = [f"{kind} {name};" for name, kind in vectors.items()]
+    return [*declared, *lines, *(store_text(a, names) for a in stores)]
+
+
 def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str:
     def form(f: Form) -> str:
         return form_text(f, names)

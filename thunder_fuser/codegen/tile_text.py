@@ -9,10 +9,10 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.statements import (
     form_text,
     indent,
+    lane_lines,
     load_call,
     number,
     statement_text,
-    store_text,
     vector_type,
 )
 from thunder_fuser.codegen.types import CUDA_TYPES, INT_LIMIT
@@ -27,6 +27,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     kind, tile, names = "long long" if wide else "int", turning.tile, body.names
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in body.loads]
     fills = [_fill(a, tile, names) for a in turning.loads]
+    values = lane_lines(body.statements, body.stores, names, body.lanes)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
     def along(lines: Sequence[str], row: IterDomain, vector: IterDomain) -> list[str]:
@@ -58,7 +59,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *along(loads, tile.down, tile.across),
         *along(fills, tile.turned_across, tile.turned_down),
         *(["__syncthreads();"] if fills else []),
-        *along(_compute(body), tile.down, tile.across),
+        *along(values, tile.down, tile.across),
         *(["__syncthreads();"] if empties else []),
         *along(empties, tile.turned_across, tile.turned_down),
     ]
@@ -116,13 +117,3 @@ def _run(tile: Tile) -> str:
 def _run_bytes(access: VectorAccess, tile: Tile) -> int:
     """Of one access to a square, whose vectors are aligned."""
     return min(tile.lanes * access.dtype.itemsize, MAX_ALIGNMENT)
-
-
-def _compute(body: Body) -> list[str]:
-    vectors = {a.name: vector_type(a) for a in body.stores}  # replicas share one
-    lines = [f"{kind} {name};" for name, kind in vectors.items()]
-    statements = [statement_text(s, body.names) for s in body.statements]
-    if body.lane is not None:
-        head = f"for (int lane = 0; lane < {body.lanes}; ++lane) {{"
-        statements = ["#pragma unroll", head, *indent(statements), "}"]
-    return [*lines, *statements, *(store_text(a, body.names) for a in body.stores)]
