@@ -27,9 +27,7 @@ MAX_THREADS_WITH_SUMS = 512
 SCRATCH_WITH_SUMS = 40
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
-IN_FLIGHT = (
-    96 * 1024
-)  # bytes of rows on their way that hide the latency of a multiprocessor's memory
+IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
 MIN_SLOTS, MAX_SLOTS = 2, 6  # rows in a block's shared memory: one is worked on, others come
 
 
