@@ -72,6 +72,11 @@ class Square:
     across: IterDomain
     lanes: int
 
+    @property
+    def side(self) -> int:
+        """Elements along each of its two sides."""
+        return max(MIN_SIDE, VECTORS * self.lanes)
+
 
 def square(
     group: IterationClass, accesses: Sequence[tuple[TensorView, Form]], max_lanes: int
@@ -92,20 +97,19 @@ def square(
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1))
     while down.size % lanes or across.size % lanes:
         lanes //= 2
-    side = max(MIN_SIDE, VECTORS * lanes)
+    found = Square(down, across, lanes)
     held = sum(
-        side**2 * tv.dtype.itemsize * _instances(form, group.nests)
+        found.side**2 * tv.dtype.itemsize * _instances(form, group.nests)
         for tv, form in accesses
         if _is_turned_by(form, down, across)
     )
-    return Square(down, across, lanes) if 0 < held <= MAX_SHARED_BYTES else None
+    return found if 0 < held <= MAX_SHARED_BYTES else None
 
 
 def tile(found: Square, across: IterDomain, lane: IterDomain | None) -> Tile:
     """The tile of a square whose `across` was cut into vectors of `lane`."""
     vectors = axis(found.down.size // found.lanes)
-    side = max(MIN_SIDE, VECTORS * found.lanes)
-    return Tile(side, found.down, across, lane, vectors, axis(found.across.size))
+    return Tile(found.side, found.down, across, lane, vectors, axis(found.across.size))
 
 
 def _is_turned_by(form: Form, down: IterDomain, across: IterDomain) -> bool:
