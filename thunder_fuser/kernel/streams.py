@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.precision import is_guarded
-from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel
 from thunder_fuser.kernel.rows import lower_rows
@@ -41,10 +40,6 @@ class StreamKernel:
     @property
     def blocks(self) -> int:
         return self.rows.blocks
-
-    @property
-    def names(self) -> dict[IterDomain, str]:
-        return self.rows.names
 
     def __str__(self) -> str:
         return (
