@@ -87,21 +87,13 @@ def _place_chained(
         view = None if chain is None else view_of(tv, chain, layout)
         if view is not None and keeps_order(tv, view):
             found[tv] = view
-    covered = sum(_distinct(view) for view in found.values())
+    covered = sum(Layout(view.shape, view.strides).distinct for view in found.values())
     if is_stored or covered >= layout.numel:
         computed[root] = None
         views.update(found)
     for tv in members:
         if tv not in views:
             computed[tv] = None
-
-
-def _distinct(view: View) -> int:
-    """Elements of the root that a view shows."""
-    count = 1
-    for size, stride in zip(view.shape, view.strides, strict=True):
-        count *= size if stride else 1
-    return count
 
 
 def keeps_order(tv: TensorView, view: View) -> bool:
