@@ -19,8 +19,9 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_o
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
-from thunder_fuser.schedule.rows import Rejected, check_places
+from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -75,11 +76,7 @@ class ColumnSchedule:
 
 def reject(segment: Segment, target: Target) -> str | None:
     """Why T5 cannot run this segment, or None."""
-    try:
-        schedule(segment, target)
-    except Rejected as reason:
-        return str(reason)
-    return None
+    return rejection(schedule, segment, target)
 
 
 def schedule(segment: Segment, target: Target) -> ColumnSchedule:

@@ -23,6 +23,7 @@ from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
 from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -109,17 +110,9 @@ class Columns:
     stores: tuple[tuple[Store, Index], ...] = ()
 
 
-class Rejected(Exception):
-    """The segment is not of this shape; the text says why."""
-
-
 def reject(segment: Segment, target: Target) -> str | None:
     """Why T2 cannot run this segment, or None."""
-    try:
-        schedule(segment, target)
-    except Rejected as reason:
-        return str(reason)
-    return None
+    return rejection(schedule, segment, target)
 
 
 def schedule(segment: Segment, target: Target) -> RowSchedule:

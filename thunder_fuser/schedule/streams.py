@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import MAX_THREADS, Residency
-from thunder_fuser.schedule.rows import Rejected, RowSchedule
+from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -42,11 +43,7 @@ class StreamSchedule:
 
 def reject(segment: Segment, target: Target) -> str | None:
     """Why T3 cannot run this segment or is not worth it, or None."""
-    try:
-        schedule(segment, target)
-    except Rejected as reason:
-        return str(reason)
-    return None
+    return rejection(schedule, segment, target)
 
 
 def schedule(segment: Segment, target: Target) -> StreamSchedule:
