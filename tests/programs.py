@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from tests.devices import CPU, copies, here
 from thunder_fuser import pipeline
-from thunder_fuser.codegen.emit import AnyKernel
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir import build
@@ -17,6 +15,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.templates import AnyKernel, draft
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
 from thunder_fuser.runtime.bind import bind
@@ -177,8 +176,4 @@ def cuda_kernels(
     """The segments and the kernels for an H200, for CPU tensors in place of CUDA ones."""
     bound = bind(program, tensors)
     segmented = pipeline.cut_region(bound.fusion, bound.layouts, H200)
-    return segmented, [pipeline.build(s, H200, False, _unwatched) for s in segmented.segments]
-
-
-def _unwatched(stage: str, value: Any, *segment: int) -> Any:
-    return value
+    return segmented, [draft(s, H200, False).lower(False) for s in segmented.segments]

@@ -5,22 +5,19 @@ fusion -> bind -> tidy -> cut -> schedule -> lower -> emit -> compile -> plan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.codegen.emit import AnyKernel, emit
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.columns import lower_columns
-from thunder_fuser.kernel.lower import lower
-from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel import templates
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.streams import lower_streams
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
 from thunder_fuser.presegment import tidy
@@ -35,8 +32,6 @@ from thunder_fuser.runtime.plan import Plan, build_plan
 from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.runtime.title import places
 from thunder_fuser.runtime.toolchain import TOOLCHAINS
-from thunder_fuser.schedule import columns, map, rows, streams
-from thunder_fuser.schedule.parameters import parameters_for
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -83,16 +78,7 @@ def cut_region(
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
     has storage of its own."""
-    parameters = parameters_for(target)
-
-    def refuse(segment: Segment) -> str | None:
-        reasons = [
-            map.reject(segment, parameters),
-            rows.reject(segment, target),
-            columns.reject(segment, target),
-        ]
-        return None if None in reasons else "; ".join(filter(None, reasons))
-
+    refuse = partial(templates.reject, target=target)
     return cut(fusion, layouts, refuse, copies)
 
 
@@ -102,17 +88,7 @@ def generate(
     """The kernel of a segment; None where torch runs it."""
     if segment.is_opaque or options.evaluator or not TOOLCHAINS[target.kind].is_available():
         return None
-    kernel = build(segment, target, options.strict, partial(watch, segment=position))
-    return watch("source", emit(watch("kernel", kernel, position)), position)
-
-
-def build(segment: Segment, target: Target, strict: bool, watch: Callable[..., Any]) -> AnyKernel:
-    """The kernel of the first template that holds the segment."""
-    parameters = parameters_for(target)
-    if map.reject(segment, parameters) is None:
-        return lower(watch("schedule", map.schedule(segment, parameters)), strict)
-    if not strict and streams.reject(segment, target) is None:
-        return lower_streams(watch("schedule", streams.schedule(segment, target)))
-    if rows.reject(segment, target) is None:
-        return lower_rows(watch("schedule", rows.schedule(segment, target)), strict)
-    return lower_columns(watch("schedule", columns.schedule(segment, target)), strict)
+    draft = templates.draft(segment, target, options.strict)
+    watch("schedule", draft.schedule, position)
+    kernel = watch("kernel", draft.lower(options.strict), position)
+    return watch("source", emit(kernel), position)

@@ -11,7 +11,7 @@ from tests.schedule.segments import classes_of, floats, halves, segment_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.classes import NEAR
-from thunder_fuser.schedule.parameters import MapParameters, parameters_for
+from thunder_fuser.schedule.parameters import MapParameters, map_parameters
 from thunder_fuser.segment.segment import Segment
 
 
@@ -107,7 +107,7 @@ def test_nothing_is_repeated_where_nothing_is_read() -> None:
 def test_an_axis_that_is_read_as_it_is_written_is_not_taken_for_a_repeated_one() -> None:
     """Load and store have one offset here; four rows in a thread would cost half the lanes."""
     x = halves(1 << 18, 4, 64)
-    schedule = map.schedule(segment_of([x], chain(x, "neg")), parameters_for(H200))
+    schedule = map.schedule(segment_of([x], chain(x, "neg")), map_parameters(H200)[0])
     assert str(schedule) == dedent("""\
         map, blocks of 128
           class over i0{8388608} and lane{8}, streaming

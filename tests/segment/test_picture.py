@@ -9,7 +9,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.schedule.map import reject
-from thunder_fuser.schedule.parameters import parameters_for
+from thunder_fuser.schedule.parameters import map_parameters
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.picture import picture
 from thunder_fuser.target import HOST
@@ -21,7 +21,7 @@ def test_segments_tensors_bytes_and_views_are_drawn() -> None:
     z = call("mul", y, y)
     flipped = call("permute", z, dims=(1, 0))
     fusion = Fusion((x,), (z, flipped))
-    refuse = partial(reject, parameters=parameters_for(HOST))
+    refuse = partial(reject, parameters=map_parameters(HOST)[0])
     text = picture(cut(fusion, {x: Layout((3, 5), (5, 1))}, refuse))
     for line in (
         'S0 [shape=box, label="segment 0\\nkernel: the region"];',

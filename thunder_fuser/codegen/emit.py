@@ -7,7 +7,6 @@ in them only are one family.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
 
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.map_text import map_lines
@@ -21,8 +20,8 @@ from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.kernel.streams import StreamKernel
+from thunder_fuser.kernel.templates import AnyKernel
 
-AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel
 ENTRY = "kernel"
 _MARK = re.compile("\x01(-?\\d+)\x02")
 

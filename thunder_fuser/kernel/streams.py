@@ -12,7 +12,7 @@ from thunder_fuser.analysis.precision import is_guarded
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel
 from thunder_fuser.kernel.rows import lower_rows
-from thunder_fuser.schedule.streams import CHUNK, StreamSchedule
+from thunder_fuser.schedule.streams import StreamSchedule
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class StreamKernel:
         )
 
 
-def lower_streams(planned: StreamSchedule) -> StreamKernel:
-    """The kernel of a stream schedule, which keeps no roundings of the trace: it has other sums."""
+def lower_streams(planned: StreamSchedule, strict: bool = False) -> StreamKernel:
+    """The kernel of a stream schedule. Raises ValueError for `strict`: it has other sums than the
+    trace, so it cannot keep all of its roundings."""
+    if strict:
+        raise ValueError("a stream kernel keeps no rounding of the trace")
     kernel = lower_rows(planned.rows, strict=False)
     first, second = kernel.phases
     (top,) = (reduce for reduce in first.reductions if reduce.op.name == "max")
@@ -59,4 +62,4 @@ def lower_streams(planned: StreamSchedule) -> StreamKernel:
         for reduce, (term, _) in zip(second.reductions, terms, strict=True)
         if not is_guarded(term)
     )
-    return StreamKernel(kernel, top, unguarded, CHUNK)
+    return StreamKernel(kernel, top, unguarded, planned.chunk)

@@ -19,6 +19,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_o
 from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
 from thunder_fuser.schedule.rows import check_places
@@ -26,9 +27,10 @@ from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
-WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
+MAX_DOWN = 32  # threads that share a column
+PREFERRED = ColumnParameters()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,9 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
-def schedule(segment: Segment, target: Target) -> ColumnSchedule:
+def schedule(
+    segment: Segment, target: Target, parameters: ColumnParameters = PREFERRED
+) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
     long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
     shapes = {column_shape(tv) for tv in long}
@@ -108,7 +112,7 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
     _check_writes(segment, stores, [*terms, *results])
-    across, down = _threads(axes, target)
+    across, down = _threads(axes, target, parameters)
     return ColumnSchedule(
         segment,
         axes,
@@ -177,14 +181,15 @@ def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
     return unflatten(axes.column, store.value.shape)
 
 
-def _threads(axes: ColumnAxes, target: Target) -> tuple[int, int]:
+def _threads(axes: ColumnAxes, target: Target, parameters: ColumnParameters) -> tuple[int, int]:
     """Threads along and down a block: more where there are too few blocks to fill the machine."""
-    across = WARP
+    across = parameters.across
     while across > 1 and across // 2 >= axes.vector.size:
         across //= 2
     blocks = -(-axes.vector.size // across)
-    threads = THREADS if blocks >= target.multiprocessors else MAX_THREADS
+    preferred = THREADS if blocks >= target.multiprocessors else MAX_THREADS
+    threads = parameters.threads or preferred
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(axes.row.size, WARP):
+    while down * 2 * across <= threads and down * 2 <= min(axes.row.size, MAX_DOWN):
         down *= 2
     return across, down

@@ -16,6 +16,7 @@ from thunder_fuser.schedule.classes import classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
 from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
 from thunder_fuser.segment.segment import Segment
@@ -35,26 +36,23 @@ class MapSchedule:
 
 
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
-    """The loop domains of a segment under T1."""
+    """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
+    in-place target must be read only by the thread and at the element that writes it."""
+    _check_reductions(segment)
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     groups = classify(segment, nests, parameters.owned, parameters.busy)
     ordered = [arrange(g) for g in groups]
     classes = tuple(c for g in ordered for c in vectorize(g, parameters))
+    targets = _targets_read(segment)
+    for found in classes if targets else ():
+        _check_writes(found, targets)
     return MapSchedule(segment, classes, parameters)
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
-    """Why T1 cannot run this segment, or None: its reductions must be short, and an in-place target
-    must be read only by the thread and at the element that writes it."""
-    if any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves):
-        return "a reduction longer than a thread sums in registers"
-    targets = {s.target for s in segment.stores if s.is_in_place}
-    if not targets & segment.leaves:
-        return None
-    for vector_class in schedule(segment, parameters).classes:
-        if (reason := _hazard(vector_class, targets)) is not None:
-            return reason
-    return None
+    """Why T1 cannot run this segment, or None. Only in-place targets that are read need a schedule
+    to be judged."""
+    return rejection(schedule if _targets_read(segment) else _check_reductions, segment, parameters)
 
 
 def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[str]:
@@ -76,13 +74,21 @@ def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[
     return lines
 
 
-def _hazard(vector_class: VectorClass, targets: Set[TensorView]) -> str | None:
-    """A read of a target by a thread other than the one that writes that element."""
+def _check_reductions(segment: Segment, parameters: MapParameters | None = None) -> None:
+    if any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves):
+        raise Rejected("a reduction longer than a thread sums in registers")
+
+
+def _targets_read(segment: Segment) -> Set[TensorView]:
+    return {s.target for s in segment.stores if s.is_in_place} & segment.leaves
+
+
+def _check_writes(vector_class: VectorClass, targets: Set[TensorView]) -> None:
+    """No thread may read an element of a target that another one writes."""
     group = vector_class.group
     layouts = group.segment.layouts
     written = {(n.store.target, offset_of(layouts[n.store.target], n.index)) for n in group.nests}
     for needs in group.needs:
         for tv, index in needs.leaves:
             if tv in targets and (tv, offset_of(layouts[tv], index)) not in written:
-                return "an in-place target is read at another element than it is written"
-    return None
+                raise Rejected("an in-place target is read at another element than it is written")

@@ -1,32 +1,114 @@
-"""What may be tuned in the map template without changing any result."""
+"""What a template may vary: how fast a kernel is and in which order it sums, nothing else.
+
+The first of a template's parameters is what the model prefers, the others are what may be faster on
+the machine at hand. A None leaves a choice to the model, which looks at the segment. Figures that
+were measured stand in the commits that set them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from thunder_fuser.target import Target
 
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
+NEVER = 1 << 62  # bytes that no store has
 
 
 @dataclass(frozen=True)
 class MapParameters:
-    """The knobs of T1; figures that were measured stand in the commits that set them."""
+    """The knobs of T1."""
 
     threads: int = 128  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
-    streamed: int = 1 << 62  # bytes of a store from which on it bypasses the cache
+    streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
 
 
-def parameters_for(target: Target) -> MapParameters:
-    """The configuration that the model ranks first.
+@dataclass(frozen=True)
+class RowParameters:
+    """The knobs of T2, and of T4, where blocks walk rows with sums down the columns."""
 
-    Sharing loads inside a thread pays while there are threads enough to fill the machine; a smaller
-    problem is bound by latency and gets as many threads as it can.
-    """
+    held: int | None = None  # elements of a row that one thread holds
+    block: int = 128  # threads of a block, at least: short rows share one
+    walks: int = 2  # blocks that walk rows on one multiprocessor, at most
+    slots: int = 6  # rows in the shared memory of a block that walks, at most
+
+
+@dataclass(frozen=True)
+class StreamParameters:
+    """The knobs of T3."""
+
+    threads: int | None = None  # of one row
+    chunk: int = 4  # vectors that a thread has in flight
+
+
+@dataclass(frozen=True)
+class ColumnParameters:
+    """The knobs of T5."""
+
+    across: int = 32  # threads side by side along a row, at most
+    threads: int | None = None  # of one block
+
+
+Parameters: TypeAlias = MapParameters | RowParameters | StreamParameters | ColumnParameters
+
+
+def map_parameters(target: Target) -> tuple[MapParameters, ...]:
+    """Sharing loads inside a thread pays while there are threads enough to fill the machine; a
+    smaller problem is bound by latency and gets as many threads as it can."""
     busy = target.multiprocessors * BUSY_THREADS * MAX_LANES
-    return MapParameters(busy=busy, streamed=max(target.l2_bytes, 1))
+    first = MapParameters(busy=busy, streamed=max(target.l2_bytes, 1))
+    return (
+        first,
+        replace(first, threads=256),
+        replace(first, owned=1),
+        replace(first, lanes=4),
+        replace(first, owned=4),
+        replace(first, streamed=NEVER),
+        replace(first, streamed=1),
+        replace(first, threads=512),
+    )
+
+
+def row_parameters(target: Target) -> tuple[RowParameters, ...]:
+    """Many vectors per thread and small blocks, so that the loads of one row go beside the
+    arithmetic of another."""
+    return (
+        RowParameters(),
+        RowParameters(held=16),
+        RowParameters(held=32),
+        RowParameters(held=64),
+        RowParameters(block=256),
+        RowParameters(walks=1),
+        RowParameters(slots=3),
+        RowParameters(held=8),
+    )
+
+
+def stream_parameters(target: Target) -> tuple[StreamParameters, ...]:
+    """Small blocks keep several rows on a multiprocessor."""
+    return (
+        StreamParameters(),
+        StreamParameters(threads=512),
+        StreamParameters(chunk=8),
+        StreamParameters(threads=128, chunk=8),
+        StreamParameters(threads=512, chunk=2),
+        StreamParameters(threads=1024),
+    )
+
+
+def column_parameters(target: Target) -> tuple[ColumnParameters, ...]:
+    """A warp reads a run of 512 bytes of a row."""
+    return (
+        ColumnParameters(),
+        ColumnParameters(threads=512),
+        ColumnParameters(across=16),
+        ColumnParameters(across=8),
+        ColumnParameters(threads=128),
+        ColumnParameters(threads=1024),
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import Target
+
+Given = TypeVar("Given")
 
 
 class Rejected(Exception):
@@ -13,11 +15,11 @@ class Rejected(Exception):
 
 
 def rejection(
-    schedule: Callable[[Segment, Target], object], segment: Segment, target: Target
+    schedule: Callable[[Segment, Given], object], segment: Segment, given: Given
 ) -> str | None:
     """The reason for which `schedule` raises Rejected, or None."""
     try:
-        schedule(segment, target)
+        schedule(segment, given)
     except Rejected as reason:
         return str(reason)
     return None

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.target import Target
 
 WARP = 32
 MAX_THREADS = 1024  # of one block
-BLOCK = 128  # threads of a block that holds several short rows
+MIN_BLOCK = 128  # threads of a block, at least
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
@@ -28,7 +29,8 @@ SCRATCH_WITH_SUMS = 40
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
-MIN_SLOTS, MAX_SLOTS = 2, 6  # rows in a block's shared memory: one is worked on, others come
+MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
+PREFERRED = RowParameters()
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,15 @@ class Row:
         return sum(self.loads.values())
 
 
-def of_rows(row: Row, target: Target) -> Residency | None:
+def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> Residency | None:
     """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
     row whose scans no registers hold."""
-    held = max((HELD if row.vectors * row.lanes <= FEW else 2 * HELD) // row.lanes, 1)
+    preferred = HELD if row.vectors * row.lanes <= FEW else 2 * HELD
+    held = max((parameters.held or preferred) // row.lanes, 1)
     while True:
         threads = _rounded(-(-row.vectors // held))
         registers = -(-row.vectors // threads) * (row.loaded + row.scanned) + SCRATCH
-        if registers * max(threads, BLOCK) <= REGISTERS and registers <= 255 - SCRATCH:
+        if registers * max(threads, MIN_BLOCK) <= REGISTERS and registers <= 255 - SCRATCH:
             return Residency(threads, registers=frozenset(row.loads))
         if not row.scanned:
             return _in_both(row, target) or Residency(threads)
@@ -91,20 +94,23 @@ def _in_both(row: Row, target: Target) -> Residency | None:
     return Residency(MAX_THREADS, frozenset(registers), frozenset(shared), slots=1, blocks=1)
 
 
-def beside_sums(row: Row, sums: int, turns: int, target: Target) -> Residency | None:
+def beside_sums(
+    row: Row, sums: int, turns: int, target: Target, parameters: RowParameters = PREFERRED
+) -> Residency | None:
     """As many threads as leave room for two blocks, else for one, on a multiprocessor: a thread
     holds the accumulators of `sums` sums in registers, and its part of this row and the next ones
     of `turns` in shared memory. None for rows that are too long."""
     limit = target.shared_bytes - RESERVED_BYTES
-    for blocks in (2, 1):
-        for threads in range(MAX_THREADS_WITH_SUMS, BLOCK - 1, -WARP):
+    for blocks in range(parameters.walks, 0, -1):
+        for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
             held = -(-row.vectors // threads)
             registers = held * sums * row.lanes + 2 * row.loaded + SCRATCH_WITH_SUMS
-            is_tight = held * threads - row.vectors <= threads // 8 or threads == BLOCK
+            is_tight = held * threads - row.vectors <= threads // 8 or threads == MIN_BLOCK
             fits = registers * threads * blocks <= REGISTERS and registers <= SPILL_FREE
             moved = max(4 * row.loaded * held * threads * blocks, 1)
             if is_tight and fits and MIN_SLOTS * moved <= limit:
-                wanted = min(1 - (-IN_FLIGHT // moved), MAX_SLOTS, turns, limit // moved)
+                flying = 1 - (-IN_FLIGHT // moved)
+                wanted = min(flying, parameters.slots, turns, limit // moved)
                 return Residency(threads, frozenset(), frozenset(row.loads), wanted, blocks)
     return None
 

@@ -23,8 +23,9 @@ from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
+from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, beside_sums, of_rows
 from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -115,7 +116,9 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
-def schedule(segment: Segment, target: Target) -> RowSchedule:
+def schedule(
+    segment: Segment, target: Target, parameters: RowParameters = PREFERRED
+) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
     long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
     reductions = [tv for tv in long if row_shape(tv) is not None]
@@ -141,16 +144,16 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
     row = Row(axes.vector.size, axes.lanes, loads, _scanned(scans, axes.lanes))
     if not down:
-        found = of_rows(row, target)
+        found = of_rows(row, target, parameters)
         if found is None:
             raise Rejected("a running sum of rows too long for the registers")
         if axes.is_shifted and found.shared:  # vectors beyond the row are not copied ahead
             found = Residency(found.threads)
-        per_block = max(BLOCK // found.threads, 1)
+        per_block = max(parameters.block // found.threads, 1)
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
     if scans:
         raise Rejected("a running sum beside column sums")
-    walked = beside_sums(row, len(down), axes.turn.size, target)
+    walked = beside_sums(row, len(down), axes.turn.size, target, parameters)
     if walked is None:
         raise Rejected("column sums beside rows that are too long for one block")
     return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)

@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.parameters import StreamParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import MAX_THREADS, Residency
 from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
-THREADS = 256  # of one row: small blocks keep several rows on a multiprocessor
+THREADS = 256  # of one row
 FEW_ROWS = 512  # below it a row gets a whole block's threads, to fill the multiprocessors
-CHUNK = 4  # vectors that a thread has in flight
-MIN_TURNS = 2  # chunks of a row: below, the row template keeps the row
+MIN_VECTORS = 2048  # of a row: below, the row template keeps the row
+PREFERRED = StreamParameters()
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class StreamSchedule:
     """`rows` has two phases: of the maximum, and of sums below it."""
 
     rows: RowSchedule
+    chunk: int  # vectors that a thread has in flight
 
     @property
     def segment(self) -> Segment:
@@ -38,7 +40,7 @@ class StreamSchedule:
 
     def __str__(self) -> str:
         head, *lines = str(self.rows).splitlines()
-        return "\n".join([f"stream of {head}, {CHUNK} vectors at a time", *lines])
+        return "\n".join([f"stream of {head}, {self.chunk} vectors at a time", *lines])
 
 
 def reject(segment: Segment, target: Target) -> str | None:
@@ -46,7 +48,9 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
-def schedule(segment: Segment, target: Target) -> StreamSchedule:
+def schedule(
+    segment: Segment, target: Target, parameters: StreamParameters = PREFERRED
+) -> StreamSchedule:
     """The row template's phases, walked together. Raises Rejected."""
     planned = rows.schedule(segment, target)
     if len(planned.phases) != 2 or planned.columns.reductions:
@@ -57,11 +61,13 @@ def schedule(segment: Segment, target: Target) -> StreamSchedule:
     is_sum = all(tv.definition and tv.definition.op.name == "sum" for tv, _ in second.reductions)
     if len(tops) != 1 or not is_sum or any(found is not tops[0] for found in below):
         raise Rejected("the second phase is not sums of exp(x - max(x))")
-    if planned.axes.vector.size < MIN_TURNS * CHUNK * THREADS:
+    if planned.axes.vector.size < MIN_VECTORS:
         raise Rejected("rows that the registers hold")
     found = planned.residency
     if planned.full and (found.registers or found.shared):
         raise Rejected("whole rows are stored, and the multiprocessor holds them")
-    threads = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
+    preferred = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
+    threads = parameters.threads or preferred
     residency = Residency(threads, registers=frozenset(planned.row.loads))  # of a chunk
-    return StreamSchedule(replace(planned, residency=residency, rows_per_block=1))
+    walked = replace(planned, residency=residency, rows_per_block=1)
+    return StreamSchedule(walked, parameters.chunk)

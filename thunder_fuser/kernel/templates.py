@@ -1,0 +1,122 @@
+"""The templates, in the order in which they are asked for a segment.
+
+    T1 map       every element for itself                 schedule/map.py
+    T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
+    T2 rows      rows, and sums down columns beside them  schedule/rows.py
+    T5 columns   down the columns of a plane              schedule/columns.py
+
+The first that does not reject a segment runs it. A template's parameters change how fast a kernel
+is and in which order it sums, nothing else; the first of `parameters` is what the model prefers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.columns import lower_columns
+from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel.streams import StreamKernel, lower_streams
+from thunder_fuser.schedule import columns, map, rows, streams
+from thunder_fuser.schedule.parameters import (
+    MapParameters,
+    Parameters,
+    column_parameters,
+    map_parameters,
+    row_parameters,
+    stream_parameters,
+)
+from thunder_fuser.schedule.rejected import Rejected
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import Target
+
+AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel
+
+
+@dataclass(frozen=True)
+class Template:
+    """`reject` says why it is not for a segment, `schedule` raises that as Rejected; `lower` makes
+    a schedule a kernel, keeping every rounding of the trace where it is told to. A template that is
+    not exact has other sums than the trace, and holds nothing that a later one does not."""
+
+    parameters: Callable[[Target], tuple[Parameters, ...]]
+    reject: Callable[[Segment, Target], str | None]
+    schedule: Callable[[Segment, Target, Any], Any]
+    lower: Callable[[Any, bool], AnyKernel]
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A segment in a template: `schedule` prints, `lower` goes on."""
+
+    template: Template
+    parameters: Parameters
+    schedule: Any
+
+    def lower(self, strict: bool) -> AnyKernel:
+        return self.template.lower(self.schedule, strict)
+
+
+def _reject_map(segment: Segment, target: Target) -> str | None:
+    return map.reject(segment, map_parameters(target)[0])
+
+
+def _map(segment: Segment, target: Target, parameters: MapParameters) -> map.MapSchedule:
+    return map.schedule(segment, parameters)
+
+
+TEMPLATES = (
+    Template(map_parameters, _reject_map, _map, lower),
+    Template(stream_parameters, streams.reject, streams.schedule, lower_streams, is_exact=False),
+    Template(row_parameters, rows.reject, rows.schedule, lower_rows),
+    Template(column_parameters, columns.reject, columns.schedule, lower_columns),
+)
+
+
+def reject(segment: Segment, target: Target) -> str | None:
+    """Why no template can run this segment, each with its reason; None if one can."""
+    reasons: list[str] = []
+    for template in TEMPLATES:
+        if template.is_exact:
+            reason = template.reject(segment, target)
+            if reason is None:
+                return None
+            reasons.append(reason)
+    return "; ".join(reasons)
+
+
+def draft(segment: Segment, target: Target, strict: bool) -> Draft:
+    """The segment in the first template that holds it, as the model prefers it. Raises Rejected."""
+    reasons = []
+    for template in TEMPLATES:
+        if template.is_exact or not strict:
+            found = _drafted(template, segment, target, template.parameters(target)[0])
+            if isinstance(found, Draft):
+                return found
+            reasons.append(found)
+    raise Rejected("; ".join(reasons))
+
+
+def variants(segment: Segment, target: Target, preferred: Draft) -> Iterator[Draft]:
+    """The segment in the template of `preferred` with its other parameters, best guess first."""
+    for parameters in preferred.template.parameters(target):
+        if parameters != preferred.parameters:
+            found = _drafted(preferred.template, segment, target, parameters)
+            if isinstance(found, Draft):
+                yield found
+
+
+def _drafted(
+    template: Template, segment: Segment, target: Target, parameters: Parameters
+) -> Draft | str:
+    """The draft, or why there is none."""
+    try:
+        return Draft(template, parameters, template.schedule(segment, target, parameters))
+    except Rejected as reason:
+        return str(reason)
