@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 
+from thunder_fuser.runtime.clock import Seconds, clock_of
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan, observed
 from thunder_fuser.segment.traffic import bytes_read, bytes_written
-
-Clock = Callable[[], float]  # seconds, once the device is done
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,8 @@ def run_profiled(
     plan: Plan, region: str, arguments: Sequence[Any]
 ) -> tuple[list[torch.Tensor], Profile]:
     """The outputs of one run of `plan`, and how long its segments took."""
-    clocks: dict[int, Clock] = {}
-    start = _events if plan.device.type == "cuda" else _host_clock
+    clocks: dict[int, Seconds] = {}
+    start = clock_of(plan.device)
 
     def around(position: int, work: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*values: Any) -> Any:
@@ -111,27 +110,6 @@ def run_profiled(
         for position in range(len(plan.segmented.segments))
     )
     return outputs, Profile(region, segments, plan.launches, seconds)
-
-
-def _host_clock() -> Callable[[], Clock]:
-    begin = time.perf_counter()
-
-    def stop() -> Clock:
-        seconds = time.perf_counter() - begin
-        return lambda: seconds
-
-    return stop
-
-
-def _events() -> Callable[[], Clock]:
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-
-    def stop() -> Clock:
-        end.record()
-        return lambda: float(begin.elapsed_time(end)) / 1e3
-
-    return stop
 
 
 def _profile(plan: Plan, position: int, seconds: float) -> SegmentProfile:
