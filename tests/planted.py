@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from thunder_fuser import pipeline
+from thunder_fuser import tuning
 from thunder_fuser.kernel.source import Source
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str) -> None:
     """Have every kernel generated from now on changed where `pattern` matches its text."""
-    emit: Callable[..., Source] = pipeline.emit
+    emit: Callable[..., Source] = tuning.emit
 
     def emit_faulty(kernel: object) -> Source:
         source = emit(kernel)
@@ -22,7 +22,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str) -> No
         assert text != source.text, "nothing was planted"
         return replace(source, fragments=(text,), literals=())
 
-    monkeypatch.setattr(pipeline, "emit", emit_faulty)
+    monkeypatch.setattr(tuning, "emit", emit_faulty)
 
 
 # Changes that leave a kernel compilable.

@@ -10,11 +10,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from msgspec import to_builtins
 
 from thunder_fuser.cli.main import main
 from thunder_fuser.cli.rope_run import DemoReport, TensorError
 from thunder_fuser.executor.sizes import size
 from thunder_fuser.options import Options, options
+from thunder_fuser.runtime.choices import CHOICES, Choice
 from thunder_fuser.runtime.disk_cache import disk_cache
 from thunder_fuser.runtime.host_compiler import compiler_available
 
@@ -24,6 +26,10 @@ SMALL = [
 ]
 
 needs_compiler = pytest.mark.skipif(not compiler_available(), reason="no C++ compiler")
+
+CHOICE = Choice(
+    key="a" * 64, device="GPU", parameters="P(b)", microseconds={"P(a)": 5.0, "P(b)": 4.0}
+)
 
 
 @needs_compiler
@@ -129,6 +135,12 @@ def test_cache_counts_verifies_and_clears(
     status, found = run("verify")
     assert (status, found["damaged"]) == (1, 1)
     assert damaged.stem in found
+    assert run("tuned")[1]["choices"] == []
+    CHOICES.keep(CHOICE, chosen)
+    (choice,) = run("tuned")[1]["choices"]
+    assert choice == to_builtins(CHOICE)
+    main(["cache", "tuned", "--dir", str(tmp_path / "cache")])
+    assert f"choices    {CHOICE}" in capsys.readouterr().out
     assert run("prune", "--max-bytes", "0")[1]["entries"] == 0
     assert run("clear")[1]["freed"] == 0
 

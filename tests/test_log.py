@@ -14,6 +14,7 @@ from thunder_fuser import log
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import LOG_TOPICS, Options
 from thunder_fuser.program import Program
+from thunder_fuser.runtime.choices import CHOICES
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,9 @@ def test_nothing_is_said_unless_a_topic_is_on(caplog: pytest.LogCaptureFixture) 
 
 
 def test_every_topic_has_its_lines(caplog: pytest.LogCaptureFixture) -> None:
-    jfn = jit(program, fuser_log="all", fuser_evaluator=False)
+    CHOICES.clear()
+    timed = {"fuser_tune": "always", "fuser_tune_bytes": 0, "fuser_tune_ms": 1}
+    jfn = jit(program, fuser_log="all", fuser_evaluator=False, fuser_cache="off", **timed)
     for columns in (5, 6):
         jfn(torch.randn(3, columns), torch.randn(3, columns))
     assert set(LOG_TOPICS) == set(log.TOPICS)
@@ -54,6 +57,7 @@ def test_every_topic_has_its_lines(caplog: pytest.LogCaptureFixture) -> None:
     assert "region TF0, segment 0 of 1: 2 blocks of 128 threads" in told["launch"]
     assert told["timing"].startswith("TF0: fusion after 0.")
     assert "kernel " in told["cache"]
+    assert "MapParameters(threads=256, " in told["tune"]
     assert not any("\n" in r.getMessage() for r in caplog.records)
 
 

@@ -18,6 +18,7 @@ TOPICS = {
     "cache": "where definitions and kernels came from",
     "recompile": "which part of the arguments made another plan necessary",
     "codegen": "which kernels were generated: grid, parameters, size",
+    "tune": "which parameters of a kernel were fastest, and the times of all",
     "launch": "every launch of a plan made while this is on",
     "memory": "bytes that a plan allocates",
     "timing": "how long the stages of a plan took to make",

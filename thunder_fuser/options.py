@@ -58,7 +58,7 @@ def _integer(minimum: int, *, or_none: bool = False) -> _Parser:
     return parse
 
 
-def _directory(value: object) -> object:
+def _path(value: object) -> object:
     if value in (None, ""):
         return None
     if not isinstance(value, (str, os.PathLike)):
@@ -87,7 +87,7 @@ class Options:
 
     cache: str = _option("rw", _one_of("rw", "ro", "off"), "use of the kernel cache on disk")
     cache_dir: str | None = _option(
-        None, _directory, "where that cache lies; none is the user's cache directory"
+        None, _path, "where that cache lies; none is the user's cache directory"
     )
     cache_max_bytes: int = _option(
         2 << 30, _integer(0), "size at which the least recently used entries are dropped"
@@ -97,7 +97,7 @@ class Options:
         None, _integer(0, or_none=True), "how many regions may still be fused, to bisect a fault"
     )
     dump: str | None = _option(
-        None, _directory, "directory that receives the text of every stage of every region"
+        None, _path, "directory that receives the text of every stage of every region"
     )
     log: tuple[str, ...] = _option((), _topics, "topics to log, or 'all', or 'help'")
     progress: str = _option(
@@ -134,6 +134,18 @@ class Options:
     )
     evaluator: bool = _option(
         False, _boolean, "run segments through torch operations instead of kernels"
+    )
+    tune: str = _option(
+        "on",
+        _one_of("on", "off", "always"),
+        "time kernels with other parameters at the first call: on GPUs, never, on the host too",
+    )
+    tune_bytes: int = _option(
+        4 << 20, _integer(0), "bytes moved by a kernel below which it is not timed"
+    )
+    tune_ms: int = _option(300, _integer(1), "milliseconds that timing may take in a plan")
+    tuned: str | None = _option(
+        None, _path, "file of chosen parameters, which are taken before any other"
     )
     alias: str = _option(
         "view",

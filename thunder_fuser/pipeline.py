@@ -5,21 +5,18 @@ fusion -> bind -> tidy -> cut -> schedule -> lower -> emit -> compile -> plan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
-from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
-from thunder_fuser.passes import Watch
 from thunder_fuser.presegment import tidy
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.runtime.bind import bind
@@ -36,6 +33,7 @@ from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 from thunder_fuser.target import Target
+from thunder_fuser.tuning import Candidate, Tuner
 
 Argument: TypeAlias = "torch.Tensor | sc.Number"
 
@@ -63,13 +61,18 @@ def make_plan(
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)
     failures = Failures(origin, arguments, options, segmented, place)
-    sources = [
-        failures.generate(k, partial(generate, segment, target, options, watch, k))
+    tuner = Tuner(target, options, bound.device)
+    generated = [
+        failures.generate(k, partial(generate, segment, tuner, partial(watch, segment=k)))
         for k, segment in enumerate(segmented.segments)
     ]
+    sources = [None if found is None else found.source for found in generated]
     load = partial(KERNELS.launchers, target=target, options=options, device=bound.device.index)
     launchers = failures.load(sources, load)
     plan = build_plan(segmented, sources, launchers, bound.arguments, bound.device, place)
+    for k, faster in tuner.race(plan, generated, arguments, load).items():
+        source = tuner.candidate_of(faster.candidate.draft, partial(watch, segment=k)).source
+        plan = plan.with_kernel(k, source, faster.launcher)
     return instrument(watch("plan", plan), origin.name, options)
 
 
@@ -82,13 +85,9 @@ def cut_region(
     return cut(fusion, layouts, refuse, copies)
 
 
-def generate(
-    segment: Segment, target: Target, options: Options, watch: Watch, position: int
-) -> Source | None:
+def generate(segment: Segment, tuner: Tuner, watch: Callable[..., Any]) -> Candidate | None:
     """The kernel of a segment; None where torch runs it."""
-    if segment.is_opaque or options.evaluator or not TOOLCHAINS[target.kind].is_available():
+    toolchain = TOOLCHAINS[tuner.target.kind]
+    if segment.is_opaque or tuner.options.evaluator or not toolchain.is_available():
         return None
-    draft = templates.draft(segment, target, options.strict)
-    watch("schedule", draft.schedule, position)
-    kernel = watch("kernel", draft.lower(options.strict), position)
-    return watch("source", emit(kernel), position)
+    return tuner.candidate(segment, watch)

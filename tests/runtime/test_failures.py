@@ -15,8 +15,9 @@ import torch
 from tests import planted
 from tests.executor.jitted import jit
 from tests.frontend.fusions import example
-from thunder_fuser import pipeline
+from thunder_fuser import pipeline, tuning
 from thunder_fuser.frontend import FusionCache, FusionDefinition
+from thunder_fuser.kernel.templates import AnyKernel, Draft
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 from thunder_fuser.runtime import host_compiler, nvrtc
@@ -98,7 +99,7 @@ def test_an_nvrtc_error_names_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_generator_error_is_wrapped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "lower", broken)
+    monkeypatch.setattr(Draft, "lower", broken)
     message = (
         r"region TF0, segment 0 of 1: no kernel could be generated: KeyError: 'i7' "
         rf"\(test_failures.py:\d+, in broken\)\n  T4: f32\[i3, i5\] = exp\(T3\)  at .*{LINE}"
@@ -136,9 +137,11 @@ def test_fallback_runs_torch_and_warns_once_per_region(monkeypatch: pytest.Monke
         torch.testing.assert_close(jfn(other, y), program(other, y))
 
 
-@pytest.mark.parametrize("stage", ["lower", "emit"])
-def test_fallback_covers_generating(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, stage, broken)
+@pytest.mark.parametrize(("owner", "stage"), [(Draft, "lower"), (tuning, "emit")])
+def test_fallback_covers_generating(
+    owner: object, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, stage, broken)
     x, y = inputs()
     with pytest.warns(RuntimeWarning, match="KeyError: 'i7'"):
         found = jit(program, fuser_fallback=True, **KERNELS)(x, y)
@@ -146,15 +149,15 @@ def test_fallback_covers_generating(stage: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_only_the_segment_that_fails_goes_through_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower = pipeline.lower
+    lower = Draft.lower
 
-    def fail_at_cos(planned: object, strict: bool) -> object:
-        segment = planned.segment  # type: ignore[attr-defined]
+    def fail_at_cos(found: Draft, strict: bool) -> AnyKernel:
+        segment = found.schedule.segment
         if any(tv.definition.op.name == "cos" for tv in segment.tensors if tv.definition):
             raise KeyError("i7")
-        return lower(planned, strict)  # type: ignore[arg-type]
+        return lower(found, strict)
 
-    monkeypatch.setattr(pipeline, "lower", fail_at_cos)
+    monkeypatch.setattr(Draft, "lower", fail_at_cos)
     x = torch.randn(3, 5)
     with FusionDefinition(cache=FusionCache(Program)) as fd:
         (a,) = example(fd, x)

@@ -1,4 +1,4 @@
-"""`cache`: look at the kernels on disk, check them, drop them."""
+"""`cache`: look at the kernels on disk and at what was found to be fast, check them, drop them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from thunder_fuser.cli.text import add_json, show
 from thunder_fuser.executor.sizes import size
 from thunder_fuser.options import current
+from thunder_fuser.runtime.choices import choices_of
 from thunder_fuser.runtime.disk_cache import DiskCache, disk_cache
 
 _EXAMPLES = """examples:
@@ -16,6 +17,8 @@ _EXAMPLES = """examples:
   python -m thunder_fuser cache verify              exit status 1 if an entry was damaged
   python -m thunder_fuser cache prune --max-bytes 100000000
   python -m thunder_fuser cache clear --dir /tmp/kernels
+  python -m thunder_fuser cache tuned --json > tuned.json
+  THUNDER_FUSER_TUNED=tuned.json THUNDER_FUSER_TUNE=off python train.py
 """
 
 
@@ -24,7 +27,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cache",
         help="statistics, verification and removal of the kernels on disk",
-        description="The kernels on disk: compiled code by the hash of its text and toolchain.",
+        description="The kernels on disk: compiled code by the hash of its text and toolchain; and "
+        "the parameters that were fastest where kernels were timed.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -79,4 +83,14 @@ def _clear(cache: DiskCache, max_bytes: int | None) -> _Found:
     return {"freed": cache.clear(), "entries": cache.statistics().entries}, 0
 
 
-_ACTS = {"stats": _stats, "verify": _verify, "prune": _prune, "clear": _clear}
+def _tuned(cache: DiskCache, max_bytes: int | None) -> _Found:
+    return {"choices": choices_of(cache)}, 0
+
+
+_ACTS = {
+    "stats": _stats,
+    "verify": _verify,
+    "prune": _prune,
+    "clear": _clear,
+    "tuned": _tuned,
+}

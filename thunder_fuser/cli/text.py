@@ -7,6 +7,8 @@ import json
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
+from msgspec import to_builtins
+
 
 class WrongCall(ValueError):
     """A command line that parses and still asks for something that is not there: status 2."""
@@ -26,8 +28,9 @@ def nearest(word: str, known: Collection[str]) -> str:
 def show(found: Mapping[str, object], as_json: bool) -> None:
     """Print names and values, as aligned lines or as one JSON object."""
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(found, indent=2, default=to_builtins))
         return
     width = max(map(len, found), default=0) + 2
     for name, value in found.items():
-        print(f"{name:<{width}}{value}")
+        lines = value if isinstance(value, list) else [value]
+        print(f"{name:<{width}}" + f"\n{'':<{width}}".join(map(str, lines)))

@@ -15,7 +15,8 @@ class Statistics:
 
     `fusion_seconds` were spent on traces, `generation_seconds` from a fusion to the text of its
     kernels and its plan, `compilation_seconds` on having kernels: by a compiler (`compiled`), from
-    disk (`disk_hits`) or from memory (`memory_hits`).
+    disk (`disk_hits`) or from memory (`memory_hits`), `tuning_seconds` on timing some of them in
+    `contests` plans.
     """
 
     fusion_seconds: float = 0.0
@@ -25,6 +26,8 @@ class Statistics:
     compiled: int = 0
     disk_hits: int = 0
     memory_hits: int = 0
+    tuning_seconds: float = 0.0
+    contests: int = 0
 
     def __sub__(self, earlier: Any) -> Statistics:
         if not isinstance(earlier, Statistics):
@@ -37,6 +40,8 @@ class Statistics:
             self.compiled - earlier.compiled,
             self.disk_hits - earlier.disk_hits,
             self.memory_hits - earlier.memory_hits,
+            self.tuning_seconds - earlier.tuning_seconds,
+            self.contests - earlier.contests,
         )
 
 
@@ -45,10 +50,12 @@ def statistics(fusion_seconds: float) -> Statistics:
     planning, kernels = PLANNING.statistics(), KERNELS.statistics()
     return Statistics(
         fusion_seconds,
-        planning.seconds - kernels.seconds,
+        planning.seconds - kernels.seconds - planning.contest_seconds,
         kernels.seconds,
         planning.plans,
         kernels.compiled,
         kernels.disk_hits,
         kernels.memory_hits,
+        planning.contest_seconds,
+        planning.contests,
     )

@@ -115,6 +115,12 @@ class DiskCache:
         with self._lock:
             return replace(self._statistics, entries=len(sizes), bytes=sum(sizes))
 
+    def entries(self) -> Iterator[Entry]:
+        """Every entry that can be read; of those on disk none counts as used."""
+        for path, _, _ in list(self._entries()):
+            with suppress(OSError, CorruptEntry, Untrusted):
+                yield self._decoded(path)
+
     def verify(self) -> dict[str, str]:
         """Read every entry. Returns key => fault of the bad ones, which are dropped (in `rw`)."""
         return {
@@ -204,7 +210,7 @@ class DiskCache:
     def _read(self, key: str) -> Entry | None:
         path = self._path(key)
         try:
-            entry = decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), key)
+            entry = self._decoded(path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -220,9 +226,12 @@ class DiskCache:
                 os.utime(path)  # least recently *used* goes first
         return entry
 
+    def _decoded(self, path: Path) -> Entry:
+        return decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), path.stem)
+
     def _fault(self, path: Path) -> str | None:
         try:
-            decode(read_trusted(path, may_belong_to_root=self.mode == "ro"), path.stem)
+            self._decoded(path)
         except (CorruptEntry, Untrusted) as error:
             self._unlink(path)
             return str(error)

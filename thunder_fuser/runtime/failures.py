@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from weakref import WeakSet
 
 import torch
@@ -31,6 +32,7 @@ from thunder_fuser.runtime.plan import PLAN_FILE, Plan
 from thunder_fuser.runtime.title import Place, describe, line_of, titles
 from thunder_fuser.segment.segmented import SegmentedFusion
 
+_T = TypeVar("_T")
 _warned: WeakSet[object] = WeakSet()  # regions that have said that torch runs a segment of theirs
 _VARIABLE = re.compile(r"\b[Tt](\d+)_\d+ = ")  # how kernel text names the value of a tensor
 
@@ -57,8 +59,8 @@ class Failures:
     segmented: SegmentedFusion
     place: Place
 
-    def generate(self, position: int, act: Callable[[], Source | None]) -> Source | None:
-        """The kernel of a segment; None where torch runs it. Raises GenerateError."""
+    def generate(self, position: int, act: Callable[[], _T | None]) -> _T | None:
+        """What `act` makes for a segment; None where torch runs it. Raises GenerateError."""
         try:
             return act()
         except torch.OutOfMemoryError:

@@ -14,8 +14,8 @@ look up: allocate, launch, view, release.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
@@ -33,6 +33,7 @@ from thunder_fuser.runtime.torch_segment import torch_inputs, torch_outputs, tor
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 
+_T = TypeVar("_T")
 Run: TypeAlias = Callable[..., list[torch.Tensor]]
 Around: TypeAlias = Callable[[int, Callable[..., Any]], Callable[..., Any]]
 
@@ -65,6 +66,13 @@ class Plan:
     @property
     def launches(self) -> int:
         return sum(source is not None and source.blocks > 0 for source in self.kernels)
+
+    def with_kernel(self, position: int, source: Source, launcher: Launcher) -> Plan:
+        """This plan with another kernel for a segment, of the same parameters."""
+        kernels = _replaced(self.kernels, position, source)
+        launchers = _replaced(self.launchers, position, launcher)
+        run = _compiled(self.text, self.names, launchers, _as_is)
+        return replace(self, kernels=kernels, launchers=launchers, run=run)
 
     def __str__(self) -> str:
         return f"{self.segmented}\n{self.text}"
@@ -116,6 +124,10 @@ def _compiled(
     exec(code, namespace)
     run: Run = namespace["run"]
     return run
+
+
+def _replaced(items: Sequence[_T], position: int, item: _T) -> tuple[_T, ...]:
+    return (*items[:position], item, *items[position + 1 :])
 
 
 def _as_is(position: int, work: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,10 +9,13 @@ from threading import Lock
 
 @dataclass(frozen=True)
 class PlanStatistics:
-    """Plans made, and seconds from a fusion to its plan, kernels included."""
+    """Plans made, seconds from a fusion to its plan, kernels included, and how many of these went
+    into contests between kernels."""
 
     plans: int = 0
     seconds: float = 0.0
+    contests: int = 0
+    contest_seconds: float = 0.0
 
 
 class Planning:
@@ -27,6 +30,13 @@ class Planning:
         with self._lock:
             now = self._statistics
             self._statistics = replace(now, plans=now.plans + 1, seconds=now.seconds + seconds)
+
+    def add_contest(self, seconds: float) -> None:
+        """Kernels were timed for so long."""
+        with self._lock:
+            now = self._statistics
+            contested = now.contest_seconds + seconds
+            self._statistics = replace(now, contests=now.contests + 1, contest_seconds=contested)
 
     def statistics(self) -> PlanStatistics:
         """Since the start."""

@@ -1,0 +1,211 @@
+"""Autotuning: a handful of kernels per segment, timed once, the fastest remembered.
+
+    kernel(...)   the kernel of a segment: as an earlier contest chose, else as the model prefers
+    race(...)     of a new plan, the segments that had a faster kernel than that
+
+Only segments that move many bytes are timed, at the first call of their plan and on its arguments,
+never those that write in place and never while a CUDA graph is captured. A plan keeps the kernels
+that it begins with, so results do not change from call to call; parameters decide in which order a
+kernel sums, and nothing else about its values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from thunder_fuser import log
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.kernel.source import Source
+from thunder_fuser.kernel.templates import Draft, draft, variants
+from thunder_fuser.options import Options
+from thunder_fuser.passes import Watch
+from thunder_fuser.runtime.choices import CHOICES, Choice, Subject, size_class
+from thunder_fuser.runtime.clock import Clock
+from thunder_fuser.runtime.compilation import Launcher
+from thunder_fuser.runtime.contest import Times, contest, fastest
+from thunder_fuser.runtime.errors import FuserError
+from thunder_fuser.runtime.kernels import KERNELS
+from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.runtime.planning import PLANNING
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import Target
+
+FLUSH = 2  # times the cache of the GPU
+_NOBODY = Watch()
+
+Observe = Callable[..., Any]
+Load = Callable[[Sequence[Source]], Sequence[Launcher]]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A segment's kernel with one set of parameters. `key` is what a contest about it is known by;
+    None where there is to be none."""
+
+    draft: Draft
+    source: Source
+    key: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A candidate that can be launched."""
+
+    candidate: Candidate
+    launcher: Launcher
+
+
+@dataclass(frozen=True, eq=False)
+class Tuner:
+    """Tunes plans for one device. `clock` is for tests."""
+
+    target: Target
+    options: Options
+    device: torch.device
+    clock: Clock | None = None
+
+    def candidate(self, segment: Segment, watch: Observe = _NOBODY) -> Candidate:
+        """The kernel that an earlier contest chose, else what the model prefers."""
+        preferred = self.candidate_of(draft(segment, self.target, self.options.strict), watch)
+        if not self._matters(segment):
+            return preferred
+        subject = Subject(preferred.source, self.target, self._device_name)
+        size = size_class(_bytes(segment))
+        choice = CHOICES.find(subject, size, self.options)
+        if choice is None:
+            return replace(preferred, key=subject.key(size))
+        others = variants(segment, self.target, preferred.draft)
+        chosen = (d for d in others if str(d.parameters) == choice.parameters)
+        found = next(chosen, None)
+        return preferred if found is None else self.candidate_of(found, watch)
+
+    def candidate_of(self, found: Draft, watch: Observe = _NOBODY) -> Candidate:
+        """The kernel of a draft; `watch` is told of each stage."""
+        watch("schedule", found.schedule)
+        kernel = watch("kernel", found.lower(self.options.strict))
+        return Candidate(found, watch("source", emit(kernel)))
+
+    def race(
+        self,
+        plan: Plan,
+        candidates: Sequence[Candidate | None],
+        arguments: Sequence[Any],
+        load: Load,
+    ) -> Mapping[int, Entrant]:
+        """What is faster than the candidates that `plan` was made of, by the position of the
+        segment. A contest that cannot be held, for want of memory for one, changes nothing."""
+        if self.options.tune == "off" or self._is_capturing():
+            return {}
+        entrants = self._entrants(plan, candidates, load)
+        rivals = {k: [e.launcher for e in found] for k, found in entrants.items()}
+        times = self._times(plan, rivals, arguments) if rivals else {}
+        won = {k: self._won(entrants[k], found) for k, found in times.items()}
+        return {k: found for k, found in won.items() if found is not entrants[k][0]}
+
+    def _times(
+        self, plan: Plan, rivals: Mapping[int, Sequence[Launcher]], arguments: Sequence[Any]
+    ) -> Mapping[int, Times]:
+        budget, flushed = self.options.tune_ms / 1e3, FLUSH * self.target.l2_bytes
+        begin = time.perf_counter()
+        try:
+            return contest(plan, rivals, arguments, budget, flushed, self.clock)
+        except (torch.OutOfMemoryError, FuserError) as error:
+            log.event("tune", "no contest of %s segments: %s", len(rivals), error)
+            return {}
+        finally:
+            PLANNING.add_contest(time.perf_counter() - begin)
+
+    @property
+    def _device_name(self) -> str:
+        return torch.cuda.get_device_name(self.device) if self.target.is_cuda else self.target.kind
+
+    def _is_capturing(self) -> bool:
+        return self.target.is_cuda and torch.cuda.is_current_stream_capturing()
+
+    def _matters(self, segment: Segment) -> bool:
+        """True for a segment whose kernels may be timed or may have been."""
+        timed = self.options.tune == "always" or (self.options.tune == "on" and self.target.is_cuda)
+        in_place = any(store.is_in_place for store in segment.stores)
+        wanted = (timed or self.options.tuned is not None) and not in_place
+        return wanted and _bytes(segment) >= self.options.tune_bytes
+
+    def _entrants(
+        self, plan: Plan, candidates: Sequence[Candidate | None], load: Load
+    ) -> dict[int, list[Entrant]]:
+        """Of each segment that wants a contest, what is to be timed: the model's kernel first."""
+        found: dict[int, list[Entrant]] = {}
+        others: list[tuple[int, Candidate]] = []
+        pairs = zip(plan.segmented.segments, candidates, plan.launchers, strict=True)
+        for position, (segment, preferred, launcher) in enumerate(pairs):
+            if preferred is not None and preferred.key is not None and launcher is not None:
+                found[position] = [Entrant(preferred, launcher)]
+                others += [(position, other) for other in self._others(segment, preferred)]
+        for (position, other), made in zip(others, _loaded(others, load), strict=True):
+            if made is not None and not _spills(made):
+                found[position].append(Entrant(other, made))
+        return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
+
+    def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
+        """Each kernel that another set of parameters makes, once."""
+        seen = {_work(preferred.source)}
+        for found in variants(segment, self.target, preferred.draft):
+            try:
+                other = self.candidate_of(found)
+            except Exception as error:  # what cannot be generated is no rival, and no fault
+                log.event("tune", "%s: %s", found.parameters, error)
+                continue
+            if _work(other.source) not in seen:
+                seen.add(_work(other.source))
+                yield other
+
+    def _won(self, entrants: Sequence[Entrant], times: Times) -> Entrant:
+        """The fastest, which is remembered."""
+        winner = entrants[fastest(times)]
+        shown = [str(e.candidate.draft.parameters) for e in entrants]
+        microseconds = {s: round(t * 1e6, 2) for s, t in zip(shown, times, strict=True)}
+        chosen, key = str(winner.candidate.draft.parameters), entrants[0].candidate.key
+        assert key is not None
+        log.event("tune", "%s of %s", chosen, microseconds)
+        choice = Choice(
+            key=key, device=self._device_name, parameters=chosen, microseconds=microseconds
+        )
+        CHOICES.keep(choice, self.options)
+        return winner
+
+
+def _loaded(others: Sequence[tuple[int, Candidate]], load: Load) -> Sequence[Launcher | None]:
+    """All at once, since they are compiled in parallel; if that fails, those that can be had."""
+    sources = [other.source for _, other in others]
+    try:
+        return load(sources)
+    except FuserError:
+        return [_loaded_alone(source, load) for source in sources]
+
+
+def _loaded_alone(source: Source, load: Load) -> Launcher | None:
+    try:
+        return load((source,))[0]
+    except FuserError as error:
+        log.event("tune", "a kernel cannot be had: %s", error)
+        return None
+
+
+def _bytes(segment: Segment) -> int:
+    """What a kernel moves at most: all of every tensor that it reads or writes."""
+    tensors = (*segment.inputs, *(store.target for store in segment.stores))
+    return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in tensors)
+
+
+def _work(source: Source) -> object:
+    return source.fragments, source.literals, source.blocks, source.threads, source.shared_bytes
+
+
+def _spills(launcher: Launcher) -> bool:
+    """True for a kernel whose registers go through memory, which no model asked for."""
+    known = KERNELS.metadata(launcher)
+    return known is not None and bool(known.spill_bytes)
