@@ -121,15 +121,19 @@ class Tuner:
             PLANNING.add_contest(time.perf_counter() - begin)
 
     @property
+    def _is_on_gpu(self) -> bool:
+        return str(self.device.type) == "cuda"
+
+    @property
     def _device_name(self) -> str:
-        return torch.cuda.get_device_name(self.device) if self.target.is_cuda else self.target.kind
+        return torch.cuda.get_device_name(self.device) if self._is_on_gpu else "host"
 
     def _is_capturing(self) -> bool:
-        return self.target.is_cuda and torch.cuda.is_current_stream_capturing()
+        return self._is_on_gpu and torch.cuda.is_current_stream_capturing()
 
     def _matters(self, segment: Segment) -> bool:
         """True for a segment whose kernels may be timed or may have been."""
-        timed = self.options.tune == "always" or (self.options.tune == "on" and self.target.is_cuda)
+        timed = self.options.tune == "always" or (self.options.tune == "on" and self._is_on_gpu)
         in_place = any(store.is_in_place for store in segment.stores)
         wanted = (timed or self.options.tuned is not None) and not in_place
         return wanted and _bytes(segment) >= self.options.tune_bytes

@@ -8,6 +8,7 @@ import pytest
 
 from tests.programs import H200
 from tests.schedule.segments import floats
+from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import Residency, Row, beside_sums, of_rows
 
 X, Y = floats(1), floats(1)
@@ -23,6 +24,13 @@ def halves_of(columns: int, count: int = 1) -> Row:
 )
 def test_registers_hold_a_row(columns: int, threads: int) -> None:
     assert of_rows(halves_of(columns), H200) == Residency(threads, frozenset({X}))
+
+
+@pytest.mark.parametrize(("columns", "threads"), [(16384, 256), (65536, 512)])
+def test_long_rows_may_be_read_again_instead(columns: int, threads: int) -> None:
+    again = RowParameters(keeps=False)
+    assert of_rows(halves_of(columns), H200, again) == Residency(threads)
+    assert of_rows(halves_of(8192), H200, again) == of_rows(halves_of(8192), H200)
 
 
 def test_shared_memory_holds_what_registers_do_not() -> None:

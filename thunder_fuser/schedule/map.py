@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.classes import classify
+from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
 from thunder_fuser.schedule.parameters import MapParameters
@@ -39,14 +40,18 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
     in-place target must be read only by the thread and at the element that writes it."""
     _check_reductions(segment)
-    nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    groups = classify(segment, nests, parameters.owned, parameters.busy)
-    ordered = [arrange(g) for g in groups]
-    classes = tuple(c for g in ordered for c in vectorize(g, parameters))
+    groups = _groups(segment, parameters.owned, parameters.busy)
+    classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():
         _check_writes(found, targets)
     return MapSchedule(segment, classes, parameters)
+
+
+@lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
+def _groups(segment: Segment, owned: int, busy: int) -> tuple[IterationClass, ...]:
+    nests = [nest for store in segment.stores for nest in refine(segment, store)]
+    return tuple(arrange(g) for g in classify(segment, nests, owned, busy))
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:

@@ -34,6 +34,7 @@ class RowParameters:
     """The knobs of T2, and of T4, where blocks walk rows with sums down the columns."""
 
     held: int | None = None  # elements of a row that one thread holds
+    keeps: bool = True  # long rows where they fit; else every phase reads them from the cache
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 6  # rows in the shared memory of a block that walks, at most
@@ -66,12 +67,11 @@ def map_parameters(target: Target) -> tuple[MapParameters, ...]:
     return (
         first,
         replace(first, threads=256),
-        replace(first, owned=1),
         replace(first, lanes=4),
-        replace(first, owned=4),
         replace(first, streamed=NEVER),
         replace(first, streamed=1),
         replace(first, threads=512),
+        replace(first, owned=1),
     )
 
 
@@ -87,6 +87,7 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(walks=1),
         RowParameters(slots=3),
         RowParameters(held=8),
+        RowParameters(keeps=False),
     )
 
 

@@ -20,6 +20,7 @@ from thunder_fuser.target import Target
 WARP = 32
 MAX_THREADS = 1024  # of one block
 MIN_BLOCK = 128  # threads of a block, at least
+THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
@@ -66,6 +67,8 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     row whose scans no registers hold."""
     preferred = HELD if row.vectors * row.lanes <= FEW else 2 * HELD
     held = max((parameters.held or preferred) // row.lanes, 1)
+    if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
+        return Residency(min(_rounded(-(-row.vectors // held)), THREADS_AGAIN))
     while True:
         threads = _rounded(-(-row.vectors // held))
         registers = -(-row.vectors // threads) * (row.loaded + row.scanned) + SCRATCH
