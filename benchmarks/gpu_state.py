@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -47,17 +48,23 @@ def silent() -> GpuState | None:
 
 
 def monitor(device: torch.device) -> Monitor:
-    """A function that asks the GPU how it is, in some milliseconds."""
+    """A function that asks the GPU how it is, in some milliseconds; the silent one where it cannot
+    be asked, which is then said on stderr."""
     if device.type != "cuda":
         return silent
     try:
         nvml = import_module("pynvml")
         nvml.nvmlInit()
-        uuid = torch.cuda.get_device_properties(device).uuid
-        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-    except Exception:  # not installed, no driver for it, a slice of a GPU: rows go without
+        handle = nvml.nvmlDeviceGetHandleByUUID(_uuid(device))
+    except Exception as reason:  # not installed, no driver for it, a slice of a GPU
+        print(f"rows go without clocks, power and temperature: {reason!r}", file=sys.stderr)
         return silent
     return lambda: read(nvml, handle)
+
+
+def _uuid(device: torch.device) -> str:
+    """As NVML writes it."""
+    return f"GPU-{str(torch.cuda.get_device_properties(device).uuid).removeprefix('GPU-')}"
 
 
 def read(nvml: Any, handle: object) -> GpuState:

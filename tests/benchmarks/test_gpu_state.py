@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -20,6 +23,14 @@ class RecordedNvml:
 
     def __init__(self, reasons: int) -> None:
         self.reasons = reasons
+
+    def nvmlInit(self) -> None:
+        pass
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object:
+        if uuid != "GPU-6a1b":
+            raise NVMLError(f"Not Found: {uuid}")
+        return object()
 
     def nvmlDeviceGetClockInfo(self, handle: object, clock: int) -> int:
         return {1: 1980, 2: 3201}[clock]
@@ -61,6 +72,36 @@ def test_a_summary_has_medians_and_every_reason() -> None:
     found = summary(states)
     assert found == GpuState(1900.0, 3201.0, 400.0, None, 0x5)
     assert found.throttled
+
+
+@pytest.mark.parametrize("uuid", ["6a1b", "GPU-6a1b"])
+def test_the_gpu_that_torch_uses_is_asked(monkeypatch: pytest.MonkeyPatch, uuid: str) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", RecordedNvml(0x0))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=uuid)
+    )
+    state = monitor(torch.device("cuda"))()
+    assert state is not None
+    assert state.sm_clock_mhz == 1980.0
+
+
+def test_a_gpu_that_cannot_be_asked_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", RecordedNvml(0x0))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="another")
+    )
+    assert monitor(torch.device("cuda")) is silent
+    assert "Not Found: GPU-another" in capsys.readouterr().err
+
+
+def test_every_function_of_nvml_that_is_called_exists() -> None:
+    nvml = pytest.importorskip("pynvml")
+    for name in dir(RecordedNvml):
+        if name.startswith(("nvml", "NVML")):
+            assert hasattr(nvml, name), name
+    assert (nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM) == (1, 2)
 
 
 def test_nothing_is_known_without_a_gpu() -> None:
