@@ -13,15 +13,17 @@ from typing import Any, TypeAlias
 
 import torch
 from torch.autograd import DeviceType
-from torch.profiler import record_function
+from torch.profiler import profile, record_function
 
 _MARK = "benchmarks call "
-Window: TypeAlias = "tuple[float, float]"
+LOST_PART = 0.1  # of the calls: so many records may be lost
+_NANOSECONDS = 1e-3  # in microseconds
+Window: TypeAlias = "tuple[int, int]"  # nanoseconds since 1970, which no float holds
 
 
 @dataclass(frozen=True)
 class Call:
-    """The `number`-th call of the executor at `position`, and when it ran (start, end)."""
+    """The `number`-th call of the executor at `position`, and when it ran."""
 
     position: int
     number: int
@@ -35,19 +37,29 @@ def marked(position: int, number: int, call: Callable[[], object]) -> None:
         torch.cuda.synchronize()
 
 
+def records(profiler: profile) -> Sequence[Any]:
+    """The events of a profiler that has ended, as Kineto holds them: `profiler.events()` would make
+    an object and a place in a tree of each, 20 times the work. Raises RuntimeError without any."""
+    results = profiler.profiler and profiler.profiler.kineto_results
+    if results is None:
+        raise RuntimeError("the profiler recorded nothing")
+    return tuple(results.events())
+
+
 def durations(events: Iterable[Any]) -> dict[int, list[list[float]]]:
     """Microseconds of every kernel, copy and memset by executor and call. The first call of each
     executor, in which CUPTI may start, is dropped."""
     calls, work = [], []
     for event in events:
-        is_mark = event.name.startswith(_MARK)
-        span = event.time_range
-        if event.device_type == DeviceType.CPU and is_mark:
-            position, number = map(int, event.name.removeprefix(_MARK).split())
-            calls.append(Call(position, number, (span.start, span.end)))
+        name, device = event.name(), event.device_type()
+        is_mark = name.startswith(_MARK)
+        start, end = event.start_ns(), event.end_ns()
+        if device == DeviceType.CPU and is_mark:
+            position, number = map(int, name.removeprefix(_MARK).split())
+            calls.append(Call(position, number, (start, end)))
         # Annotations (ours, and Inductor's names for compiled regions) appear on the device too.
-        elif event.device_type == DeviceType.CUDA and not (is_mark or event.is_user_annotation):
-            work.append((span.start, span.elapsed_us()))
+        elif device == DeviceType.CUDA and not (is_mark or event.is_user_annotation()):
+            work.append((start, (end - start) * _NANOSECONDS))
     calls.sort(key=lambda call: call.window)
     found: dict[int, list[list[float]]] = {}
     for call, kernels in zip(calls, by_window([c.window for c in calls], work), strict=True):
@@ -56,7 +68,7 @@ def durations(events: Iterable[Any]) -> dict[int, list[list[float]]]:
     return found
 
 
-def by_window(windows: Sequence[Window], work: Sequence[tuple[float, float]]) -> list[list[float]]:
+def by_window(windows: Sequence[Window], work: Sequence[tuple[int, float]]) -> list[list[float]]:
     """Durations of the `work` (start, duration) that starts in each of the sorted, disjoint windows
     (start, end); what starts in none, such as a flush, is dropped."""
     found: list[list[float]] = [[] for _ in windows]
@@ -68,8 +80,11 @@ def by_window(windows: Sequence[Window], work: Sequence[tuple[float, float]]) ->
     return found
 
 
-def require_kernels(calls: Sequence[Sequence[float]]) -> None:
-    """Raise RuntimeError where a call has no kernel: they were lost."""
-    empty = sum(not kernels for kernels in calls)
-    if empty or not calls:
-        raise RuntimeError(f"CUPTI recorded no kernel in {empty} of {len(calls)} calls")
+def with_kernels(calls: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    """The calls that have kernels. Raises RuntimeError where more than LOST_PART have none."""
+    found = [kernels for kernels in calls if kernels]
+    if not found or len(calls) - len(found) > LOST_PART * len(calls):
+        raise RuntimeError(
+            f"CUPTI recorded no kernel in {len(calls) - len(found)} of {len(calls)} calls"
+        )
+    return found

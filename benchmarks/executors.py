@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -49,8 +50,12 @@ class Executor:
 
 
 def forget_compilations() -> None:
-    """Else the recompile limit of an earlier workload's code object counts for the next one's."""
+    """Else the recompile limit of an earlier workload's code object counts for the next one's, and
+    its tensors live until their cycles are found."""
     torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def _eager(device: torch.device) -> Compile:

@@ -33,6 +33,8 @@ GPU_CALLS, GPU_WARM_UP = 50, 10
 SLOW_CALLS, SLOW_WARM_UP = 10, 3  # of what takes SLOW_US
 SLOW_US = 5_000.0
 HOST_CALLS, HOST_WARM_UP = 7, 2
+WAKE_SECONDS = 0.05  # of work, for clocks that fell while the host compiled
+LONG_WAKE_SECONDS = 0.5  # from the clocks of a GPU that nobody used
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Field:
             try:
                 found[position] = act(position, prepare)
             except Exception as failure:
-                self.failures[position] = failure
+                # What its frames hold, such as the memory that was not enough, goes with them.
+                self.failures[position] = failure.with_traceback(None)
                 del self.prepares[position]
         return found
 
@@ -118,6 +121,7 @@ def _wall(position: int, prepare: Prepare) -> float:
 
 def _on_gpu(field: Field, device: torch.device, monitor: Monitor) -> dict[int, Timing]:
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
+    _wake(flush, WAKE_SECONDS)
 
     def clock(position: int, prepare: Prepare) -> tuple[float, float]:
         return _host_and_wall(prepare, flush)
@@ -134,20 +138,29 @@ def _on_gpu(field: Field, device: torch.device, monitor: Monitor) -> dict[int, T
     def timing(position: int, _: Prepare) -> Timing:
         walls = [[both[position][1] for both in trial] for trial in clocks]
         found = [trial[position] for trial in trials]
-        every = [call for trial in found for call in trial.calls]
-        cupti.require_kernels(every)
+        every = cupti.with_kernels([call for trial in found for call in trial.calls])
         return Timing(
             kernel=quantiles_of([sum(call) for call in every]),
             kernels=round(median(map(len, every))),
             host=quantiles_of([both[position][0] for trial in clocks for both in trial]),
             wall=quantiles_of([wall for trial in walls for wall in trial]),
-            kernel_trials=tuple(median(map(sum, trial.calls)) for trial in found),
+            kernel_trials=tuple(
+                median(map(sum, cupti.with_kernels(trial.calls))) for trial in found
+            ),
             wall_trials=tuple(map(median, walls)),
             samples=len(every),
             states=tuple(trial.state for trial in found if trial.state is not None),
         )
 
     return field.each(timing)
+
+
+def _wake(flush: torch.Tensor, seconds: float) -> None:
+    """Keep the device at work for so long."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        flush.zero_()
+        torch.cuda.synchronize()
 
 
 def _host_and_wall(prepare: Prepare, flush: torch.Tensor) -> tuple[float, float]:
@@ -187,7 +200,7 @@ def _kernel_trial(
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for number in range(1 + calls):
             field.each(partial(call, number))
-    found = cupti.durations(profiler.events() or ())
+    found = cupti.durations(cupti.records(profiler))
     return {
         position: _Trial(found.get(position, []), states.get(position))
         for position in field.prepares
@@ -199,8 +212,10 @@ def copy_gbps(device: torch.device) -> float | None:
     kernels. None on the host target. Raises what the copy or CUPTI fails with."""
     if device.type != "cuda":
         return None
-    source = torch.zeros(ROOF_BYTES, dtype=torch.int8, device=device)
+    # Of random bytes: a GPU may move zeros faster.
+    source = torch.empty(ROOF_BYTES, dtype=torch.int8, device=device).random_(-128, 128)
     target = torch.empty_like(source)
+    _wake(target, LONG_WAKE_SECONDS)
     (timing,) = time_together([lambda: lambda: target.copy_(source)], device)
     if isinstance(timing, Exception):
         raise timing

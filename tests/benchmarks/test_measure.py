@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -61,7 +62,7 @@ def test_one_that_fails_midway_leaves_the_others_alone() -> None:
 
 @dataclass
 class RecordedGpu:
-    """A GPU and its profiler: a clock in microseconds, and the events that are seen."""
+    """A GPU and Kineto: a clock in microseconds, and the events that are seen."""
 
     now: float = 0.0
     events_seen: list[Event] = field(default_factory=list)
@@ -80,12 +81,10 @@ class RecordedGpu:
         self.now += 1
 
     @contextmanager
-    def profile(self, **_: object) -> Iterator[RecordedGpu]:
+    def profile(self, **_: object) -> Iterator[SimpleNamespace]:
         self.events_seen.clear()
-        yield self
-
-    def events(self) -> list[Event]:
-        return self.events_seen
+        results = SimpleNamespace(events=lambda: self.events_seen)
+        yield SimpleNamespace(profiler=SimpleNamespace(kineto_results=results))
 
 
 @pytest.fixture
