@@ -16,8 +16,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "executor_options": "keywords of the executor's compile function",
     },
     "outcome": {
-        "status": "`ok`, `error`, `oom` or `skipped`",
-        "error_type": "the exception; `ProcessDied` of a row that took the process down",
+        "status": "`ok`, `error`, `oom`, `timeout` or `skipped`",
+        "error_type": "the exception; `ProcessDied` of a row that took the process down, `Stopped` "
+        "of one that took too long",
         "error_msg": "why the row is not ok",
     },
     "time": {

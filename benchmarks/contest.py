@@ -131,5 +131,5 @@ def _timed(entries: Sequence[Entry], job: Job) -> Iterator[Row]:
     for entry, timing in zip(sound, timings, strict=True):
         if isinstance(timing, Exception):
             yield failed(entry.row, timing)
-        else:
+        elif timing is not None:
             yield with_tokens(with_timing(entry.row, timing, job.suite.by_wall), job.sizes)

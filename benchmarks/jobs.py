@@ -11,7 +11,7 @@ import torch
 from benchmarks.cases import Sizes, Workload, sizes_text
 from benchmarks.executors import Executor
 from benchmarks.gpu_state import Monitor, silent
-from benchmarks.resume import Running
+from benchmarks.note import Running
 from benchmarks.rows import Key, Row
 
 MESSAGE_LIMIT = 500  # characters of an error that a row keeps
@@ -49,8 +49,10 @@ class Job:
     monitor: Monitor = silent
 
     def notice(self, executor: str) -> None:
-        """Say that `executor` runs now; empty for all of them."""
+        """Say that `executor` runs now; empty for all of them, which may be one."""
         text = sizes_text(self.sizes)
+        if len(self.missing) == 1:
+            executor = self.missing[0][0].name
         self.note(Running(self.suite.name, self.workload.name, text, executor))
 
     @property

@@ -42,7 +42,7 @@ def measure(job: Job) -> Iterator[Row]:
 
 def _timed(entries: Sequence[Entry], device: torch.device) -> Iterator[Row]:
     is_gpu = device.type == "cuda"
-    field = Field([entry.prepare for entry in entries])
+    field = Field([entry.prepare for entry in entries], device)
     field.each(lambda _, prepare: [prepare()() for _ in range(WARM_UP)])
     burst = partial(_burst, GPU_BURST if is_gpu else HOST_BURST, is_gpu)
     trials = [
@@ -52,9 +52,9 @@ def _timed(entries: Sequence[Entry], device: torch.device) -> Iterator[Row]:
     for position, entry in enumerate(entries):
         if position in field.failures:
             yield failed(entry.row, field.failures[position])
-            continue
-        found = [[samples[position] for samples in trial] for trial in trials]
-        yield _told(entry.row, found, is_gpu)
+        elif position in field.prepares:
+            found = [[samples[position] for samples in trial] for trial in trials]
+            yield _told(entry.row, found, is_gpu)
 
 
 def _burst(calls: int, is_gpu: bool, call: Callable[[], object]) -> float:

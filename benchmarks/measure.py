@@ -68,22 +68,28 @@ class Timing:
 
 def time_together(
     prepares: Sequence[Prepare], device: torch.device, monitor: Monitor = silent
-) -> list[Timing | Exception]:
-    """A timing per entry, or what it failed with: the others go on without it."""
-    field = Field(prepares)
-    timings = _on_gpu(field, device, monitor) if device.type == "cuda" else _on_host(field)
+) -> list[Timing | Exception | None]:
+    """A timing per entry, or what it failed with: the others go on without it. None of those that
+    could not go on, because it took the GPU with it."""
+    field = Field(prepares, device)
+    timings: dict[int, Timing] = {}
+    try:
+        timings = _on_gpu(field, device, monitor) if device.type == "cuda" else _on_host(field)
+    except Exception as failure:  # of the profiler, or of a GPU that is lost
+        field.failures |= dict.fromkeys(field.prepares, failure)
     return [
-        field.failures[position] if position in field.failures else timings[position]
-        for position in range(len(prepares))
+        field.failures.get(position, timings.get(position)) for position in range(len(prepares))
     ]
 
 
 class Field:
-    """Those that still run, by position. One that fails leaves."""
+    """Those that still run, by position. One that fails leaves; all leave with one that takes the
+    GPU with it."""
 
-    def __init__(self, prepares: Sequence[Prepare]) -> None:
+    def __init__(self, prepares: Sequence[Prepare], device: torch.device) -> None:
         self.prepares = dict(enumerate(prepares))
         self.failures: dict[int, Exception] = {}
+        self._device = device
 
     def each(self, act: Callable[[int, Prepare], Found]) -> dict[int, Found]:
         """The results of `act` on each, in turn."""
@@ -95,6 +101,9 @@ class Field:
                 # What its frames hold, such as the memory that was not enough, goes with them.
                 self.failures[position] = failure.with_traceback(None)
                 del self.prepares[position]
+                if is_lost(self._device):
+                    self.prepares.clear()
+                    return {}
         return found
 
 
@@ -219,6 +228,7 @@ def copy_gbps(device: torch.device) -> float | None:
     (timing,) = time_together([lambda: lambda: target.copy_(source)], device)
     if isinstance(timing, Exception):
         raise timing
+    assert timing is not None
     assert timing.kernel.p50 is not None
     return 2 * ROOF_BYTES / timing.kernel.p50 / 1e3
 

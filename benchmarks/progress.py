@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TextIO
 
-from benchmarks.resume import Running
+from benchmarks.note import Running
 from benchmarks.rows import Row
 
 

@@ -54,9 +54,9 @@ class Row:
     """A pass of a workload under an executor. Times are microseconds or, where the name says so,
     seconds; None where not measured. docs/benchmarks.md tells how each is measured.
 
-    `status` is ok, error, oom or skipped; all but ok say why in `error_msg`. Errors are relative to
-    fp64, `err_eager_vs_fp64` those of eager torch. What a kernel or a trace is made of is known of
-    our executor only.
+    `status` is ok, error, oom, timeout or skipped; all but ok say why in `error_msg`. Errors are
+    relative to fp64, `err_eager_vs_fp64` those of eager torch. What a kernel or a trace is made of
+    is known of our executor only.
     """
 
     suite: str
@@ -114,6 +114,11 @@ class Row:
     @property
     def key(self) -> Key:
         return tuple(getattr(self, name) for name in IDENTITY)
+
+
+def is_failure(executor: str, status: str) -> bool:
+    """Whether a run that has such a row failed: peers may."""
+    return executor == "ours" and status not in ("ok", "skipped")
 
 
 def environment(

@@ -113,7 +113,7 @@ class Cuda:
     type: str = "cuda"
 
 
-def timed(*prepares: Prepare, monitor: Monitor = silent) -> list[Timing | Exception]:
+def timed(*prepares: Prepare, monitor: Monitor = silent) -> list[Timing | Exception | None]:
     return time_together(prepares, Cuda(), monitor)  # type: ignore[arg-type]
 
 
@@ -151,6 +151,43 @@ def test_on_a_gpu_one_without_kernels_or_with_a_fault_leaves(gpu: RecordedGpu) -
     assert str(fault) == "an illegal address"
     assert isinstance(sound, Timing)
     assert sound.kernel.p50 == 7.0
+
+
+def test_one_that_takes_the_gpu_with_it_fails_alone(
+    gpu: RecordedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an illegal address all calls of CUDA fail; those behind it are measured again later."""
+    is_lost = False
+
+    def synchronize(*_: object) -> None:
+        if is_lost:
+            raise RuntimeError("an illegal address")
+
+    def lose() -> None:
+        nonlocal is_lost
+        is_lost = gpu.now > 50_000
+        gpu.launch("a", 2.0)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    before, culprit, behind = timed(
+        lambda: lambda: gpu.launch("c", 7.0), lambda: lose, lambda: lambda: gpu.launch("c", 7.0)
+    )
+    assert str(culprit) == "an illegal address"
+    assert before is behind is None
+
+
+def test_where_the_profiler_fails_all_fail(
+    gpu: RecordedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def profile(**_: object) -> Iterator[None]:
+        raise RuntimeError("no CUPTI")
+        yield
+
+    monkeypatch.setattr(measure, "profile", profile)
+    assert [str(one) for one in timed(*2 * [lambda: lambda: gpu.launch("c", 7.0)])] == (
+        2 * ["no CUPTI"]
+    )
 
 
 @pytest.mark.gpu

@@ -18,7 +18,9 @@ from benchmarks.__main__ import main
 from benchmarks.cases import Case, Function
 from benchmarks.executors import EXECUTORS, Absent, Compile, Executor, Keywords
 from benchmarks.jobs import jobs
-from benchmarks.resume import Running, noting, resume
+from benchmarks.note import Running, noting
+from benchmarks.pace import OUT_OF_TIME
+from benchmarks.resume import resume
 from benchmarks.rows import Row
 from benchmarks.run import measured as all_rows
 from benchmarks.selection import select
@@ -163,12 +165,35 @@ def test_a_run_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+@needs_no_gpu
+def test_a_run_whose_budget_is_spent_leaves_rows_to_the_next(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    call = ["--quick", "--suite", "kernels", "--work", "softmax", "--exec", "eager"]
+    call += ["--out", str(out)]
+    assert main([*call, "--budget", "1"]) == OUT_OF_TIME
+    assert not out.exists()
+    assert main([*call, "--resume", "--budget=600"]) == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["status"] for row in found] == ["ok", "ok"]
+    assert {row["command"] for row in found} == {f"python -m benchmarks {' '.join(call)}"}
+
+
+def test_a_run_that_is_resumed_has_failed_if_a_row_before_had(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    row = {"suite": "s", "workload": "w", "phase": "forward", "sizes": ""}
+    row |= {"gpu_name": None, "run_id": "1", "status": "oom"}
+    for executor, has_failed in (("eager", False), ("ours", True)):
+        with out.open("a") as file:
+            file.write(json.dumps(row | {"executor": executor}) + "\n")
+        assert resume(out, CPU).has_failed is has_failed
+
+
 _KILLER = """
 import os, sys
 from benchmarks import suites
 from benchmarks.__main__ import main
 from benchmarks.executors import EXECUTORS, Executor
-import benchmarks.__main__ as command
+import benchmarks.command as command
 die = Executor("die", lambda device: lambda case, keywords: lambda *inputs: os.abort())
 command.EXECUTORS = (EXECUTORS[0], die, EXECUTORS[0].__class__("last", EXECUTORS[0].load))
 sys.exit(main(sys.argv[1:]))
@@ -206,7 +231,14 @@ def test_a_new_run_keeps_the_rows_of_the_last(tmp_path: Path) -> None:
 
 def test_rows_of_another_device_are_not_added_to(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    row = {"suite": "s", "workload": "w", "executor": "e", "phase": "forward", "sizes": ""}
+    row = {
+        "suite": "s",
+        "workload": "w",
+        "executor": "e",
+        "phase": "forward",
+        "sizes": "",
+        "status": "ok",
+    }
     out.write_text(json.dumps(row | {"gpu_name": "H200", "run_id": "1"}) + "\n")
     with pytest.raises(ValueError, match="has rows of H200, not the host target"):
         resume(out, CPU)
