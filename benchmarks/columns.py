@@ -27,7 +27,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "host_us_p20, host_us_p50, host_us_p80": "microseconds until the call returned",
         "wall_us_p20, wall_us_p50, wall_us_p80": "microseconds until the device was done",
         "trial_us": "medians of the three trials, by the clock that judges the row",
-        "n_samples": "calls behind the quantiles; in the host suite bursts of calls",
+        "n_samples": "calls behind the quantiles; in the host suite bursts of calls, in the "
+        "compile suite processes",
         "tokens_per_s": "of a model: batch times length per second of wall time",
     },
     "GPU": {
@@ -60,7 +61,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "first_call_s": "seconds of the first call in this process, from whatever caches hold; "
         "that of the first workload has imports in it",
         "first_call_s_cold, first_call_s_warm": "in a process of its own with empty caches, and in "
-        "a second one that finds them filled; compile suite only",
+        "a second one that finds them filled; compile suite only, medians",
+        "cold_samples_s, warm_samples_s": "of each pair of such processes",
         "trace_s": "of it tracing, by Thunder",
         "fuse_s": "of it finding regions; part of what Thunder's transforms take",
         "codegen_s": "of it from a fusion to the text of its kernels and its plan",

@@ -2,6 +2,7 @@
 
 Each measurement is a process of its own, which has compiled a trifle and run the workload once in
 eager torch before its clock starts: imports and the start of a device are nobody's compilation.
+Several such pairs run, beside each other where there are cores for it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
 
-from benchmarks import kernels, rope
+from benchmarks import kernels, process, rope
 from benchmarks.cases import PASSES, STEP, Case, Make, Sizes, Workload
 from benchmarks.costs import Costs
 from benchmarks.executors import Absent, Executor
@@ -31,7 +35,10 @@ CACHES = (
     *("THUNDER_FUSER_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"),
     *("TRITON_CACHE_DIR", "CUDA_CACHE_PATH"),
 )
-LIMIT_SECONDS = 1200
+Found: TypeAlias = "Mapping[str, Any]"  # by phase
+SAMPLES = {"cuda": 3, "cpu": 2}
+CORES = 4  # that a process may use: compilers are threads or processes of their own
+LIMIT_SECONDS = 240
 SHOWN = 300  # characters of what a process that died said last
 _FIRST_LENGTH, _LENGTH_STEP = 131, 37
 
@@ -41,17 +48,15 @@ class ChildFailed(Exception):
 
 
 def measure(job: Job) -> Iterator[Row]:
-    """The rows of a job, a process for the cold and one for the warm call of each executor."""
+    """The rows of a job, processes for the cold and for the warm calls of each executor."""
     for executor, rows in job.missing:
         job.notice(executor.name)
         try:
             if executor.name == "eager":
                 raise Absent("nothing is compiled")
             executor.load(job.device)
-            with TemporaryDirectory(prefix="benchmarks-") as scratch:
-                cold = _first_call(job, executor, Path(scratch))
-                warm = _first_call(job, executor, Path(scratch))
-            found = [_told(row, cold[row.phase], warm[row.phase]) for row in rows]
+            cold, warm = _samples(job, executor)
+            found = [_told(row, _of(row, cold), _of(row, warm)) for row in rows]
         except (Absent, ImportError) as reason:
             found = [skipped(row, reason) for row in rows]
         except Exception as failure:
@@ -59,8 +64,23 @@ def measure(job: Job) -> Iterator[Row]:
         yield from found
 
 
-def _first_call(job: Job, executor: Executor, scratch: Path) -> Mapping[str, Any]:
-    """What `benchmarks.first_call` found out, by phase. Raises Absent and ChildFailed."""
+def _samples(job: Job, executor: Executor) -> tuple[Sequence[Found], Sequence[Found]]:
+    """Of processes that find no caches, and of others that find what those left."""
+    count = SAMPLES[job.device.type]
+    at_once = max(1, min(count, (os.cpu_count() or 1) // CORES))
+    call = partial(_first_call, job, executor)
+    with TemporaryDirectory(prefix="benchmarks-") as scratch:
+        places = [Path(scratch) / str(number) for number in range(count)]
+        for place in places:
+            place.mkdir()
+        with ThreadPoolExecutor(at_once) as pool:
+            cold = list(pool.map(call, places))
+            job.notice(executor.name)
+            return cold, list(pool.map(call, places))
+
+
+def _first_call(job: Job, executor: Executor, scratch: Path) -> Found:
+    """What `benchmarks.first_call` found out. Raises Absent and ChildFailed."""
     wanted = {
         "suite": job.suite.name,
         "workload": job.workload.name,
@@ -68,39 +88,55 @@ def _first_call(job: Job, executor: Executor, scratch: Path) -> Mapping[str, Any
         "executor": executor.name,
         "device": str(job.device),
     }
-    result = scratch / "result.json"
+    result, said = scratch / "result.json", scratch / "said.txt"
     result.unlink(missing_ok=True)
     caches = {name: str(scratch / name.lower()) for name in CACHES}
-    child = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_call", json.dumps(wanted), str(result)],
-        cwd=ROOT,
-        env={**os.environ, **caches},
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
-    if child.returncode or not result.exists():
-        said = " ".join(child.stderr.split())[-SHOWN:]
-        raise ChildFailed(f"exit status {child.returncode}: {said}")
-    found: Mapping[str, Any] = json.loads(result.read_text())
+    command = [sys.executable, "-m", "benchmarks.first_call", json.dumps(wanted), str(result)]
+    with said.open("w") as output:
+        child = process.start(command, ROOT, {**os.environ, **caches}, output)
+        try:
+            status = child.wait(LIMIT_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            raise ChildFailed(f"no first call in {LIMIT_SECONDS} s: {_end_of(said)}") from late
+        finally:
+            process.end(child)
+    if status or not result.exists():
+        raise ChildFailed(f"exit status {status}: {_end_of(said)}")
+    found: Found = json.loads(result.read_text())
     if "absent" in found:
         raise Absent(found["absent"])
     return found
 
 
-def _told(row: Row, cold: Mapping[str, Any], warm: Mapping[str, Any]) -> Row:
-    """Phases of compiling are those of the cold call, hits in caches those of the warm one."""
-    costs = Costs(**cold["costs"])
+def _end_of(said: Path) -> str:
+    return " ".join(said.read_text(errors="replace").split())[-SHOWN:]
+
+
+def _of(row: Row, samples: Sequence[Found]) -> Sequence[Mapping[str, Any]]:
+    return [sample[row.phase] for sample in samples]
+
+
+def _told(row: Row, cold: Sequence[Mapping[str, Any]], warm: Sequence[Mapping[str, Any]]) -> Row:
+    """Phases of compiling are those of the middle cold call, hits in caches those of the first warm
+    one; the error is the largest."""
+    middle = sorted(cold, key=_seconds)[(len(cold) - 1) // 2]
+    costs = Costs(**middle["costs"])
+    cold_s, warm_s = (tuple(map(_seconds, samples)) for samples in (cold, warm))
     return replace(
-        with_costs(row, replace(costs, cache_hits=warm["costs"]["cache_hits"])),
-        first_call_s=cold["seconds"],
-        first_call_s_cold=cold["seconds"],
-        first_call_s_warm=warm["seconds"],
-        err_vs_fp64=cold["error"],
-        err_eager_vs_fp64=cold["eager_error"],
+        with_costs(row, replace(costs, cache_hits=warm[0]["costs"]["cache_hits"])),
+        first_call_s=median(cold_s),
+        first_call_s_cold=median(cold_s),
+        first_call_s_warm=median(warm_s),
+        cold_samples_s=cold_s,
+        warm_samples_s=warm_s,
+        n_samples=len(cold),
+        err_vs_fp64=max(sample["error"] for sample in (*cold, *warm)),
+        err_eager_vs_fp64=cold[0]["eager_error"],
     )
+
+
+def _seconds(sample: Mapping[str, Any]) -> float:
+    return float(sample["seconds"])
 
 
 class Layer(torch.nn.Module):  # type: ignore[misc]

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import process
 from benchmarks.cases import BACKWARD, FORWARD, STEP, Case, Function, Workload
 from benchmarks.costs import Costs
 from benchmarks.executors import EXECUTORS, Absent, Executor
@@ -24,6 +25,7 @@ from benchmarks.runner import Stopwatch
 
 def main(argv: Sequence[str]) -> None:
     """Write the result. Raises what the executor raises."""
+    process.die_with_parent()
     wanted, result = json.loads(argv[0]), Path(argv[1])
     device = torch.device(wanted["device"])
     executor = next(e for e in EXECUTORS if e.name == wanted["executor"])

@@ -102,6 +102,8 @@ class Row:
     first_call_s: float | None = None
     first_call_s_cold: float | None = None
     first_call_s_warm: float | None = None
+    cold_samples_s: tuple[float, ...] | None = None
+    warm_samples_s: tuple[float, ...] | None = None
     trace_s: float | None = None
     fuse_s: float | None = None
     codegen_s: float | None = None

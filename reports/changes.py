@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reports.columns import OURS
-from reports.compare import by_key
+from reports.compare import by_key, is_sampled
 from reports.rows import Run, pass_of
 
 # column: the relative change that is worth a line; counts and bytes depend on nothing but the code
@@ -42,7 +42,8 @@ def changes(old: Run, new: Run) -> tuple[Change, ...]:
         found += [
             Change(*pass_of(row), column, float(values[column]), float(row[column]))
             for column, worth in WORTH.items()
-            if _is_worth_a_line(values[column], row[column], worth)
+            if not is_sampled(values, row, column)
+            and _is_worth_a_line(values[column], row[column], worth)
         ]
     return tuple(found)
 

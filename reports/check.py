@@ -13,8 +13,10 @@ from reports.columns import (
     COLUMNS,
     DEVICE,
     ESSENTIAL,
+    FIRST_CALLS,
     HOST,
     KEY,
+    LISTS,
     STATUSES,
     TARGETS,
     TIME,
@@ -127,11 +129,12 @@ def _has_plausible_times(frame: pd.DataFrame, path: Path) -> None:
 
 def _has_trials_of_its_clock(frame: pd.DataFrame, path: Path) -> None:
     """Trials are medians of the clock that the row is judged by: else they would say nothing."""
-    for _, row in frame[frame["trial_us"].notna()].iterrows():
+    for _, row in frame[frame[LISTS].notna().any(axis=1)].iterrows():
         clock = f"{judged(row['suite'], row['target'] != HOST)}_p50"
-        trial = float(np.median(row["trial_us"]))
-        if pd.notna(row[clock]) and not 1 / _FEW < trial / row[clock] < _FEW:
-            raise BadRows(
-                f"{path}: {row_name(row)}: the median trial_us={trial:g} and {clock}={row[clock]:g}"
-                " are of different units or clocks"
-            )
+        for column, whole in (("trial_us", clock), *((b, a) for a, b in FIRST_CALLS.items())):
+            trial = float(np.median(row[column])) if row[column] else np.nan
+            if pd.notna(row[whole]) and (trial < row[whole] / _FEW or trial > row[whole] * _FEW):
+                raise BadRows(
+                    f"{path}: {row_name(row)}: the median {column}={trial:g} and "
+                    f"{whole}={row[whole]:g} are of different units or clocks"
+                )

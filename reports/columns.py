@@ -23,7 +23,8 @@ NUMBERS = [
     *("sm_clock_mhz", "mem_clock_mhz", "power_w", "temp_c"),
     *("err_vs_fp64", "err_eager_vs_fp64", "err_vs_eager"),
 ]
-LISTS = ["trial_us"]
+LISTS = ["trial_us", "cold_samples_s", "warm_samples_s"]
+FIRST_CALLS = {"first_call_s_cold": "cold_samples_s", "first_call_s_warm": "warm_samples_s"}
 FLAGS = ["git_dirty", "clocks_locked", "throttled"]
 TEXTS = [
     *("status", "error_type", "error_msg", "executor_options"),

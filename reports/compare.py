@@ -4,6 +4,9 @@ A row is slower if its median grew by more than the bound, which is 3 % or three
 whichever is more, and if at least two of its trials say so. Noise is half of the range from p20 to
 p80, of the run in which it is wider. A row that got faster by the bound asks for a new baseline.
 Rows that were measured while the GPU was throttled are judged like all others, and marked.
+
+First calls, cold and warm, are judged where both runs have several of each: these are the trials,
+and the bound is 10 % at least. The row is judged by the one that changed by more.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from reports.columns import FAILED, KEY, OURS, nearest
+from reports.columns import FAILED, FIRST_CALLS, KEY, OURS, nearest
 from reports.rows import BadRows, Run, judged, pass_of
 
 LEAST_CHANGE = 0.03
+LEAST_FIRST_CALL = 0.1  # of what a process does once, on a host that does other things too
 NOISE_FACTOR = 3
 AGREEING_TRIALS = 2  # of three; of fewer, all
 ERROR_FACTOR = 2  # an error may vary by that much: kernels may add in another order
@@ -51,9 +55,14 @@ class Verdict:
         return self.new_us / self.old_us - 1
 
     @property
+    def least(self) -> float:
+        """The change that counts where there is no noise."""
+        return LEAST_FIRST_CALL if self.clock in FIRST_CALLS else LEAST_CHANGE
+
+    @property
     def bound(self) -> float:
         """The change that counts. Without quantiles nothing is known of the noise."""
-        return float(np.nanmax((LEAST_CHANGE, NOISE_FACTOR * self.noise)))
+        return float(np.nanmax((self.least, NOISE_FACTOR * self.noise)))
 
     @property
     def is_regression(self) -> bool:
@@ -134,14 +143,26 @@ def _of_statuses(blank: Verdict, old: pd.Series | None, new: pd.Series) -> Verdi
 
 def _of_figures(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
     """Two rows that are ok."""
-    noise = np.fmax(_noise(old, blank.clock), _noise(new, blank.clock))
-    found = replace(blank, old_us=old["time_us"], new_us=new["time_us"], noise=float(noise))
+    clocks = [clock for clock in FIRST_CALLS if is_sampled(old, new, clock)] or [blank.clock]
+    found = [_of_clock(replace(blank, clock=clock), old, new) for clock in clocks]
+    worst = max(found, key=lambda v: (v.is_regression, v.kind != "same", abs(v.change)))
     wrong = _wrong(old, new)
-    if wrong is not None:
-        return replace(found, kind="wrong", detail=wrong)
+    return worst if wrong is None else replace(worst, kind="wrong", detail=wrong)
+
+
+def is_sampled(old: pd.Series, new: pd.Series, column: str) -> bool:
+    """Whether the column is of first calls, several in either run: then it is judged."""
+    several = FIRST_CALLS.get(column)
+    return several is not None and all(row[several] and len(row[several]) > 1 for row in (old, new))
+
+
+def _of_clock(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
+    before, after = (_timed(row, blank.clock) for row in (old, new))
+    noise = float(np.fmax(before.noise, after.noise))
+    found = replace(blank, old_us=before.median, new_us=after.median, noise=noise)
     if pd.isna(found.new_us) and not pd.isna(found.old_us):
         return replace(found, kind="missing", detail=f"its {found.clock} was not measured")
-    trials = [trial / found.old_us - 1 for trial in new["trial_us"] or (found.new_us,)]
+    trials = [trial / found.old_us - 1 for trial in after.trials or (found.new_us,)]
     for kind, sign in (("slower", 1), ("faster", -1)):
         agreeing = sum(sign * trial > found.bound for trial in trials)
         if sign * found.change > found.bound and agreeing >= min(AGREEING_TRIALS, len(trials)):
@@ -149,9 +170,23 @@ def _of_figures(blank: Verdict, old: pd.Series, new: pd.Series) -> Verdict:
     return found
 
 
-def _noise(row: pd.Series, clock: str) -> float:
-    """Half of the range from p20 to p80, as a part of the median."""
-    return float((row[f"{clock}_p80"] - row[f"{clock}_p20"]) / 2 / row[f"{clock}_p50"])
+@dataclass(frozen=True)
+class _Timed:
+    """A row by one clock: us, but for the noise, half of the range from p20 to p80 as a part of the
+    median."""
+
+    median: float
+    noise: float
+    trials: Sequence[float]
+
+
+def _timed(row: pd.Series, clock: str) -> _Timed:
+    if clock in FIRST_CALLS:
+        samples = [second * 1e6 for second in row[FIRST_CALLS[clock]]]
+        low, middle, high = np.quantile(samples, (0.2, 0.5, 0.8))
+        return _Timed(float(middle), float((high - low) / 2 / middle), samples)
+    noise = (row[f"{clock}_p80"] - row[f"{clock}_p20"]) / 2 / row[f"{clock}_p50"]
+    return _Timed(row["time_us"], float(noise), row["trial_us"] or ())
 
 
 def _wrong(old: pd.Series, new: pd.Series) -> str | None:

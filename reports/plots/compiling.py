@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from reports.columns import OURS
+from reports.columns import FIRST_CALLS, OURS
 from reports.plots.executors import legend, look
 from reports.plots.figure import Figure, Handles, draw, log_ticks
 from reports.plots.lines import LINE_HEIGHT, REST_HEIGHT, Part, name_lines, parts, pass_label
@@ -21,6 +21,7 @@ _STAGES = (  # column, name, colour: of no executor
     ("codegen_s", "codegen", "#c9a227"),
     ("nvrtc_s", "NVRTC", "#6e6e6e"),
 )
+SAMPLES_WIDTH = 3.0  # points
 _EXECUTOR_HEIGHT = 0.11  # inches of a line that each executor takes
 
 
@@ -39,7 +40,7 @@ def _cold_and_warm(frame: pd.DataFrame) -> list[Figure]:
 
 
 def _pairs(name: str, frame: pd.DataFrame, part: Part) -> Figure:
-    """Cold filled, warm hollow, a line between."""
+    """Cold filled, warm hollow, a line between; a broad one over all samples of each."""
     executors = in_order(frame["executor"])
     step = 0.8 / len(executors)
 
@@ -50,6 +51,9 @@ def _pairs(name: str, frame: pd.DataFrame, part: Part) -> Figure:
             how, y = look(row["executor"]), part.labels.index(row["line"]) + offset
             times = (row["first_call_s_warm"], row["first_call_s_cold"])
             panel.plot(times, (y, y), color=how.colour, linewidth=0.8)
+            for samples in (row[column] for column in FIRST_CALLS.values() if row[column]):
+                ends = (min(samples), max(samples))
+                panel.plot(ends, (y, y), color=how.colour, linewidth=SAMPLES_WIDTH, alpha=0.35)
             panel.plot(times[0], y, how.marker, color=how.colour, fillstyle="none")
             panel.plot(times[1], y, how.marker, color=how.colour)
         name_lines(panel, part, "s: cold is filled, warm is hollow")

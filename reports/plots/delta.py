@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from reports.columns import OURS
-from reports.compare import LEAST_CHANGE, Verdict
+from reports.compare import Verdict
 from reports.plots.executors import look
 from reports.plots.figure import INK, Figure, Handles, draw
 from reports.plots.lines import Part, name_lines, parts, pass_label
@@ -32,11 +32,12 @@ def figures(verdicts: Sequence[Verdict]) -> tuple[Figure, ...]:
 def _figure(name: str, verdicts: dict[str, Verdict], part: Part) -> Figure:
     def paint(panels: Sequence[Axes]) -> Handles:
         (panel,) = panels
-        panel.axvspan(-PERCENT * LEAST_CHANGE, PERCENT * LEAST_CHANGE, color=INK, alpha=0.08)
+        least = PERCENT * min(verdicts[label].least for label in part.labels)
+        panel.axvspan(-least, least, color=INK, alpha=0.08)
         panel.axvline(0, color=INK, linewidth=0.8)
         for position, label in enumerate(part.labels):
             _point(panel, position, verdicts[label])
-        name_lines(panel, part, "% of the previous time; bars: noise; shaded: ±3 %")
+        name_lines(panel, part, f"% of the previous time; bars: noise; shaded: ±{least:g} %")
         how = look(OURS)
         filled = {"past its bound": "full", "within": "none"}
         return [

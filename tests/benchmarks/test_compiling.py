@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks import compiling
 from benchmarks.cases import BACKWARD, FORWARD, STEP
-from benchmarks.compiling import WORKLOADS
+from benchmarks.compiling import SAMPLES, WORKLOADS
 from benchmarks.executors import EXECUTORS
 from benchmarks.first_call import first_call
 from benchmarks.jobs import Job, jobs
@@ -47,6 +48,10 @@ def test_a_second_process_finds_what_the_first_compiled() -> None:
         assert row.first_call_s_cold is not None
         assert row.first_call_s_warm is not None
         assert row.first_call_s == row.first_call_s_cold
+        assert row.cold_samples_s is not None
+        assert row.warm_samples_s is not None
+        assert len(row.cold_samples_s) == len(row.warm_samples_s) == SAMPLES["cpu"]
+        assert min(row.cold_samples_s) <= row.first_call_s_cold <= max(row.cold_samples_s)
         assert row.nvrtc_s is not None
         assert 0 < row.nvrtc_s < row.first_call_s_cold
         assert row.err_vs_fp64 is not None
@@ -63,6 +68,20 @@ def test_a_process_that_dies_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path:
     (row,) = rows("identical_layers", "ours")
     assert (row.status, row.error_type) == ("error", "ChildFailed")
     assert row.error_msg == "exit status -9: no such driver"
+
+
+def test_a_process_that_hangs_is_ended_and_is_a_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where one that it started holds on to its output."""
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho tuning\nsleep 600 &\nwait\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(compiling, "LIMIT_SECONDS", 0.5)
+    (row,) = rows("identical_layers", "ours")
+    assert (row.status, row.error_type) == ("error", "ChildFailed")
+    assert row.error_msg == "no first call in 0.5 s: tuning"
 
 
 def test_executors_that_are_not_here_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,10 @@ def _compiles(draw: random.Random) -> Iterator[Row]:
             row = _row(draw, "compile", workload, "forward", "", executor, 1e6)
             cold = draw.uniform(0.2, 5.0) * EXECUTORS[executor][0]
             row |= {f"kernel_us_p{q}": None for q in (20, 50, 80)} | {"trial_us": None}
-            row |= {"first_call_s_cold": cold, "first_call_s_warm": cold * draw.uniform(0.1, 0.4)}
+            warm = cold * draw.uniform(0.1, 0.4)
+            row |= {"first_call_s_cold": cold, "first_call_s_warm": warm}
+            row |= {"cold_samples_s": [cold * 0.97, cold, cold * 1.04]}
+            row |= {"warm_samples_s": [warm * 0.9, warm, warm * 1.1]}
             if executor == "ours":
                 parts = dict.fromkeys(("trace_s", "fuse_s", "codegen_s", "nvrtc_s"))
                 row |= {name: cold * draw.uniform(0.05, 0.24) for name in parts}

@@ -110,6 +110,49 @@ def test_a_row_without_trials_or_noise_is_judged_by_its_median(
     assert f"{ROW} +5.0% | slower | 66.7 | 70.0 | - | 3.0% |" in text
 
 
+def first_calls(cold: list[float], warm: list[float]) -> list[Row]:
+    """Rows of which one of ours is of the compile suite."""
+    untimed = {f"{clock}_us_p{q}": None for clock in ("kernel", "wall") for q in (20, 50, 80)}
+    samples = {"cold_samples_s": cold, "warm_samples_s": warm}
+    found = {
+        f"first_call_s_{kind}": sorted(one)[1] for kind, one in (("cold", cold), ("warm", warm))
+    }
+    of_suite = {"suite": "compile", "trial_us": None} | untimed | samples | found
+    return tampered(of_suite)
+
+
+COLD, WARM = [1.00, 0.98, 1.03], [0.200, 0.205, 0.199]
+
+
+@pytest.mark.parametrize(
+    ("cold", "warm", "said"),
+    [
+        ([1.08, 1.06, 1.09], [0.21, 0.21, 0.20], ""),  # 8 %
+        ([1.20, 1.18, 1.22], WARM, "+20.0% | slower | 1,000,000 | 1,200,000 | 1.5% | 10.0% |"),
+        (COLD, [0.25, 0.26, 0.24], "+25.0% | slower | 200,000 | 250,000 | 2.4% | 10.0% |"),
+        ([1.05, 1.05, 9.00], WARM, ""),  # one process that was held up
+        ([1.20, 0.90, 1.25], WARM, ""),  # two, but the noise is as wide
+        ([0.70, 0.71, 0.72], [0.25, 0.25, 0.25], "+25.0% | slower | 200,000"),
+    ],
+)
+def test_first_calls_are_judged_by_their_samples(
+    tmp_path: Path, capsys: Capture, cold: list[float], warm: list[float], said: str
+) -> None:
+    status, text = compared(tmp_path, capsys, first_calls(COLD, WARM), first_calls(cold, warm))
+    assert status == bool(said)
+    assert said in text
+
+
+def test_a_single_first_call_is_listed_and_not_judged(tmp_path: Path, capsys: Capture) -> None:
+    one = {"cold_samples_s": None, "warm_samples_s": None}
+    old, new = first_calls(COLD, WARM), first_calls([2.0, 2.0, 2.0], WARM)
+    status, text = compared(
+        tmp_path, capsys, [row | one for row in old], [row | one for row in new]
+    )
+    assert status == 0
+    assert "| softmax | forward | first_call_s_cold | 1.00 | 2.00 |" in text
+
+
 @pytest.mark.parametrize(
     ("suite", "clock"), [("models", "wall_us"), ("host", "host_us"), ("kernels", "kernel_us")]
 )
