@@ -10,6 +10,7 @@ from reports.page import Page, Section
 from reports.plots import compiling as compiling_plots
 from reports.plots import memory as memory_plots
 from reports.plots import roof, steps, sweep
+from reports.plots import roofline as roofline_plots
 from reports.plots import speed as speed_plots
 from reports.plots import structure as structure_plots
 from reports.plots.figure import Figure
@@ -24,6 +25,7 @@ from reports.tables import (
     models,
     numerics,
     outcome,
+    roofline,
     speed,
     structure,
     sweeps,
@@ -58,6 +60,14 @@ QUESTIONS = (
         kernels.tables,
         roof.figures,
         ("Wall time, us", "Medians of whole calls."),
+    ),
+    Question(
+        "roofline",
+        "Far from the roof: is it size?",
+        "A pass at the dashed line moves its minimal bytes as fast as the device copy of this run; "
+        f"at the dotted one that and {roofline.LAUNCH_US} us, which every kernel takes.",
+        roofline.tables,
+        roofline_plots.figures,
     ),
     Question(
         "sweeps",
