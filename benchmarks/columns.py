@@ -72,7 +72,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "numerics": {
         "err_vs_fp64": "the largest relative error of a result, by norms, against the function in "
-        "fp64",
+        "fp64; null where that did not fit into memory",
         "err_eager_vs_fp64": "the error of eager torch, by the same measure",
     },
     "environment": {

@@ -121,6 +121,7 @@ def _told(row: Row, cold: Sequence[Mapping[str, Any]], warm: Sequence[Mapping[st
     one; the error is the largest."""
     middle = sorted(cold, key=_seconds)[(len(cold) - 1) // 2]
     costs = Costs(**middle["costs"])
+    errors = [sample["error"] for sample in (*cold, *warm)]
     cold_s, warm_s = (tuple(map(_seconds, samples)) for samples in (cold, warm))
     return replace(
         with_costs(row, replace(costs, cache_hits=warm[0]["costs"]["cache_hits"])),
@@ -130,7 +131,7 @@ def _told(row: Row, cold: Sequence[Mapping[str, Any]], warm: Sequence[Mapping[st
         cold_samples_s=cold_s,
         warm_samples_s=warm_s,
         n_samples=len(cold),
-        err_vs_fp64=max(sample["error"] for sample in (*cold, *warm)),
+        err_vs_fp64=None if None in errors else max(errors),
         err_eager_vs_fp64=cold[0]["eager_error"],
     )
 

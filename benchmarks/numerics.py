@@ -36,15 +36,19 @@ class Results:
 @dataclass(frozen=True)
 class Reference:
     """What every executor is judged by. `eager` are the errors of eager torch by phase; `wide` are
-    the results in fp64, None for a function that draws random numbers."""
+    the results in fp64, None for a function that draws random numbers. Nobody is judged where fp64
+    did not fit into memory: errors are None."""
 
     case: Case
     cotangents: Tensors
-    eager: dict[str, float]
+    eager: dict[str, float | None]
     wide: Results | None
+    fits: bool = True
 
-    def error(self, found: Results, phase: str) -> float:
+    def error(self, found: Results, phase: str) -> float | None:
         """Of the results of one call. Raises ValueError for draws that cannot be believed."""
+        if not self.fits:
+            return None
         wide = self.wide or _widely(self.case, self.cotangents, found.outputs)
         return error(found.of(phase), wide.of(phase))
 
@@ -59,7 +63,10 @@ def reference(case: Case, phases: Sequence[str]) -> Reference:
     # Dense, also for outputs that are views: what arrives from above has a layout of its own.
     cotangents = tuple(make(t, memory_format=torch.contiguous_format) for t in begin)
     eager = Results(outputs, begin, gradients(begin, case.wanted, cotangents))
-    wide = None if case.replay else _widely(case, cotangents)
+    try:
+        wide = None if case.replay else _widely(case, cotangents)
+    except torch.OutOfMemoryError:
+        return Reference(case, cotangents, dict.fromkeys(phases), None, fits=False)
     judge = Reference(case, cotangents, {}, wide)
     return Reference(case, cotangents, {p: judge.error(eager, p) for p in phases}, wide)
 

@@ -46,6 +46,19 @@ def test_a_phase_is_judged_by_its_own_results() -> None:
     assert expected.eager.keys() == {FORWARD, STEP}
 
 
+def test_what_does_not_fit_in_fp64_is_run_and_not_judged() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype == torch.float64:
+            raise torch.OutOfMemoryError("no room")
+        return x * 3
+
+    x = torch.randn(5, 7, requires_grad=True)
+    expected = reference(Case(function, (x,)), (FORWARD, BACKWARD))
+    assert expected.eager == {FORWARD: None, BACKWARD: None}
+    assert expected.error(Results((x * 3,)), FORWARD) is None
+    assert [t.shape for t in expected.cotangents] == [x.shape]
+
+
 def test_cotangents_are_dense_where_the_output_is_a_view() -> None:
     x = torch.randn(5, 7, requires_grad=True)
     (cotangent,) = reference(Case(lambda x: x.t() * 1, (x,)), (BACKWARD,)).cotangents
