@@ -61,6 +61,9 @@ def main(argv: Sequence[str], begun: float | None = None) -> int:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
     planned = jobs(suites, executors, device, arguments.quick, earlier.done if earlier else ())
+    if not planned:
+        print(f"{arguments.out} has all rows that were asked for", file=sys.stderr)
+        return int(earlier is not None and earlier.has_failed)
     pace = Pace(arguments.budget, begun)
     try:
         status = _run(planned, arguments.out, device, _told(argv), earlier, pace)

@@ -6,6 +6,7 @@ A line is written when its pass is measured, so a crash loses that one at most.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from dataclasses import asdict, dataclass
@@ -130,12 +131,13 @@ def environment(
     roof: float | None,
     clocks_locked: bool | None = None,
 ) -> Environment:
-    """Of this process. Versions of what is not installed are 'none'."""
+    """Of this process. Versions of what is not installed are 'none'; a copy of a checkout without
+    its history is told the commit by GIT_COMMIT."""
     return Environment(
         run_id=run_id,
         timestamp_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         command=command,
-        git_sha=_git("rev-parse", "HEAD") or "none",
+        git_sha=_git("rev-parse", "HEAD") or os.environ.get("GIT_COMMIT") or "none",
         git_dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
         target=CUDA if device.type == "cuda" else HOST,
         gpu_name=gpu_name(device),

@@ -166,6 +166,19 @@ def test_a_run_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
 
 
 @needs_no_gpu
+def test_a_run_that_has_all_rows_measures_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rows.jsonl"
+    call = ["--quick", "--suite", "kernels", "--work", "softmax", "--exec", "eager"]
+    assert main([*call, "--out", str(out)]) == 0
+    written = out.read_text()
+    assert main([*call, "--out", str(out), "--resume"]) == 0
+    assert "has all rows that were asked for" in capsys.readouterr().err
+    assert out.read_text() == written
+
+
+@needs_no_gpu
 def test_a_run_whose_budget_is_spent_leaves_rows_to_the_next(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     call = ["--quick", "--suite", "kernels", "--work", "softmax", "--exec", "eager"]
