@@ -181,6 +181,26 @@ def test_dynamic_shared_memory_compiles_for_both_targets(tmp_path: Path) -> None
     host(text, tmp_path)
 
 
+def test_mail_is_counted_where_it_arrives_and_no_write_is_waited_for() -> None:
+    ptx = nvrtc_ptx(
+        'extern "C" __global__ void __cluster_dims__(4, 1, 1) k(float* y) {\n'
+        "  __shared__ tf::Mailbox mail;\n  __shared__ float narrow[4];\n"
+        "  __shared__ double wide[4];\n"
+        "  if (threadIdx.x == 0) tf::expect_mail(mail, 48);\n"
+        "  tf::cluster_arrive();\n  tf::cluster_wait();\n"
+        "  if (threadIdx.x < 4) {\n"
+        "    tf::send_mail(narrow + blockIdx.x % 4, y[0], mail, threadIdx.x);\n"
+        "    tf::send_mail(wide + blockIdx.x % 4, 2.0 * y[1], mail, threadIdx.x);\n  }\n"
+        "  tf::await_mail(mail);\n  y[threadIdx.x] = narrow[threadIdx.x] + wide[threadIdx.x];\n}"
+    )
+    assert ".reqnctapercluster 4" in ptx
+    assert ptx.count("st.async.shared::cluster.mbarrier::complete_tx::bytes.b") == 2
+    assert ptx.count("mapa.shared::cluster") == 4
+    assert "barrier.cluster.arrive.relaxed" in ptx
+    assert "arrive.release" not in ptx
+    assert "membar" not in ptx
+
+
 def test_round_to_is_the_rounding_point_of_the_trace(tmp_path: Path) -> None:
     library = host(
         'extern "C" float bf(float x) { return tf::round_to<tf::bf16>(x); }\n'

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
@@ -209,6 +210,87 @@ def test_last_block_sees_what_the_others_wrote() -> None:
         parts, y, counter = torch.zeros(11), torch.zeros(1), torch.zeros(1, dtype=torch.int32)
         run(source, parts, y, counter, order=order)
         assert (y.item(), counter.item()) == (55.0, 0)
+
+
+CLUSTER_SUM = """
+    __shared__ float mine, sums[4];
+    __shared__ tf::Mailbox mail;
+    const unsigned rank = blockIdx.x % 4;
+    if (threadIdx.x == 0) mine = 0.f;
+    if (threadIdx.x == 0) tf::expect_mail(mail, 16);
+    tf::cluster_arrive();
+    __syncthreads();
+    atomicAdd(&mine, x[blockIdx.x * blockDim.x + threadIdx.x]);
+    __syncthreads();
+    tf::cluster_wait();
+    if (threadIdx.x < 4) tf::send_mail(sums + rank, mine, mail, threadIdx.x);
+    tf::await_mail(mail);
+    y[blockIdx.x * blockDim.x + threadIdx.x] = ((sums[0] + sums[1]) + sums[2]) + sums[3];
+"""
+
+
+def clusters(body: str, threads: int = 40) -> Source:
+    """Three clusters of four blocks."""
+    source = kernel(body, pointer("x"), pointer("y"), blocks=12, threads=threads)
+    return replace(source, fragments=(prelude(source.text) + source.text,), cluster=4)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("threads", [4, 32, 40, 1024])
+def test_blocks_of_a_cluster_send_each_other_their_sums(order: str, threads: int) -> None:
+    x, y = torch.randint(-9, 10, (3, 4 * threads)).float(), torch.zeros(3, 4 * threads)
+    run(clusters(CLUSTER_SUM, threads), x, y, order=order)
+    assert torch.equal(y, x.sum(1, keepdim=True).expand_as(x))
+
+
+def test_values_that_nobody_waits_for_are_missed_in_some_order() -> None:
+    source = clusters(CLUSTER_SUM.replace("tf::await_mail(mail);", "__syncthreads();"))
+    x = torch.ones(3, 160)
+    for order in ORDERS:
+        y = torch.zeros(3, 160)
+        with pytest.raises(LaunchError, match="has ended"):
+            run(source, x, y, order=order)
+        assert not torch.equal(y, torch.full_like(y, 160))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (("tf::cluster_wait();", ""), "does not expect"),  # the other block may not have begun
+        (("expect_mail(mail, 16)", "expect_mail(mail, 12)"), "does not expect"),
+        (("expect_mail(mail, 16)", "expect_mail(mail, 20)"), "others never reach"),
+        (("tf::cluster_arrive();", "if (rank) tf::cluster_arrive();"), "expect|never reach"),
+    ],
+)
+def test_mail_that_goes_astray_is_an_error(wrong: tuple[str, str], reason: str, order: str) -> None:
+    source = clusters(CLUSTER_SUM.replace(*wrong))
+    x, y = torch.ones(3, 160), torch.zeros(3, 160)
+    with pytest.raises(LaunchError, match=reason):
+        run(source, x, y, order=order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_block_of_a_cluster_has_shared_memory_of_its_own(order: str) -> None:
+    body = """
+    __shared__ float kept;
+    float* tile = (float*)tf_host::dynamic_shared;
+    if (threadIdx.x == 0) kept = tile[blockIdx.x % 4] = blockIdx.x;
+    tf::cluster_arrive();
+    tf::cluster_wait();
+    __syncthreads();
+    y[blockIdx.x * 40 + threadIdx.x] = kept == tile[blockIdx.x % 4] ? kept : -1.f;
+    """
+    y = torch.zeros(12, 40)
+    run(replace(clusters(body), shared_bytes=16), y, y, order=order)
+    assert torch.equal(y, torch.arange(12.0)[:, None].expand_as(y))
+
+
+@pytest.mark.parametrize(("blocks", "cluster"), [(12, 5), (18, 9), (4, 0)])
+def test_clusters_that_no_gpu_forms_are_refused(blocks: int, cluster: int) -> None:
+    source = replace(kernel("", pointer("y"), blocks=blocks), cluster=cluster)
+    with pytest.raises(LaunchError, match=f"{blocks} blocks in clusters of {cluster}"):
+        compiled(source).bind(source, (), Options(), None)
 
 
 def test_barrier_in_a_branch_is_an_error_and_the_kernel_still_usable() -> None:

@@ -33,7 +33,8 @@ class Parameter:
 class Source:
     """One kernel: text, parameters in launch order, and the launch shape it was written for.
 
-    `fragments` has one more entry than `literals`. The entry point is `name`.
+    `fragments` has one more entry than `literals`. The entry point is `name`. Each `cluster` blocks
+    run at the same time, as the text says too.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Source:
     blocks: int
     threads: int
     shared_bytes: int = 0
+    cluster: int = 1
 
     @property
     def text(self) -> str:

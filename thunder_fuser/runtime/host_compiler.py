@@ -117,4 +117,7 @@ def _warn_missing() -> None:
 
 @cache
 def _host_header() -> str:
-    return resources.files("thunder_fuser.codegen").joinpath("device/host.h").read_text()
+    """`host.h` with what it includes, as the compiler reads units from a pipe."""
+    device = resources.files("thunder_fuser.codegen").joinpath("device")
+    fibers = device.joinpath("fibers.h").read_text()
+    return device.joinpath("host.h").read_text().replace('#include "fibers.h"\n', fibers)

@@ -22,10 +22,12 @@ from thunder_fuser.runtime.errors import IndexRangeError, LaunchError
 ORDERS = ("forward", "reverse", "shuffled")
 
 MAX_THREADS = 1024  # of a block, as on a GPU
+MAX_CLUSTER = 8  # blocks, as on any GPU that has clusters
 
 _FAULTS = {
     1: "some threads wait at a barrier or shuffle that the others never reach",
     2: "no memory for the stacks of its threads or its shared memory",
+    4: "a block sent values to one of its cluster that does not expect them, or has ended",
 }
 _BAD_INDEX = 3
 
@@ -52,6 +54,7 @@ class HostKernel:
             ctypes.c_void_p,
             ctypes.c_uint64,
             ctypes.c_uint,
+            ctypes.c_uint,
             ctypes.c_uint64,
             ctypes.c_int,
             ctypes.c_uint64,
@@ -74,15 +77,21 @@ class HostKernel:
             raise LaunchError(
                 f"kernel {self._name}: {source.threads} threads in a block of 1 to {MAX_THREADS}"
             )
+        if not 0 < source.cluster <= MAX_CLUSTER or source.blocks % source.cluster:
+            raise LaunchError(
+                f"kernel {self._name}: {source.blocks} blocks in clusters of {source.cluster}, "
+                f"which have 1 to {MAX_CLUSTER} and are all full"
+            )
         arguments = Arguments(source.parameters, constants)
         blocks, threads, shared_bytes = source.blocks, source.threads, source.shared_bytes
+        cluster = source.cluster
         order, seeds = ORDERS.index(options.thread_order), count(1)
         entry, lock, pack, address = self._entry, self._lock, arguments.pack, arguments.address
 
         def launch(stream: int, *values: object) -> None:
             with lock:
                 pack(*values)
-                status = entry(address, blocks, threads, shared_bytes, order, next(seeds))
+                status = entry(address, blocks, cluster, threads, shared_bytes, order, next(seeds))
                 bad = self._bad_index()[:2] if status == _BAD_INDEX else ()
             if bad:
                 raise IndexRangeError(
