@@ -29,6 +29,17 @@ def test_a_word_that_is_no_architecture_is_refused_by_name(arch: str) -> None:
         cuda(arch, 132)
 
 
+@pytest.mark.parametrize(
+    ("arch", "blocks"), [("sm_80", 1), ("sm_89", 1), ("sm_90a", 8), ("sm_121a", 8)]
+)
+def test_gpus_run_clusters_from_hopper_on(arch: str, blocks: int) -> None:
+    assert cuda(arch, 132).max_cluster == blocks
+
+
+def test_the_host_has_the_clusters_of_a_gpu() -> None:
+    assert HOST.max_cluster == cuda("sm_90a", 132).max_cluster
+
+
 def test_a_gpu_without_multiprocessors_is_refused() -> None:
     with pytest.raises(ValueError, match="multiprocessors=0"):
         cuda("sm_90a", 0)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 HOPPER_SHARED_BYTES = 227 * 1024
+MAX_CLUSTER = 8  # blocks that every GPU with clusters can run at the same time
+FIRST_WITH_CLUSTERS = 90  # Hopper
 WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
@@ -21,7 +23,8 @@ class Target:
     """A kind of machine. Two GPUs of one model are one target: no ordinal, no name, no clock.
 
     `arch` is exact: `sm_90a` code does not run as `sm_90`. `multiprocessors` sizes grids, the
-    byte limits size tiles. `shared_bytes` is what one block may use when it asks for it.
+    byte limits size tiles. `shared_bytes` is what one block may use when it asks for it. Up to
+    `max_cluster` blocks can run at the same time and write to each other's shared memory.
     """
 
     kind: Literal["cuda", "host"]
@@ -30,6 +33,7 @@ class Target:
     threads_per_multiprocessor: int = 2048
     shared_bytes: int = HOPPER_SHARED_BYTES
     l2_bytes: int = 0
+    max_cluster: int = 1
 
     @property
     def is_cuda(self) -> bool:
@@ -41,7 +45,7 @@ class Target:
 
 # One "multiprocessor" keeps host grids small; the figures are those of any GPU otherwise, so that a
 # kernel scheduled for the host has the shape it would have on one.
-HOST = Target("host", "host", multiprocessors=1)
+HOST = Target("host", "host", multiprocessors=1, max_cluster=MAX_CLUSTER)
 
 
 def cuda(
@@ -53,11 +57,21 @@ def cuda(
     l2_bytes: int = 0,
 ) -> Target:
     """The target of a GPU. Raises ValueError unless `arch` reads like `sm_90a`."""
-    if not _ARCHITECTURE.fullmatch(arch):
+    found = _ARCHITECTURE.fullmatch(arch)
+    if found is None:
         raise ValueError(f"arch={arch!r} is no CUDA architecture; write it as 'sm_80' or 'sm_90a'")
     if multiprocessors < 1:
         raise ValueError(f"multiprocessors={multiprocessors}: a GPU has at least one")
-    return Target("cuda", arch, multiprocessors, threads_per_multiprocessor, shared_bytes, l2_bytes)
+    has_clusters = int(found[1] + found[2]) >= FIRST_WITH_CLUSTERS
+    return Target(
+        "cuda",
+        arch,
+        multiprocessors,
+        threads_per_multiprocessor,
+        shared_bytes,
+        l2_bytes,
+        MAX_CLUSTER if has_clusters else 1,
+    )
 
 
 def architecture(major: int, minor: int) -> str:

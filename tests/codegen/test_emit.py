@@ -36,6 +36,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "codegen"
 Case = tuple[Fusion, list[torch.Tensor]]
@@ -111,6 +112,15 @@ def summed_along() -> Case:
     return fusion([a], call("cast", call("neg", summed), dtype=DataType.BFloat16)), [x]
 
 
+def shared_by_blocks() -> Case:
+    """The gradient of softmax along rows that a cluster shares, and the sum that it needs."""
+    y, g = (torch.empty(400, 65536, dtype=torch.bfloat16) for _ in range(2))
+    a, b = like(y, g)
+    inner = total(call("mul", *(call("cast", v, dtype=DataType.Float) for v in (a, b))), 1)
+    made = call("mul", a, call("sub", b, expand(unsqueeze(inner, 1), 400, 65536)))
+    return fusion([a, b], call("cast", made, dtype=DataType.BFloat16), inner), [y, g]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -124,6 +134,7 @@ CASES = {
         embedded,
         taken_along_rows,
         summed_along,
+        shared_by_blocks,
     )
 }
 
@@ -149,6 +160,33 @@ def test_nvrtc_compiles_the_text_without_spills(name: str) -> None:
         flags = nvrtc.flags(H200, Options())
         compiled = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
         assert compiled.spill_bytes == 0
+
+
+@pytest.mark.parametrize("columns", [50257, 65536, 262144])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_long_rows_are_shared_by_clusters_without_spills(
+    columns: int, dtype: torch.dtype, has_weights: bool
+) -> None:
+    """Softmax, and a norm with weights, of rows enough for every multiprocessor."""
+    x, w = torch.empty(400, columns, dtype=dtype), torch.empty(columns, dtype=dtype)
+    a, b = like(x, w)
+    wide = call("cast", a, dtype=DataType.Float)
+    if has_weights:
+        mean = expand(unsqueeze(call("mul", total(wide, 1), sc.constant(0.1)), 1), 400, columns)
+        far = call("sub", wide, mean)
+        deviation = expand(unsqueeze(total(call("mul", far, far), 1), 1), 400, columns)
+        made = call("mul", call("mul", far, chain(deviation, "rsqrt")), b)
+    else:
+        top = expand(unsqueeze(call("max", wide, dims=(1,)), 1), 400, columns)
+        power = chain(call("sub", wide, top), "exp")
+        made = call("div", power, expand(unsqueeze(total(power, 1), 1), 400, columns))
+    program = fusion([a, b], call("cast", made, dtype=DTYPES_OF_TORCH[dtype]))
+    _, (kernel,) = cuda_kernels(program, x, w)
+    source = emit(kernel)
+    assert source.cluster > 1
+    flags = nvrtc.flags(H200, Options())
+    assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
 
 
 def test_every_golden_file_has_a_case() -> None:

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 import torch
 
-from tests.programs import H200, chain, fusion, ints, like, plan_of, reshape, run, total
+from tests.programs import (
+    H200,
+    assert_same,
+    chain,
+    fusion,
+    ints,
+    like,
+    plan_of,
+    reshape,
+    run,
+    total,
+)
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
+from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.schedule import rows
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import HOST
+
+ORDERS = ("forward", "reverse", "shuffled")
 
 
 def along(reduced: TensorView, columns: int) -> TensorView:
@@ -60,7 +78,7 @@ def test_a_row_is_loaded_once_and_values_are_computed_anew_in_each_phase() -> No
 
 
 def test_a_row_beyond_the_registers_is_loaded_in_every_phase() -> None:
-    x = halves(2, 200000)
+    x = halves(2, 1 << 20)
     kernel = kernel_of(segment_of([x], centred(x)))
     assert kernel.kept == ()
     scopes = [kernel.phases[0].scope, kernel.final]
@@ -117,7 +135,7 @@ def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("order", ["forward", "reverse", "shuffled"])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", [56008, 65536])
 def test_a_row_in_registers_and_shared_memory(columns: int, order: str) -> None:
     """Softmax's gradient y * (g - sum(g * y)), whose operands registers do not hold together."""
@@ -132,3 +150,71 @@ def test_a_row_in_registers_and_shared_memory(columns: int, order: str) -> None:
     (segment,) = plan_of(program, y, g).segmented.segments
     held = rows.schedule(segment, H200).residency
     assert len(held.registers) == len(held.shared) == 1
+    assert held.cluster == 4
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float64, torch.float32])
+def test_the_blocks_of_a_cluster_agree_on_every_reduction(dtype: torch.dtype, order: str) -> None:
+    """All of one phase: mail of one word and of two, and whole rows that need what came."""
+    columns = 70_001
+    x = torch.randint(0, 2, (3, columns)).to(dtype)
+    x[1] = 0
+    (a,) = like(x)
+    names = ["any", "all", "sum", "prod"] + ([] if dtype is torch.bool else ["max", "min"])
+    made = [call(name, a, dims=(1,)) for name in names]
+    beside = call(
+        "eq", a, along(call("min", call("cast", a, dtype=DataType.Int), dims=(1,)), columns)
+    )
+    program = fusion([a], beside, *made)
+    found = [t.cpu() for t in run(program, x, options=Options(thread_order=order))]
+    assert_same(found[0], x == x.long().amin(1, True))
+    for name, got in zip(names, found[1:], strict=True):
+        torch_name = {"max": "amax", "min": "amin"}.get(name, name)
+        assert_same(got, getattr(torch, torch_name)(x, dim=1))
+    (source,) = plan_of(program, x, options=Options()).kernels
+    assert source is not None
+    assert source.cluster > 1
+
+
+def test_the_text_says_how_many_blocks_share_a_row() -> None:
+    x = halves(6, 65536)
+    lines = str(kernel_of(segment_of([x], centred(x)))).splitlines()
+    assert lines[0].endswith("24 blocks, 4 to a row, of 256 threads")
+    assert lines[2] == "  v0 = slot of T0[65536*group + 8*vector], 8 x bf16, 16 bytes at a time"
+
+
+PLANTED = {
+    "mail that nobody waits for": ("tf::await_mail(mail[0]);", "__syncthreads();"),
+    "blocks that may not have begun": ("tf::cluster_wait();", ""),
+    "a value that is not there yet": ("__syncthreads();", ""),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_barrier_left_out_shows_in_some_order(fault: str) -> None:
+    """A wrong value or an error; the kernel as it is gives the right ones."""
+    x = torch.randint(1, 4, (3, 33_004)).float()
+    (a,) = like(x)
+    program = fusion([a], call("sub", a, along(total(a, 1), x.shape[1])))
+    (source,) = plan_of(program, x, options=Options()).kernels
+    assert source is not None
+    text = source.text
+    assert text.count(PLANTED[fault][0]) == 1
+    wrong = replace(source, fragments=(text.replace(*PLANTED[fault]),), literals=())
+    assert all(is_right(source, x, order) for order in ORDERS)
+    assert not all(is_right(wrong, x, order) for order in ORDERS)
+
+
+def is_right(source: Source, x: torch.Tensor, order: str) -> bool:
+    """Whether a kernel computes x - sum(x) along the rows."""
+    options = Options(thread_order=order, cache="off")
+    found = torch.empty_like(x)
+    launch = KERNELS.launcher(source, HOST, options)
+    try:
+        launch(0, x.data_ptr(), found.data_ptr())
+    except LaunchError:
+        return False
+    return torch.equal(found, x - x.sum(1, True))

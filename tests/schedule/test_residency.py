@@ -20,7 +20,7 @@ def halves_of(columns: int, count: int = 1) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("columns", "threads"), [(64, 2), (4096, 128), (8192, 256), (16384, 256), (65536, 1024)]
+    ("columns", "threads"), [(64, 2), (4096, 128), (8192, 256), (16384, 256), (32768, 512)]
 )
 def test_registers_hold_a_row(columns: int, threads: int) -> None:
     assert of_rows(halves_of(columns), H200) == Residency(threads, frozenset({X}))
@@ -33,21 +33,68 @@ def test_long_rows_may_be_read_again_instead(columns: int, threads: int) -> None
     assert of_rows(halves_of(8192), H200, again) == of_rows(halves_of(8192), H200)
 
 
+@pytest.mark.parametrize(
+    ("columns", "count", "cluster", "threads", "places"),
+    [
+        (32776, 1, 2, 288, (0, 1)),  # two rows of it fit no more
+        (65536, 1, 4, 256, (0, 1)),  # 6 blocks by shared memory, 4 by registers
+        (65536, 2, 4, 256, (1, 1)),
+        (16384 * 7, 1, 8, 224, (0, 1)),
+        (262144, 1, 8, 512, (0, 1)),  # three blocks at most
+        (524288, 2, 8, 1024, (1, 1)),  # one
+    ],
+)
+def test_a_long_row_is_shared_by_as_few_blocks_as_take_turns_on_a_multiprocessor(
+    columns: int, count: int, cluster: int, threads: int, places: tuple[int, int]
+) -> None:
+    found = of_rows(halves_of(columns, count), H200)
+    assert found is not None
+    assert (found.cluster, found.threads) == (cluster, threads)
+    assert (len(found.registers), len(found.shared)) == places
+    assert found.registers | found.shared == set((X, Y)[:count])
+    assert (found.slots, found.blocks) == (1, None)
+
+
+def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
+    row = halves_of(65536, count=2)
+    found = of_rows(replace(row, has_weights=True), H200)
+    assert found is not None
+    assert (found.cluster, found.threads, len(found.shared)) == (8, 128, 2)
+
+
+def test_a_row_that_is_walked_once_or_scanned_stays_in_a_block() -> None:
+    row = halves_of(65536)
+    assert of_rows(replace(row, walks=1), H200) == Residency(1024, frozenset({X}))
+    scanned = of_rows(replace(halves_of(12000), scanned=10), H200)
+    assert scanned is not None
+    assert scanned.cluster == 1
+
+
+def test_where_blocks_do_not_reach_each_other_a_row_is_in_one() -> None:
+    old = replace(H200, max_cluster=1)
+    assert of_rows(halves_of(65536), old) == Residency(1024, frozenset({X}))
+    assert of_rows(halves_of(200000), old) == Residency(1024)
+
+
 def test_shared_memory_holds_what_registers_do_not() -> None:
-    found = of_rows(halves_of(65536, count=2), H200)
+    found = of_rows(halves_of(65536, count=2), replace(H200, max_cluster=1))
+    assert found is not None
     assert len(found.registers) == len(found.shared) == 1
     assert found.registers | found.shared == {X, Y}
     assert (found.threads, found.slots, found.blocks) == (1024, 1, 1)
 
 
-@pytest.mark.parametrize("columns", [200000, 65536 * 4])
-def test_a_row_beyond_both_is_in_neither(columns: int) -> None:
-    assert of_rows(halves_of(columns, count=2), H200) == Residency(1024)
+def test_a_row_beyond_both_is_in_neither() -> None:
+    assert of_rows(halves_of(1 << 20, count=2), H200) == Residency(1024)
 
 
 def test_a_smaller_machine_holds_less() -> None:
     small = replace(H200, shared_bytes=99 * 1024)
-    assert of_rows(halves_of(65536, count=2), small) == Residency(1024)
+    assert of_rows(halves_of(65536, count=2), replace(small, max_cluster=1)) == Residency(1024)
+    found, on_hopper = (of_rows(halves_of(262144), target) for target in (small, H200))
+    assert found is not None
+    assert on_hopper is not None
+    assert (found.registers, on_hopper.shared) == ({X}, {X})
 
 
 @pytest.mark.parametrize(

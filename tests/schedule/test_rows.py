@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from textwrap import dedent
 
 import pytest
 from hypothesis import given, settings
@@ -106,8 +107,8 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
         (4096, 128, 1, True),
         (8192, 256, 1, True),  # 32 elements a thread up to here
         (16384, 256, 1, True),  # twice as many in longer rows
-        (65536, 1024, 1, True),
-        (200000, 1024, 1, False),  # more than the registers hold
+        (65536, 1024, 1, False),  # of four blocks, which hold it in shared memory
+        (1 << 20, 1024, 1, False),  # more than a cluster holds
     ],
 )
 def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held: bool) -> None:
@@ -115,6 +116,24 @@ def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held:
     found = rows.schedule(segment_of([v], centred(v)), H200)
     is_held = found.residency.registers == {v}
     assert (found.threads_per_row, found.rows_per_block, is_held) == (threads, rows_per_block, held)
+
+
+def test_the_text_says_how_many_blocks_share_a_row() -> None:
+    v, w = halves(9, 40008), halves(9, 40008)
+    made = call("mul", centred(v), w)
+    assert str(rows.schedule(segment_of([v, w], made), H200)) == dedent("""\
+        rows over group{9}, turn{1}, vector{5001}, lane{8}, T4 in registers and T0 in shared memory
+          4 blocks of 160 threads a row
+          phase 0: T1[group] of T0[group, 8*vector + lane]
+          store whole rows: T5[group, 8*vector + lane]""")
+
+
+def test_column_sums_and_scans_and_single_walks_have_no_clusters() -> None:
+    v = halves(512, 20000)
+    beside_sums = rows.schedule(with_column_sums(v, 8), H200)
+    walked_once = rows.schedule(segment_of([v], total(v, 1)), H200)
+    summed = rows.schedule(segment_of([v], call("cumsum", v, dim=1, reverse=False)), H200)
+    assert [s.residency.cluster for s in (beside_sums, walked_once, summed)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,14 @@ def emit(kernel: AnyKernel) -> Source:
     fragments = tuple(pieces[::2])
     shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
     return Source(
-        ENTRY, fragments, literals, tuple(parameters), kernel.blocks, kernel.threads, shared
+        ENTRY,
+        fragments,
+        literals,
+        tuple(parameters),
+        kernel.blocks,
+        kernel.threads,
+        shared,
+        _cluster(kernel),
     )
 
 
@@ -60,10 +67,16 @@ def _head(kernel: AnyKernel) -> list[str]:
         restrict = "" if p.is_written and p.is_read else " __restrict__"
         parameters.append(f"{const}{CUDA_TYPES[p.dtype]}*{restrict} {p.name}")
     parameters += [f"{COMPUTE_TYPES[s.dtype]} {s.name}" for s in kernel.scalars]
+    cluster = _cluster(kernel)
+    together = f" __cluster_dims__({cluster}, 1, 1)" if cluster > 1 else ""
     return [
-        f'extern "C" __global__ void __launch_bounds__({_bounds(kernel)})',
+        f'extern "C" __global__ void{together} __launch_bounds__({_bounds(kernel)})',
         f"{ENTRY}({', '.join(parameters)}) {{",
     ]
+
+
+def _cluster(kernel: AnyKernel) -> int:
+    return kernel.cluster if isinstance(kernel, RowKernel) else 1
 
 
 def _bounds(kernel: AnyKernel) -> str:

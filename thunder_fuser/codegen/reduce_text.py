@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
 from thunder_fuser.ops import OpDef
 
 WARP = 32
+WORD = 4  # bytes of the least that a block sends to another
 
 
-def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
+def combined(reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0) -> list[str]:
     """Every accumulator combined over the threads of its row; all of them get the result."""
     if not reductions:
         return []
     lines = []
-    width = min(kernel.threads_per_row, WARP)
-    warps = kernel.threads_per_row // WARP
-    shares = kernel.threads > kernel.threads_per_row  # a block holds several rows
-    own = f" + threadIdx.x / {kernel.threads_per_row} * {warps}" if shares else ""
+    threads = kernel.threads_per_row // kernel.cluster  # of a row in a block
+    width = min(threads, WARP)
+    warps = threads // WARP
+    shares = kernel.rows_per_block > 1
+    own = f" + threadIdx.x / {threads} * {warps}" if shares else ""
     # Two sets of partial results by turns: a warp that is a row ahead writes into the other one.
     sets, which = ("[2]", "[turn % 2]") if kernel.sums else ("", "")
     for reduction in reductions:
@@ -31,14 +34,63 @@ def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
             lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
             lines.append(f"if (part % {WARP} == 0) {name}s{which}[threadIdx.x / {WARP}] = {name};")
         lines.append("__syncthreads();")
-    for reduction in reductions:
-        name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
-        result = f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(reduction)})"
-        value = result if warps > 1 else name
+    values = {r: r.accumulator.name for r in reductions}
+    if warps > 1:
+        values = {
+            r: f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(r)})"
+            for r, name in values.items()
+        }
+    if kernel.cluster > 1:
+        lines += _exchanged(values, kernel, phase)
+        values = {
+            r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}, {_combine(r)})" for r in values
+        }
+    for reduction, value in values.items():
+        kind = COMPUTE_TYPES[reduction.accumulator.dtype]
         if reduction.rounded is not None:
             value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
     return lines
+
+
+def mailboxes(kernel: RowKernel) -> list[str]:
+    """One per phase, for what the blocks of a cluster send each other in it."""
+    expected = [_mail_bytes(phase.reductions) * kernel.cluster for phase in kernel.phases]
+    if kernel.cluster == 1:
+        return []
+    opened = [f"tf::expect_mail(mail[{n}], {count});" for n, count in enumerate(expected)]
+    return [
+        f"__shared__ tf::Mailbox mail[{len(opened)}];",
+        "if (threadIdx.x == 0) {",
+        *(f"  {line}" for line in opened),
+        "}",
+        "tf::cluster_arrive();",
+    ]
+
+
+def _exchanged(values: Mapping[Reduce, str], kernel: RowKernel, phase: int) -> list[str]:
+    """Every block's value sent to every block of its cluster, a place for each."""
+    lines = [f"__shared__ {_mail_type(r)} {_ranks(r)}[{kernel.cluster}];" for r in values]
+    lines += ["tf::cluster_wait();"] if phase == 0 else []
+    lines.append(f"if (threadIdx.x < {kernel.cluster}) {{")
+    for reduction, value in values.items():
+        kind = _mail_type(reduction)
+        sent = f"{_ranks(reduction)} + rank, static_cast<{kind}>({value})"
+        lines.append(f"  tf::send_mail({sent}, mail[{phase}], threadIdx.x);")
+    return [*lines, "}", f"tf::await_mail(mail[{phase}]);"]
+
+
+def _ranks(reduction: Reduce) -> str:
+    return f"{reduction.accumulator.name}_ranks"
+
+
+def _mail_bytes(reductions: Sequence[Reduce]) -> int:
+    return sum(max(r.accumulator.dtype.itemsize, WORD) for r in reductions)
+
+
+def _mail_type(reduction: Reduce) -> str:
+    dtype = reduction.accumulator.dtype
+    return COMPUTE_TYPES[dtype if dtype.itemsize >= WORD else DataType.Int32]
 
 
 def declared(reductions: Sequence[Reduce]) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.reduce_text import combined, declared, scanned
+from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, scanned
 from thunder_fuser.codegen.statements import (
-    address,
+    copy_text,
     indent,
     lane_lines,
     load_call,
@@ -24,7 +24,7 @@ def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
     if kernel.sums:
         return [*_rows(kernel), *_walk(kernel)]
-    return [*_rows(kernel), *located(kernel, "turn"), *_one_row(kernel)]
+    return [*_rows(kernel), *mailboxes(kernel), *located(kernel, "turn"), *_one_row(kernel)]
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
@@ -86,11 +86,8 @@ def _place(kernel: RowKernel, slot: str) -> str:
 def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
-    copies = [
-        f"tf::copy_async<{a.access_bytes}>"
-        f"({a.name}_slots, {_place(kernel, slot)}, {address(a, names)});"
-        for a in kernel.slotted
-    ]
+    places = [f"{a.name}_slots, {_place(kernel, slot)}" for a in kernel.slotted]
+    copies = [copy_text(a, place, names) for a, place in zip(kernel.slotted, places, strict=True)]
     lines = _over_vectors(kernel, copies)
     if not (kernel.located and kernel.sums):
         return lines
@@ -123,8 +120,8 @@ def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
 def _row(kernel: RowKernel) -> list[str]:
     """What is done for one row."""
     lines = [load_text(a, kernel.names) for a in kernel.once]
-    for phase in kernel.phases:
-        lines += _phase(phase, kernel)
+    for position, phase in enumerate(kernel.phases):
+        lines += _phase(phase, kernel, position)
     lines += _active(kernel, _walked(kernel.final, kernel))
     return lines + _active(kernel, single_lines(kernel))
 
@@ -142,6 +139,12 @@ def _rows(kernel: RowKernel) -> list[str]:
     last one is done again, so that every thread of a warp takes part in the reductions."""
     kind = "long long" if max(kernel.reach, kernel.rows) >= INT_LIMIT else "int"
     wide = f"({kind})blockIdx.x" if kind != "int" else "blockIdx.x"
+    if kernel.cluster > 1:
+        return [
+            f"const int rank = blockIdx.x % {kernel.cluster};",
+            f"const int part = rank * {kernel.threads} + threadIdx.x;",
+            f"const {kind} group = {wide} / {kernel.cluster};",
+        ]
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]
     threads, rows = kernel.threads_per_row, number(kernel.rows)
@@ -193,8 +196,8 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
     return _over_vectors(kernel, scope_lines(scope, kernel))
 
 
-def _phase(phase: ReducePhase, kernel: RowKernel) -> list[str]:
+def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
     walked = [*declared(phase.reductions), *zeroed, *_walked(phase.scope, kernel)]
-    return [*walked, *combined(phase.reductions, kernel), *summed]
+    return [*walked, *combined(phase.reductions, kernel, position), *summed]

@@ -51,6 +51,15 @@ def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     return f"tf::{store}<{access.access_bytes}>({to});"
 
 
+def copy_text(access: VectorAccess, place: str, names: Mapping[IterDomain, str]) -> str:
+    """A load that goes on in the background, to `place` in shared memory."""
+    arguments = f"{place}, {address(access, names)}"
+    if access.window is not None:
+        inside = _inside(access.window, names)
+        return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside});"
+    return f"tf::copy_async<{access.access_bytes}>({arguments});"
+
+
 def _inside(window: Window, names: Mapping[IterDomain, str]) -> str:
     return f"{form_text(window.form, names)}, {number(window.extent)}"
 

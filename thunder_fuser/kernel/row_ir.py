@@ -84,7 +84,8 @@ class ReducePhase:
 
 @dataclass(frozen=True)
 class RowKernel:
-    """One launch: `rows_per_block` rows of `threads_per_row` threads in a block.
+    """One launch: `rows_per_block` rows of `threads_per_row` threads in a block, or a row in each
+    `cluster` of several blocks.
 
     `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
@@ -110,6 +111,7 @@ class RowKernel:
     sums: tuple[Accumulator, ...]
     columns: Scope
     located: tuple[LaneStatement, ...] = ()
+    cluster: int = 1
 
     @property
     def lane(self) -> IterDomain | None:
@@ -129,11 +131,12 @@ class RowKernel:
 
     @property
     def threads(self) -> int:
-        return self.threads_per_row * self.rows_per_block
+        """Of a block."""
+        return self.threads_per_row * self.rows_per_block // self.cluster
 
     @property
     def blocks(self) -> int:
-        return -(-self.axes.group.size // self.rows_per_block)
+        return -(-self.axes.group.size // self.rows_per_block) * self.cluster
 
     @property
     def vectors_per_thread(self) -> int:
@@ -178,6 +181,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
     pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
     scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
     shape = f"{kernel.blocks} blocks of {kernel.rows_per_block} rows of {kernel.threads_per_row}"
+    if kernel.cluster > 1:
+        shape = f"{kernel.blocks} blocks, {kernel.cluster} to a row, of {kernel.threads}"
     lines = [
         f"row kernel({pointers}{scalars}) {shape} threads",
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",

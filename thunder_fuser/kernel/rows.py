@@ -81,6 +81,7 @@ class _RowWriter:
             accumulators,
             columns,
             located,
+            planned.residency.cluster,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

@@ -35,6 +35,7 @@ class RowParameters:
 
     held: int | None = None  # elements of a row that one thread holds
     keeps: bool = True  # long rows where they fit; else every phase reads them from the cache
+    cluster: int | None = None  # blocks that share a row too long for several of them in one
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 6  # rows in the shared memory of a block that walks, at most
@@ -88,6 +89,10 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(slots=3),
         RowParameters(held=8),
         RowParameters(keeps=False),
+        RowParameters(cluster=1),
+        RowParameters(cluster=2),
+        RowParameters(cluster=4),
+        RowParameters(cluster=8),
     )
 
 

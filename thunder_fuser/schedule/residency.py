@@ -1,16 +1,20 @@
 """Where a row is while the phases of the row template walk it: registers, shared memory, neither.
 
     softmax, 4096 columns         in 16 registers of 128 threads
-    its gradient, 65536           one operand in registers of 1024 threads, one in shared memory
+    16384                         in 32 registers of 256 threads, two rows on a multiprocessor
+    65536                         in the shared memory of a cluster of 4 blocks of 256 threads
+    its gradient, 65536           one operand there, one in registers
     gradient of a norm, 4096      slots for several rows in shared memory, which a block walks: the
                                   registers are full of sums down the columns
 
-What is in neither is read again by every phase.
+What is in neither is read again by every phase. A block whose row fills a multiprocessor leaves the
+memory idle while it computes: a long row is shared by a cluster of blocks, with blocks of other
+rows beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from thunder_fuser.ir.tensor import TensorView
@@ -24,55 +28,139 @@ THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a m
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
+MAX_REGISTERS = 255  # of a thread
 SCRATCH = 32  # registers that a thread needs beside its row
+SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 MAX_THREADS_WITH_SUMS = 512
 SCRATCH_WITH_SUMS = 40
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
+BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
+HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
+MIN_IN_TURN = 2  # below it a cluster is no better than a block
+IN_TURN = 4  # blocks of different rows: while some compute, others load and store
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
 MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
+CLUSTERS = (2, 4, 8)  # blocks that may share a row
 PREFERRED = RowParameters()
 
 
 @dataclass(frozen=True)
 class Residency:
-    """`threads` share a row. Of what they read of it, `registers` and `shared` name the tensors
-    that stay on the multiprocessor, the latter in one of `slots` in shared memory. `blocks` are to
-    fit on a multiprocessor, None for as many as do."""
+    """`threads` of each of `cluster` blocks share a row. Of what they read of it, `registers` and
+    `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
+    shared memory. `blocks` are to fit on a multiprocessor, None for as many as do."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
     shared: frozenset[TensorView] = frozenset()
     slots: int = 0
     blocks: int | None = None
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
 class Row:
     """A row of `vectors`, and the registers that one vector fills: of each tensor read, and of what
-    scans leave."""
+    scans leave. The template `walks` it so many times, and reads other vectors, which all rows
+    share, where `has_weights`."""
 
     vectors: int
     lanes: int
     loads: Mapping[TensorView, int]
     scanned: int = 0
+    walks: int = 2
+    has_weights: bool = False
 
     @property
     def loaded(self) -> int:
         return sum(self.loads.values())
 
+    @property
+    def by_width(self) -> list[TensorView]:
+        """What is read, the widest vectors first."""
+        return sorted(self.loads, key=lambda tv: -self.loads[tv])
+
 
 def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> Residency | None:
+    """In one block where that leaves room for another one on the multiprocessor; else in a cluster
+    of them, if more than one fits then. None for a row whose scans no registers hold."""
+    if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
+        return _again(row)
+    alone = _in_one_block(row, target, parameters.held)
+    if alone is None or row.scanned or row.walks < 2 or _leaves_room(alone, row):
+        return alone
+    is_held = bool(alone.registers or alone.shared)
+    sizes = CLUSTERS if parameters.cluster is None else (parameters.cluster,)
+    allowed = [size for size in sizes if 1 < size <= target.max_cluster]
+    return _in_cluster(row, allowed, target, MIN_IN_TURN if is_held else 1) or alone
+
+
+def _again(row: Row) -> Residency:
+    """Every phase reads the row from the cache."""
+    return Residency(min(_rounded(-(-row.vectors * row.lanes // (2 * HELD))), THREADS_AGAIN))
+
+
+def _leaves_room(alone: Residency, row: Row) -> bool:
+    """True for a row in registers beside those of as many threads again."""
+    registers = -(-row.vectors // alone.threads) * row.loaded + SCRATCH
+    return bool(alone.registers) and 2 * registers * alone.threads <= REGISTERS
+
+
+def _in_cluster(row: Row, sizes: Sequence[int], target: Target, least: int) -> Residency | None:
+    """The fewest blocks a row that let IN_TURN of them fit on a multiprocessor; else those of which
+    most fit, None for fewer than `least`."""
+    found = [_in_blocks(row, size, target) for size in sizes]
+    enough = [residency for fitting, residency in found if fitting >= IN_TURN]
+    if enough:
+        return enough[0]
+    fitting, residency = max(found, key=lambda pair: pair[0], default=(0, None))
+    return residency if fitting >= least else None
+
+
+def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency | None]:
+    """A row in the registers and the shared memory of `cluster` blocks, divided so that most blocks
+    fit on a multiprocessor, and how many; where it is the same, with more in registers."""
+    piece = -(-row.vectors // cluster)
+    threads = _rounded(-(-piece // HELD_IN_CLUSTER))
+    held = -(-piece // threads)
+    best: tuple[int, Residency | None] = 0, None
+    for count in range(len(row.loads), -1, -1):
+        registers = frozenset(row.by_width[:count])
+        shared = frozenset(row.by_width[count:])
+        fitting = _fitting(row, registers, threads, held, target)
+        if fitting > best[0]:
+            slots = 1 if shared else 0
+            best = fitting, Residency(threads, registers, shared, slots, cluster=cluster)
+    return best
+
+
+def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
+    """Blocks on a multiprocessor whose threads hold `held` vectors of each tensor."""
+    kept = held * sum(row.loads[tv] for tv in registers)
+    kept += SCRATCH_WITH_WEIGHTS if row.has_weights else SCRATCH
+    if kept > MAX_REGISTERS - SCRATCH:
+        return 0
+    moved = 4 * held * threads * (row.loaded - sum(row.loads[tv] for tv in registers))
+    return min(
+        REGISTERS // (kept * threads),
+        target.shared_bytes // (moved + BLOCK_BYTES),
+        target.threads_per_multiprocessor // threads,
+    )
+
+
+def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | None:
     """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
     row whose scans no registers hold."""
     preferred = HELD if row.vectors * row.lanes <= FEW else 2 * HELD
-    held = max((parameters.held or preferred) // row.lanes, 1)
-    if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
-        return Residency(min(_rounded(-(-row.vectors // held)), THREADS_AGAIN))
+    held = max((wanted or preferred) // row.lanes, 1)
     while True:
         threads = _rounded(-(-row.vectors // held))
         registers = -(-row.vectors // threads) * (row.loaded + row.scanned) + SCRATCH
-        if registers * max(threads, MIN_BLOCK) <= REGISTERS and registers <= 255 - SCRATCH:
+        if (
+            registers * max(threads, MIN_BLOCK) <= REGISTERS
+            and registers <= MAX_REGISTERS - SCRATCH
+        ):
             return Residency(threads, registers=frozenset(row.loads))
         if not row.scanned:
             return _in_both(row, target) or Residency(threads)
@@ -86,9 +174,9 @@ def _in_both(row: Row, target: Target) -> Residency | None:
     places = -(-row.vectors // MAX_THREADS)
     free = REGISTERS // MAX_THREADS - SCRATCH
     registers: set[TensorView] = set()
-    for tv, width in sorted(row.loads.items(), key=lambda load: -load[1]):
-        if places * width <= free:
-            free -= places * width
+    for tv in row.by_width:
+        if places * row.loads[tv] <= free:
+            free -= places * row.loads[tv]
             registers.add(tv)
     shared = row.loads.keys() - registers
     moved = 4 * MAX_THREADS * places * sum(row.loads[tv] for tv in shared)

@@ -6,7 +6,8 @@
     phase 0   sum of x[r, c, l]   over the threads of the row
     phase 1   y[r, c, l]          with the sum as a scalar
 
-The threads of one row form part of a warp, a warp or a block. A phase evaluates one level of
+The threads of one row form part of a warp, a warp, a block or several blocks, a cluster, which send
+each other what they have of a sum. A phase evaluates one level of
 reductions over the whole row from the packed loads; values computed in one phase are computed anew
 in the next. Rows too long for the registers are read again in every phase.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
@@ -64,7 +65,7 @@ class RowSchedule:
             names[axes.lane] = "lane"
         lines = [
             f"rows over {print_axes(every, names)}, {self._held()}",
-            f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
+            f"  {self._shared_by()}",
         ]
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
@@ -83,18 +84,25 @@ class RowSchedule:
             lines += [f"  store {title}: {stored}"] if stored else []
         return "\n".join(lines)
 
+    def _shared_by(self) -> str:
+        threads, cluster = self.residency.threads, self.residency.cluster
+        if cluster > 1:
+            return f"{cluster} blocks of {threads} threads a row"
+        return f"{threads} threads a row, {self.rows_per_block} rows a block"
+
     def _held(self) -> str:
         found, tensors = self.residency, self.segment.names
         held = [tensors[tv] for tv in self.segment.inputs if tv in found.registers]
         slotted = [tensors[tv] for tv in self.segment.inputs if tv in found.shared]
         places = [f"{', '.join(held)} in registers"] if held else []
         if slotted:
-            places.append(f"{', '.join(slotted)} in shared memory, {found.slots} rows at a time")
+            rows = f", {found.slots} rows at a time" if found.slots > 1 else ""
+            places.append(f"{', '.join(slotted)} in shared memory{rows}")
         return " and ".join(places) or "read in every phase"
 
     @property
     def threads_per_row(self) -> int:
-        return self.residency.threads
+        return self.residency.threads * self.residency.cluster
 
     @property
     def vectors_per_thread(self) -> int:
@@ -142,13 +150,18 @@ def schedule(
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
-    row = Row(axes.vector.size, axes.lanes, loads, _scanned(scans, axes.lanes))
+    row = Row(
+        axes.vector.size,
+        axes.lanes,
+        loads,
+        _scanned(scans, axes.lanes),
+        walks=len(phases) + bool(full),
+        has_weights=_has_weights(segment, axes, phases, full),
+    )
     if not down:
         found = of_rows(row, target, parameters)
         if found is None:
             raise Rejected("a running sum of rows too long for the registers")
-        if axes.is_shifted and found.shared:  # vectors beyond the row are not copied ahead
-            found = Residency(found.threads)
         per_block = max(parameters.block // found.threads, 1)
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
     if scans:
@@ -300,10 +313,31 @@ def _row_loads(
     full: Sequence[tuple[Store, Index]],
 ) -> dict[TensorView, int]:
     """The registers that a vector of each tensor fills of which a row is read."""
-    reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
-    results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
     found: dict[TensorView, int] = {}
-    for tv, index in needs_of(segment, reductions, results).leaves:
-        if tv not in reductions and is_of_row(offset_of(segment.layouts[tv], index), axes):
+    for tv, offset in _read(segment, phases, full):
+        if is_of_row(offset, axes):
             found[tv] = found.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
     return found
+
+
+def _has_weights(
+    segment: Segment,
+    axes: RowAxes,
+    phases: Sequence[Phase],
+    full: Sequence[tuple[Store, Index]],
+) -> bool:
+    """True where vectors are read that are the same for several rows."""
+    offsets = [offset for _, offset in _read(segment, phases, full)]
+    return any(axes.vector in o.bases and not is_of_row(o, axes) for o in offsets)
+
+
+def _read(
+    segment: Segment, phases: Sequence[Phase], full: Sequence[tuple[Store, Index]]
+) -> list[tuple[TensorView, Form]]:
+    """The elements of memory that the walks along a row need, with their offsets."""
+    reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
+    results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
+    leaves = needs_of(segment, reductions, results).leaves
+    return [
+        (tv, offset_of(segment.layouts[tv], index)) for tv, index in leaves if tv not in reductions
+    ]

@@ -379,7 +379,9 @@ inline int barrier_count(bool vote) {
 }
 
 inline void arrive_at_cluster() { ++threads[current].arrivals; }
-inline void await_cluster() { wait(AT_CLUSTER, 0); }
+inline void await_cluster() {
+  if (arrivals_of_all() < threads[current].arrivals) wait(AT_CLUSTER, 0);
+}
 
 // Where a variable of the running block lies in another one of its cluster.
 template <class T> T* in_block(T* place, unsigned number) {

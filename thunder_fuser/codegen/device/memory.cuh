@@ -181,6 +181,18 @@ TF_FN void await_copies() {
 #endif
 }
 
+// chunk: copy_async_within
+// The same of a vector whose first element has place `first`: elements beyond the places [0, extent)
+// are not read, and a vector that has such ones is moved at once.
+template <int ACCESS_BYTES, class T, int N, class First, class Extent>
+TF_FN void copy_async_within(
+    tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent) {
+  if (first + N <= extent)
+    tf::copy_async<ACCESS_BYTES>(slots, index, from);
+  else
+    slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent);
+}
+
 // chunk: in_range
 // An index below `extent`. Any other ends the launch, on a GPU as a failed assertion does.
 #ifdef TF_HOST

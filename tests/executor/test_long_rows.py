@@ -1,0 +1,118 @@
+"""Rows that clusters of blocks share: values against fp64 beside eager's, in every thread order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import thunder
+import torch
+import torch.nn.functional as F
+
+from tests.executor.test_norms import runs
+from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
+
+pytestmark = pytest.mark.sanitizer
+Program = Callable[..., torch.Tensor]
+ORDERS = ("forward", "reverse", "shuffled")
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+INFINITE = float("inf")
+
+
+def below_logsumexp(x: torch.Tensor) -> torch.Tensor:
+    return x - torch.logsumexp(x, -1, keepdim=True)
+
+
+def standardised(x: torch.Tensor) -> torch.Tensor:
+    return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+
+
+def rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, w.shape, w, 1e-5)
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, w.shape, w, b)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+# Lengths that no number of blocks, threads or lanes divides, and odd ones.
+CASES: dict[str, tuple[Program, torch.dtype, int, int]] = {
+    "softmax": (softmax, BF16, 65536, 1),
+    "softmax in halves": (softmax, F16, 40008, 1),
+    "softmax in floats": (softmax, F32, 33004, 1),
+    "softmax of an odd length": (softmax, BF16, 50257, 1),
+    "softmax of a length that lanes divide": (softmax, F32, 36864, 1),
+    "log_softmax": (lambda x: torch.log_softmax(x, -1), F32, 35003, 1),
+    "below logsumexp": (below_logsumexp, BF16, 34824, 1),
+    "rms_norm": (rms_norm, BF16, 40040, 2),
+    "rms_norm of an odd length": (rms_norm, F16, 33333, 2),
+    "layer_norm": (layer_norm, F32, 33000, 3),
+    "layer_norm in bf16": (layer_norm, BF16, 70000, 3),
+    "standardised": (standardised, F32, 50004, 1),
+}
+
+
+def clusters(jfn: Callable[..., object]) -> list[int]:
+    """How many blocks share a row in each kernel of the last call, forward and backward."""
+    used = [region.last_used for region in regions_of(jfn)]
+    plans = [plan for fd in used if fd is not None for plan in fd.leaf.program.plans[-1:]]
+    return [kernel.cluster for plan in plans for kernel in plan.kernels if kernel is not None]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
+    case: str, device: torch.device
+) -> None:
+    program, dtype, columns, count = CASES[case]
+    args = [torch.randn(3, columns).to(dtype), *(torch.randn(columns).to(dtype) for _ in "wb")]
+    args = args[:count]
+    cotangent = torch.randn(3, columns).to(dtype)
+    exact = runs(program, [x.double() for x in args], cotangent)
+    eager = runs(program, args, cotangent)
+    unfused = runs(thunder.jit(program, executors=[]), args, cotangent)
+    jfns = [thunder.jit(program, executors=[fuser], fuser_thread_order=order) for order in ORDERS]
+    found = [runs(jfn, args, cotangent, device) for jfn in jfns]
+    for value, theirs, *ours in zip(exact, zip(eager, unfused, strict=True), *found, strict=True):
+        assert all(torch.equal(ours[0], other) for other in ours[1:])
+        rounding = torch.finfo(dtype).eps * value.abs().max()
+        allowed = 2 * max((t - value).abs().max() for t in theirs) + 16 * rounding
+        assert (ours[0] - value).abs().max() <= allowed
+    forward, *_ = clusters(jfns[0])
+    assert forward > 1
+
+
+def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:
+    x = torch.randn(7, 33004)
+    x[0], x[1, 7], x[2, -1], x[3, 5000] = -INFINITE, INFINITE, float("nan"), -INFINITE
+    x[4, :-1], x[5, 1:] = -INFINITE, -INFINITE
+    jfn = thunder.jit(softmax, executors=[fuser])
+    found = jfn(x.to(device)).cpu()
+    torch.testing.assert_close(found, torch.softmax(x, -1), rtol=1e-5, atol=1e-9, equal_nan=True)
+    assert clusters(jfn) == [4]
+
+
+def test_a_variance_is_of_the_differences_from_the_mean(device: torch.device) -> None:
+    x = torch.randn(3, 33004) + 3000
+    found = thunder.jit(standardised, executors=[fuser])(x.to(device)).cpu().double()
+    exact = standardised(x.double())
+    assert (found - exact).abs().max() <= 2 * (standardised(x) - exact).abs().max() + 1e-6
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_first_of_several_maxima_is_found_beside_whole_rows(
+    order: str, device: torch.device
+) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x - x.amax(-1, keepdim=True), torch.argmax(x, -1)
+
+    x = (torch.randn(3, 70_000) * 4).round()  # a few maxima in each row, in blocks of their own
+    jfn = thunder.jit(program, executors=[fuser], fuser_thread_order=order)
+    below, place = (t.cpu() for t in jfn(x.to(device)))
+    assert torch.equal(below, x - x.amax(-1, keepdim=True))
+    assert torch.equal(place, torch.argmax(x, -1))
+    assert max(clusters(jfn)) > 1
