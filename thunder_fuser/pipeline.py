@@ -56,7 +56,9 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        tidied = watch("tidied", split_reductions(tidied, target.multiprocessors))
+        tidied = watch(
+            "tidied", split_reductions(tidied, target.multiprocessors, target.max_cluster)
+        )
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)

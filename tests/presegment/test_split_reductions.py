@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, check, fusion, like, total
+from tests.programs import chain, check, expand, fusion, like, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -45,6 +45,30 @@ def test_a_column_sum_is_summed_in_parts_of_the_accumulators_type() -> None:
           T5: bf16[i48] = cast(T4, dtype=bf16)
           return T5
         }""")
+
+
+def divided(rows: int, columns: int, power: bool = False) -> Fusion:
+    """Rows divided by their sums; with `power` only the sum of what was divided."""
+    x = tensor(DataType.Float, rows, columns)
+    below = call("div", x, expand(unsqueeze(total(x, 1), 1), rows, columns))
+    return Fusion((x,), (total(chain(below, "exp"), 1) if power else below,))
+
+
+def test_a_row_that_is_stored_whole_stays_so_where_a_cluster_holds_it() -> None:
+    held = divided(8, 262144)
+    assert split_reductions(held, SMS, max_cluster=8) is held
+    assert split_reductions(held, SMS) is not held
+    for other in (divided(8, 262144 + 32768), divided(8, 65536, power=True)):
+        assert split_reductions(other, SMS, max_cluster=8) is not other
+
+
+def test_column_sums_beside_a_row_that_stays_whole_are_split() -> None:
+    whole = divided(100, 65536)
+    y = tensor(DataType.Float, 65536, 8)
+    both = Fusion((*whole.inputs, y), (*whole.outputs, total(y, 0)))
+    made = split_reductions(both, SMS, max_cluster=8)
+    assert made.outputs[0] is both.outputs[0]
+    assert made.outputs[1] is not both.outputs[1]
 
 
 def test_a_long_row_is_cut_into_pieces_of_one_block() -> None:

@@ -55,6 +55,18 @@ def test_a_long_row_is_shared_by_as_few_blocks_as_take_turns_on_a_multiprocessor
     assert (found.slots, found.blocks) == (1, None)
 
 
+@pytest.mark.parametrize(
+    ("count", "columns", "cluster"),
+    [(8, 16384, 1), (8, 32768, 8), (64, 65536, 4), (100, 32768, 2), (132, 32768, 1)],
+)
+def test_few_long_rows_have_blocks_for_every_multiprocessor(
+    count: int, columns: int, cluster: int
+) -> None:
+    found = of_rows(replace(halves_of(columns), count=count), H200)
+    assert found is not None
+    assert found.cluster == cluster
+
+
 def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     row = halves_of(65536, count=2)
     found = of_rows(replace(row, has_weights=True), H200)

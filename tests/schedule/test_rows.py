@@ -119,13 +119,13 @@ def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held:
 
 
 def test_the_text_says_how_many_blocks_share_a_row() -> None:
-    v, w = halves(9, 40008), halves(9, 40008)
+    v, w = halves(400, 40008), halves(400, 40008)
     made = call("mul", centred(v), w)
     assert str(rows.schedule(segment_of([v, w], made), H200)) == dedent("""\
-        rows over group{9}, turn{1}, vector{5001}, lane{8}, T4 in registers and T0 in shared memory
-          4 blocks of 160 threads a row
-          phase 0: T1[group] of T0[group, 8*vector + lane]
-          store whole rows: T5[group, 8*vector + lane]""")
+    rows over group{400}, turn{1}, vector{5001}, lane{8}, T4 in registers and T0 in shared memory
+      4 blocks of 160 threads a row
+      phase 0: T1[group] of T0[group, 8*vector + lane]
+      store whole rows: T5[group, 8*vector + lane]""")
 
 
 def test_column_sums_and_scans_and_single_walks_have_no_clusters() -> None:

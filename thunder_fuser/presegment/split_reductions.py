@@ -7,8 +7,9 @@
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type. Column sums beside a reduction
 along the rows of the same plane get one part per block of rows, which the row template sums while
-it walks them. Sums over scattered axes with few results, as of a batch norm with few channels, take
-the innermost of these axes first.
+it walks them. A long row that is stored whole, computed from its reductions, stays in one piece
+where a cluster of blocks can hold it: that is one launch, which reads it once. Sums over scattered
+axes with few results, as of a batch norm with few channels, take the innermost of these axes first.
 """
 
 from __future__ import annotations
@@ -34,21 +35,44 @@ from thunder_fuser.ir.tensor import TensorView, Value
 
 PIECE = 16384  # elements of a long row that one block reduces
 PARTS = 64  # parts of a column sum on its own: enough blocks, little traffic
+CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster
 MIN_TERMS = 256  # of a column, below which one pass is as good
 
 
-def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
-    """`fusion` with its large reductions in two stages. Inputs stay the same tensors."""
+def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
+    """`fusion` with its large reductions in two stages. Inputs stay the same tensors. Up to
+    `max_cluster` blocks can share a row."""
     planes = {plane_of(tv) for tv in fusion.tensors if is_long(tv) and row_shape(tv)}
+    limit = max_cluster * CLUSTERED_BYTES if max_cluster > 1 else 0
+    whole = {plane for plane in _stored_planes(fusion) if _row_bytes(fusion, plane) <= limit}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        is_split = is_long(tv) and not is_scan(tv)
+        is_split = is_long(tv) and not is_scan(tv) and row_shape(tv) not in whole
         if is_scattered(tv) and _is_few_and_long(tv, multiprocessors):
             return _innermost_first(tv, inputs[0], multiprocessors)
         parts = _parts(tv, multiprocessors, plane_of(tv) in planes) if is_split else None
         return None if parts is None else _in_two(tv, inputs[0], parts)
 
     return rewrite(fusion, rule)
+
+
+def _stored_planes(fusion: Fusion) -> set[tuple[int, int]]:
+    """The planes, of reductions along rows, of which something that follows from them is stored."""
+    below: dict[TensorView, frozenset[tuple[int, int]]] = {}
+    for tv in fusion.tensors:
+        found = frozenset[tuple[int, int]]()
+        if tv.definition is not None:
+            found = found.union(*(below[source] for source in tv.definition.tensors))
+        along = row_shape(tv) if is_long(tv) else None
+        below[tv] = found if along is None else found | {along}
+    return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}
+
+
+def _row_bytes(fusion: Fusion, plane: tuple[int, int]) -> int:
+    """Of a row of each input that has the plane's size."""
+    _, columns = plane
+    read = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
+    return sum(columns * tv.dtype.itemsize for tv in read if prod(tv.shape) == prod(plane))
 
 
 def _parts(tv: TensorView, multiprocessors: int, beside_rows: bool) -> int | None:

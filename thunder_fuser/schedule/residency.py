@@ -27,6 +27,7 @@ MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
+LONG = 32768  # elements from which on several blocks share a row where rows are few
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
 MAX_REGISTERS = 255  # of a thread
 SCRATCH = 32  # registers that a thread needs beside its row
@@ -61,9 +62,9 @@ class Residency:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of `vectors`, and the registers that one vector fills: of each tensor read, and of what
-    scans leave. The template `walks` it so many times, and reads other vectors, which all rows
-    share, where `has_weights`."""
+    """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
+    read, and of what scans leave. The template `walks` it so many times, and reads other vectors,
+    which all rows share, where `has_weights`."""
 
     vectors: int
     lanes: int
@@ -71,6 +72,7 @@ class Row:
     scanned: int = 0
     walks: int = 2
     has_weights: bool = False
+    count: int = 1 << 30
 
     @property
     def loaded(self) -> int:
@@ -88,7 +90,9 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
         return _again(row)
     alone = _in_one_block(row, target, parameters.held)
-    if alone is None or row.scanned or row.walks < 2 or _leaves_room(alone, row):
+    if alone is None or row.scanned or row.walks < 2:
+        return alone
+    if _leaves_room(alone, row) and not _are_few_and_long(row, target):
         return alone
     is_held = bool(alone.registers or alone.shared)
     sizes = CLUSTERS if parameters.cluster is None else (parameters.cluster,)
@@ -107,13 +111,19 @@ def _leaves_room(alone: Residency, row: Row) -> bool:
     return bool(alone.registers) and 2 * registers * alone.threads <= REGISTERS
 
 
+def _are_few_and_long(row: Row, target: Target) -> bool:
+    """True for rows of which a block each would leave multiprocessors idle."""
+    return row.count < target.multiprocessors and row.vectors * row.lanes >= LONG
+
+
 def _in_cluster(row: Row, sizes: Sequence[int], target: Target, least: int) -> Residency | None:
-    """The fewest blocks a row that let IN_TURN of them fit on a multiprocessor; else those of which
-    most fit, None for fewer than `least`."""
+    """The fewest blocks a row that let IN_TURN of them fit on a multiprocessor, and give each one a
+    block; else those of which most fit, None for fewer than `least`."""
     found = [_in_blocks(row, size, target) for size in sizes]
     enough = [residency for fitting, residency in found if fitting >= IN_TURN]
     if enough:
-        return enough[0]
+        busy = (r for r in enough if r and r.cluster * row.count >= target.multiprocessors)
+        return next(busy, enough[-1])
     fitting, residency = max(found, key=lambda pair: pair[0], default=(0, None))
     return residency if fitting >= least else None
 

@@ -157,6 +157,7 @@ def schedule(
         _scanned(scans, axes.lanes),
         walks=len(phases) + bool(full),
         has_weights=_has_weights(segment, axes, phases, full),
+        count=rows,
     )
     if not down:
         found = of_rows(row, target, parameters)
