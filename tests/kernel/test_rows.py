@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
+from tests.devices import copies
 from tests.programs import (
     H200,
     assert_same,
@@ -144,7 +145,7 @@ def test_a_row_in_registers_and_shared_memory(columns: int, order: str) -> None:
     inner = total(call("mul", *(call("cast", v, dtype=DataType.Float) for v in (a, b))), 1)
     made = call("mul", a, call("sub", b, along(inner, columns)))
     program = fusion([a, b], call("cast", made, dtype=DataType.BFloat16))
-    (found,) = run(program, y, g, options=Options(thread_order=order))
+    (found,) = run(program, *copies([y, g]), options=Options(thread_order=order))
     wide = y.double() * (g.double() - (y.double() * g.double()).sum(1, True))
     torch.testing.assert_close(found.cpu().double(), wide, rtol=2**-8, atol=1e-6)
     (segment,) = plan_of(program, y, g).segmented.segments
@@ -169,7 +170,7 @@ def test_the_blocks_of_a_cluster_agree_on_every_reduction(dtype: torch.dtype, or
         "eq", a, along(call("min", call("cast", a, dtype=DataType.Int), dims=(1,)), columns)
     )
     program = fusion([a], beside, *made)
-    found = [t.cpu() for t in run(program, x, options=Options(thread_order=order))]
+    found = [t.cpu() for t in run(program, *copies([x]), options=Options(thread_order=order))]
     assert_same(found[0], x == x.long().amin(1, True))
     for name, got in zip(names, found[1:], strict=True):
         torch_name = {"max": "amax", "min": "amin"}.get(name, name)
