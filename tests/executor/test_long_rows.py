@@ -47,6 +47,7 @@ CASES: dict[str, tuple[Program, torch.dtype, int, int]] = {
     "softmax in floats": (softmax, F32, 33004, 1),
     "softmax of an odd length": (softmax, BF16, 50257, 1),
     "softmax of a length that lanes divide": (softmax, F32, 36864, 1),
+    "softmax that fills a cluster": (softmax, F32, 262140, 1),
     "log_softmax": (lambda x: torch.log_softmax(x, -1), F32, 35003, 1),
     "below logsumexp": (below_logsumexp, BF16, 34824, 1),
     "rms_norm": (rms_norm, BF16, 40040, 2),
@@ -100,7 +101,11 @@ def test_a_variance_is_of_the_differences_from_the_mean(device: torch.device) ->
     x = torch.randn(3, 33004) + 3000
     found = thunder.jit(standardised, executors=[fuser])(x.to(device)).cpu().double()
     exact = standardised(x.double())
-    assert (found - exact).abs().max() <= 2 * (standardised(x) - exact).abs().max() + 1e-6
+    rounding = (
+        torch.finfo(F32).eps * x.abs().max()
+    )  # of the mean; a difference of squares loses all
+    eager = (standardised(x) - exact).abs().max()
+    assert (found - exact).abs().max() <= 2 * eager + 2 * rounding
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -180,6 +180,20 @@ def test_the_blocks_of_a_cluster_agree_on_every_reduction(dtype: torch.dtype, or
     assert source.cluster > 1
 
 
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_thread_of_a_cluster_gets_the_same_bits(dtype: torch.dtype) -> None:
+    """The sum of a row where no two orders give the same, in each element of that row."""
+    x = torch.randn(4, 66_000, dtype=dtype).exp()
+    (a,) = like(x)
+    top = call("mul", along(call("max", a, dims=(1,)), 66_000), along(total(a, 1), 66_000))
+    program = fusion([a], call("maximum", top, a))  # the product is larger than any element
+    (found,) = run(program, *copies([x]), options=Options(thread_order="shuffled"))
+    assert torch.equal(found, found[:, :1].expand_as(found))
+    exact = x.amax(1, True) * x.double().sum(1, True)
+    torch.testing.assert_close(found.cpu().double()[:, :1], exact.double(), rtol=1e-5, atol=0)
+
+
 def test_the_text_says_how_many_blocks_share_a_row() -> None:
     x = halves(600, 65536)
     lines = str(kernel_of(segment_of([x], centred(x)))).splitlines()
