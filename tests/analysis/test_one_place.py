@@ -52,7 +52,7 @@ ALLOWED = {
     "schedule/rows.py:vectors_per_thread": THREADS,
     "schedule/rows.py:schedule": THREADS,
     "schedule/row_axes.py:row_axes": LANES,
-    "schedule/rows.py:_row_loads": THREADS,
+    "schedule/rows.py:_row": THREADS,
     "schedule/rows.py:_scanned": THREADS,
     "schedule/tiles.py:square": LANES,
     "schedule/tiles.py:tile": LANES,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
@@ -149,16 +149,8 @@ def schedule(
     )
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
-    row = Row(
-        axes.vector.size,
-        axes.lanes,
-        loads,
-        _scanned(scans, axes.lanes),
-        walks=len(phases) + bool(full),
-        has_weights=_has_weights(segment, axes, phases, full),
-        count=rows,
-    )
+    scans = [tv for tv in long if is_scan(tv)]
+    row = _row(segment, axes, phases, full, scans)
     if not down:
         found = of_rows(row, target, parameters)
         if found is None:
@@ -171,11 +163,6 @@ def schedule(
     if walked is None:
         raise Rejected("column sums beside rows that are too long for one block")
     return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)
-
-
-def _scanned(scans: Sequence[TensorView], lanes: int) -> int:
-    """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
-    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -307,38 +294,37 @@ def _check_rows(
                 raise Rejected("an in-place target is read at another element than it is written")
 
 
-def _row_loads(
+def _row(
     segment: Segment,
     axes: RowAxes,
     phases: Sequence[Phase],
     full: Sequence[tuple[Store, Index]],
-) -> dict[TensorView, int]:
-    """The registers that a vector of each tensor fills of which a row is read."""
-    found: dict[TensorView, int] = {}
-    for tv, offset in _read(segment, phases, full):
-        if is_of_row(offset, axes):
-            found[tv] = found.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
-    return found
-
-
-def _has_weights(
-    segment: Segment,
-    axes: RowAxes,
-    phases: Sequence[Phase],
-    full: Sequence[tuple[Store, Index]],
-) -> bool:
-    """True where vectors are read that are the same for several rows."""
-    offsets = [offset for _, offset in _read(segment, phases, full)]
-    return any(axes.vector in o.bases and not is_of_row(o, axes) for o in offsets)
-
-
-def _read(
-    segment: Segment, phases: Sequence[Phase], full: Sequence[tuple[Store, Index]]
-) -> list[tuple[TensorView, Form]]:
-    """The elements of memory that the walks along a row need, with their offsets."""
+    scans: Sequence[TensorView],
+) -> Row:
+    """What the walks along a row read, and how much of it there is."""
     reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
     results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
-    leaves = needs_of(segment, reductions, results).leaves
-    return [
-        (tv, offset_of(segment.layouts[tv], index)) for tv, index in leaves if tv not in reductions
-    ]
+    loads: dict[TensorView, int] = {}
+    has_weights = False
+    for tv, index in needs_of(segment, reductions, results).leaves:
+        if tv in reductions:
+            continue
+        offset = offset_of(segment.layouts[tv], index)
+        if is_of_row(offset, axes):
+            loads[tv] = loads.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
+        else:
+            has_weights |= axes.vector in offset.bases
+    return Row(
+        axes.vector.size,
+        axes.lanes,
+        loads,
+        _scanned(scans, axes.lanes),
+        walks=len(phases) + bool(full),
+        has_weights=has_weights,
+        count=axes.group.size * axes.turn.size,
+    )
+
+
+def _scanned(scans: Sequence[TensorView], lanes: int) -> int:
+    """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
+    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
