@@ -5,7 +5,8 @@
 The map of an edge walks the consumer's logical axes backward through the transforms that made them
 to its root axes, and from there by position to the producer's logical axes. Every step is a digit
 form operation; nothing else in the package divides an index. The gathered axis of an embedding's
-weight is mapped to no axis: its index is the value that the other operand holds.
+weight is mapped to no axis: its index is the value that the other operand holds; so is that of what
+a group sum adds.
 """
 
 from __future__ import annotations
@@ -76,13 +77,13 @@ def edges_from(consumer: TensorView, logical: dict[IterDomain, Form]) -> tuple[E
             index[dim] = shift(index[dim], -begin)
             edge_windows = (*windows, Window(index[dim], producer.shape[dim]))
         made.append(Edge(producer, tuple(index), edge_windows))
-    if expr.op.family is not Family.GATHER:
+    if expr.op.family not in (Family.GATHER, Family.GROUPED):
         return tuple(made)
-    x, places = made
+    x, places, *others = made
     dim = gathered_dim(consumer)
     loaded = Loaded(places.producer, places.index, x.producer.shape[dim])
     found = (*x.index[:dim], gathered(loaded), *x.index[dim + 1 :])
-    return replace(x, index=found), places
+    return replace(x, index=found), places, *others
 
 
 def gathered_dim(consumer: TensorView) -> int:

@@ -43,6 +43,8 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
 from thunder_fuser.ops import Family
 
+_WHOLE = (Family.GATHER, Family.SCAN, Family.GROUPED, Family.LIBRARY)  # need all of an axis
+
 
 @dataclass(frozen=True, eq=False)
 class EdgePlan:
@@ -235,13 +237,15 @@ class _Propagation:
         yield Replicate()
 
     def _check_whole_axes(self) -> None:
-        """A gather may read any index of its axis, and a running sum needs all before it."""
+        """A gather may read any index of its axis, a running sum needs all before it, and an order
+        is one of all elements."""
         for consumer, edges in self.edges.items():
             expr = consumer.definition
             assert expr is not None
-            if expr.op.family not in (Family.GATHER, Family.SCAN):
+            if expr.op.family not in _WHOLE:
                 continue
-            dim, sharding = expr.attr("dim"), self.known[edges[0].producer]
+            dim = dict(expr.attrs).get("dim", 0)
+            sharding = self.known[edges[0].producer]
             pairs = zip(sharding.placements, self.mesh.shape, strict=True)
             if any(_is_cut(p) and p.axis == dim and count > 1 for p, count in pairs):
                 raise ValueError(

@@ -398,6 +398,38 @@ def take_along_axis(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     return Derived(tensor_domain(root), tuple(maps))
 
 
+def vector(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """One axis, of the operand's extent."""
+    (producer,) = inputs
+    if producer.ndim != 1:
+        raise ValueError(f"the operand has rank {producer.ndim}; legal: 1")
+    return Derived(tensor_domain([_copy(producer.logical[0])]), ((0,),))
+
+
+def group_ends(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """An axis over groups."""
+    vector(inputs, attrs)
+    made = source((), {"length": attrs["count"]})
+    return Derived(made.domain, ((None,),))
+
+
+def group_sum(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """The axis `dim` of x becomes that of the groups. The reduced axis runs over all of the order,
+    of which an element of the result takes the stretch of its group."""
+    x, order, ends = inputs
+    (dim,) = _ints((attrs["dim"],))
+    for name, tv in (("order", order), ("ends", ends)):
+        if tv.ndim != 1:
+            raise ValueError(f"{name} has rank {tv.ndim}; legal: 1")
+    sizes = [sc.static_int(e) for e in (x.extents[dim], order.extents[0])]
+    if None not in sizes and sizes[0] != sizes[1]:
+        raise ValueError(f"dim {dim} of x has {sizes[0]} elements, the order has {sizes[1]}")
+    root = [_copy(ends.logical[0]) if k == dim else _copy(a) for k, a in enumerate(x.logical)]
+    root.append(IterDomain(order.extents[0], IterType.REDUCTION))
+    kept = tuple(None if k == dim else k for k in range(x.ndim))
+    return Derived(tensor_domain(root), (kept, (x.ndim,), (dim,)))
+
+
 def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
     dims = _ints(attrs["dims"])
@@ -464,6 +496,9 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "cat": cat,
     "index_select": index_select,
     "take_along_axis": take_along_axis,
+    "vector": vector,
+    "group_ends": group_ends,
+    "group_sum": group_sum,
     "reduce": reduce,
     "scan": scan,
     "source": source,

@@ -21,6 +21,8 @@ class Family(Enum):
     PAD = "pad"  # an index map with a fill value outside the producer's window
     CAT = "cat"  # choose the input whose window holds the index
     GATHER = "gather"  # an index map in which one axis is read from a tensor of integers
+    GROUPED = "grouped"  # combine the elements that a tensor of integers puts side by side
+    LIBRARY = "library"  # torch computes it, between kernels
     FULL = "full"  # a constant
     IOTA = "iota"  # a function of the index alone
     RANDOM = "random"  # Philox of the linear index
@@ -131,6 +133,7 @@ class OpDef:
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the result's type {t}
     identity: str = ""  # reductions: CUDA expression of the result's type {t}
+    is_permutation: bool = False  # its n elements are the numbers from 0 to n - 1
     ulps: float = 0.0
     doc: str = field(default="", compare=False)
 

@@ -20,6 +20,8 @@ _TITLES = {
     Family.PAD: "Pad",
     Family.CAT: "Cat",
     Family.GATHER: "Gathers: an index that a tensor holds",
+    Family.GROUPED: "Sums of what an index sends to one place",
+    Family.LIBRARY: "What torch computes between kernels",
     Family.FULL: "Constants",
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.ops.definition import OpDef
 from thunder_fuser.ops.gathers import GATHERS
+from thunder_fuser.ops.groups import GROUPS
 from thunder_fuser.ops.pointwise import POINTWISE
 from thunder_fuser.ops.reductions import REDUCTIONS
 from thunder_fuser.ops.scans import SCANS
@@ -11,7 +12,7 @@ from thunder_fuser.ops.shapes import SHAPES
 from thunder_fuser.ops.sources import SOURCES
 
 OPS: dict[str, OpDef] = {
-    row.name: row for row in (*POINTWISE, *SHAPES, *GATHERS, *REDUCTIONS, *SCANS, *SOURCES)
+    row.name: row for row in (*POINTWISE, *SHAPES, *GATHERS, *GROUPS, *REDUCTIONS, *SCANS, *SOURCES)
 }
 
 

@@ -130,6 +130,23 @@ def _unit(shape: Ints, dim: int) -> Ints:
     return (*shape[:dim], 1, *shape[dim + 1 :])
 
 
+def tf_group_ends(x: Tensor, count: Ints) -> Tensor:
+    """How many elements of the sorted vector x are at most 0, 1, ... count - 1."""
+    return torch.searchsorted(x, torch.arange(count[0], dtype=x.dtype, device=x.device), right=True)
+
+
+def tf_group_sum(x: Tensor, order: Tensor, ends: Tensor, dim: int, skip: int) -> Tensor:
+    """Through a sum that torch does in the order of its terms, also on a GPU."""
+    places = torch.arange(len(order), dtype=ends.dtype, device=x.device)
+    group = torch.searchsorted(ends, places, right=True)
+    terms = _wide(x).index_select(dim, order.long()).movedim(dim, 0)
+    sums = terms.new_zeros((len(ends), *terms.shape[1:]))
+    sums = sums.index_put((group,), terms, accumulate=True)
+    if 0 <= skip < len(ends):
+        sums[skip] = 0
+    return sums.movedim(0, dim).to(x.dtype)
+
+
 def tf_sum(x: Tensor, dims: Ints) -> Tensor:
     return x.sum(list(dims)) if dims else x
 

@@ -1,0 +1,69 @@
+"""The torch expressions of the rows that sum by an index, against loops in Python."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.programs import ints, like
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ops import Family
+from thunder_fuser.ops.groups import GROUPS
+from thunder_fuser.runtime.evaluate import evaluate
+
+
+def grouped(index: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    (i,) = like(index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([count]))
+    found_order, found_ends = evaluate(Fusion((i,), (order, ends)), [index])
+    return found_order, found_ends
+
+
+def test_an_order_puts_equal_places_side_by_side_in_their_order() -> None:
+    index = torch.tensor([3, 0, 3, 1, 0, 3])
+    order, ends = grouped(index, 5)
+    assert order.tolist() == [1, 4, 3, 0, 2, 5]
+    assert ends.tolist() == [2, 3, 3, 6, 6]
+    assert (order.dtype, ends.dtype) == (torch.int64, torch.int64)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("skip", [-1, 2])
+def test_a_sum_is_over_the_stretch_of_its_group(dim: int, skip: int) -> None:
+    x = torch.randint(-9, 9, (7, 8, 9)).float()
+    index = torch.randint(5, (x.shape[dim],))
+    order, ends = grouped(index, 5)
+    a, o, e = like(x, order, ends)
+    made = call("group_sum", a, o, e, dim=dim, skip=skip)
+    (found,) = evaluate(Fusion((a, o, e), (made,)), [x, order, ends])
+    for v in range(5):
+        terms = [x.select(dim, t) for t in range(len(index)) if index[t] == v and v != skip]
+        wanted = sum(terms, torch.zeros_like(x.select(dim, 0)))
+        assert torch.equal(found.select(dim, v), wanted)
+
+
+def test_what_makes_an_order_is_marked_as_torchs_work() -> None:
+    families = {row.name: row.family for row in GROUPS}
+    assert families == {
+        "argsort": Family.LIBRARY,
+        "group_ends": Family.LIBRARY,
+        "group_sum": Family.GROUPED,
+    }
+
+
+def test_shapes_that_contradict_each_other_are_refused() -> None:
+    x, order = tensor(DataType.Float, 6, 4), tensor(DataType.Int, 6)
+    ends, plane = tensor(DataType.Int, 3), tensor(DataType.Int, 6, 2)
+    with pytest.raises(ValueError, match="dim 1 of x has 4 elements, the order has 6"):
+        call("group_sum", x, order, ends, dim=1, skip=-1)
+    with pytest.raises(ValueError, match="order has rank 2; legal: 1"):
+        call("group_sum", x, plane, ends, dim=0, skip=-1)
+    with pytest.raises(ValueError, match="ends has rank 2; legal: 1"):
+        call("group_sum", x, order, plane, dim=0, skip=-1)
+    with pytest.raises(ValueError, match="the operand has rank 2; legal: 1"):
+        call("argsort", plane)
+    with pytest.raises(TypeError, match="operand 0 has dtype bool"):
+        call("group_sum", tensor(DataType.Bool, 6, 4), order, ends, dim=0, skip=-1)
