@@ -121,6 +121,18 @@ def shared_by_blocks() -> Case:
     return fusion([a, b], call("cast", made, dtype=DataType.BFloat16), inner), [y, g]
 
 
+def summed_by_index() -> Case:
+    """The gradient of an embedding, scaled, as it is added to another one."""
+    x, other = torch.empty(60, 512, dtype=torch.bfloat16), torch.empty(50, 512)
+    index = torch.empty(60, dtype=torch.int32)
+    a, b, i = like(x, other, index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([50]))
+    terms = call("cast", call("mul", a, sc.constant(22.5)), dtype=DataType.Float)
+    made = call("group_sum", terms, order, ends, dim=0, skip=3)
+    return fusion([a, b, i], call("add", b, made)), [x, other, index]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -135,6 +147,7 @@ CASES = {
         taken_along_rows,
         summed_along,
         shared_by_blocks,
+        summed_by_index,
     )
 }
 

@@ -1,4 +1,5 @@
-"""What kind of reduction a tensor is: short, along rows, or down columns; or a scan of rows."""
+"""What kind of reduction a tensor is: short, along rows, down columns, or of groups that an index
+makes; or a scan of rows; or nothing that a kernel computes."""
 
 from __future__ import annotations
 
@@ -17,10 +18,21 @@ def is_scan(tv: TensorView) -> bool:
     )
 
 
+def is_grouped(tv: TensorView) -> bool:
+    """True for a sum of groups that has elements."""
+    family = None if tv.definition is None else tv.definition.op.family
+    return family is Family.GROUPED and 0 not in tv.shape
+
+
+def is_library(tv: TensorView) -> bool:
+    """True for what torch computes between kernels, always."""
+    return tv.definition is not None and tv.definition.op.family is Family.LIBRARY
+
+
 def is_long(tv: TensorView) -> bool:
-    """True for a reduction of more terms than one thread combines in registers, and for any scan.
-    One without results combines nothing."""
-    if is_scan(tv):
+    """True for a reduction of more terms than one thread combines in registers, and for any scan,
+    sum of groups and op of a library. A reduction without results combines nothing."""
+    if is_scan(tv) or is_grouped(tv) or is_library(tv):
         return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
@@ -32,6 +44,8 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
     other."""
     if is_scan(tv):
         return _scan_shape(tv)
+    if is_grouped(tv):
+        return None
     sizable = [a for a in tv.domain.logical if a.size != 1]
     if not sizable or not sizable[-1].is_reduction:
         return None
@@ -59,7 +73,7 @@ def is_scattered(tv: TensorView) -> bool:
 
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept; None for any other."""
-    if is_scan(tv):
+    if is_scan(tv) or is_grouped(tv) or is_library(tv):
         return None
     sizable = [a for a in tv.domain.logical if a.size != 1]
     if not sizable or sizable[-1].is_reduction or not is_long(tv):
@@ -70,7 +84,8 @@ def column_shape(tv: TensorView) -> tuple[int, int] | None:
 
 def plane_of(tv: TensorView) -> tuple[int, int] | None:
     """(rows, columns) of the plane that a long reduction walks: what is summed down the columns of
-    a part of the rows walks the same plane as what is summed along them."""
+    a part of the rows walks the same plane as what is summed along them. A sum of groups walks
+    none."""
     along = row_shape(tv)
     if along is not None:
         return along

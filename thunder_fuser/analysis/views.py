@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import edges
-from thunder_fuser.analysis.layout import Layout, offset_of
+from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -59,6 +60,16 @@ def is_metadata(tv: TensorView) -> bool:
 def is_stop(tv: TensorView) -> bool:
     """True for a stop point: the same elements, read by another segment."""
     return tv.definition is not None and tv.definition.op.name == "segment_set"
+
+
+def is_same_order(producer: TensorView, consumer: TensorView) -> bool:
+    """True for a view of its producer that has the same elements in the same row-major order."""
+    chain = follow(consumer, lambda tv: tv is producer)
+    if chain is None or chain.root is not producer:
+        return False
+    view = view_of(consumer, chain, Layout(producer.shape, dense_strides(producer.shape)))
+    is_whole = prod(consumer.shape) == prod(producer.shape)
+    return is_whole and view == View(producer, consumer.shape, dense_strides(consumer.shape), 0)
 
 
 def view_of(tv: TensorView, chain: Chain, layout: Layout) -> View | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from thunder_fuser.codegen.column_text import column_lines
+from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
@@ -16,6 +17,7 @@ from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.stream_text import stream_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
@@ -58,6 +60,8 @@ def _lines(kernel: AnyKernel) -> list[str]:
             return stream_lines(kernel)
         case ColumnKernel():
             return column_lines(kernel)
+        case GroupKernel():
+            return group_lines(kernel)
 
 
 def _head(kernel: AnyKernel) -> list[str]:
@@ -81,6 +85,6 @@ def _cluster(kernel: AnyKernel) -> int:
 
 def _bounds(kernel: AnyKernel) -> str:
     """Threads of a block and, where the schedule counts on it, blocks of a multiprocessor."""
-    if isinstance(kernel, RowKernel) and kernel.blocks_at_once is not None:
+    if isinstance(kernel, (RowKernel, GroupKernel)) and kernel.blocks_at_once is not None:
         return f"{kernel.threads}, {kernel.blocks_at_once}"
     return str(kernel.threads)

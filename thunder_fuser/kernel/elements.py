@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, add, loads_in, named, scale
@@ -108,8 +109,9 @@ class ElementWriter:
             if guards := self._guards(place.tensor, place.index):
                 zero = Literal(0, DataType.Int)
                 index = self._assign(place.tensor, DataType.Int, Select(guards, index, zero))
-            checked = self._assign(place.tensor, DataType.Int, InRange(index, place.extent))
-            self.places[place] = checked.name
+            if not _is_in_range(place) or isinstance(index, Literal):
+                index = self._assign(place.tensor, DataType.Int, InRange(index, place.extent))
+            self.places[place] = index.name
 
     def _read(self, tv: TensorView, index: Index) -> Operand:
         """The value of an element; loaded now if it is one of memory."""
@@ -288,6 +290,12 @@ class ElementWriter:
         self.statements.append(Assign(variable, value))
         self.computed[value, dtype] = variable
         return variable
+
+
+def _is_in_range(place: Loaded) -> bool:
+    """True where the op that made the index says so."""
+    expr = place.tensor.definition
+    return expr is not None and expr.op.is_permutation and prod(place.tensor.shape) <= place.extent
 
 
 def _fold(literal: Literal, dtype: DataType) -> Literal | None:

@@ -4,6 +4,7 @@
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
     T5 columns   down the columns of a plane              schedule/columns.py
+    T6 groups    rows that an index sends to one place    schedule/groups.py
 
 The first that does not reject a segment runs it. A template's parameters change how fast a kernel
 is and in which order it sums, nothing else; the first of `parameters` is what the model prefers.
@@ -17,16 +18,19 @@ from typing import Any, TypeAlias
 
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
+from thunder_fuser.kernel.group_ir import GroupKernel
+from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
-from thunder_fuser.schedule import columns, map, rows, streams
+from thunder_fuser.schedule import columns, groups, map, rows, streams
 from thunder_fuser.schedule.parameters import (
     MapParameters,
     Parameters,
     column_parameters,
+    group_parameters,
     map_parameters,
     row_parameters,
     stream_parameters,
@@ -35,7 +39,7 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
-AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel
+AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ TEMPLATES = (
     Template(stream_parameters, streams.reject, streams.schedule, lower_streams, is_exact=False),
     Template(row_parameters, rows.reject, rows.schedule, lower_rows),
     Template(column_parameters, columns.reject, columns.schedule, lower_columns),
+    Template(group_parameters, groups.reject, groups.schedule, lower_groups),
 )
 
 

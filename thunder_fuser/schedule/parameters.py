@@ -57,7 +57,17 @@ class ColumnParameters:
     threads: int | None = None  # of one block
 
 
-Parameters: TypeAlias = MapParameters | RowParameters | StreamParameters | ColumnParameters
+@dataclass(frozen=True)
+class GroupParameters:
+    """The knobs of T6."""
+
+    across: int = 32  # threads side by side along a row, at most
+    turns: int | None = None  # rows of each part of a block's threads
+
+
+Parameters: TypeAlias = (
+    MapParameters | RowParameters | StreamParameters | ColumnParameters | GroupParameters
+)
 
 
 def map_parameters(target: Target) -> tuple[MapParameters, ...]:
@@ -117,4 +127,14 @@ def column_parameters(target: Target) -> tuple[ColumnParameters, ...]:
         ColumnParameters(across=8),
         ColumnParameters(threads=128),
         ColumnParameters(threads=1024),
+    )
+
+
+def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
+    """A warp writes a row of many elements."""
+    return (
+        GroupParameters(),
+        GroupParameters(turns=1),
+        GroupParameters(turns=8),
+        GroupParameters(across=16),
     )

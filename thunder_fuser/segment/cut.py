@@ -17,7 +17,14 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.analysis.precision import fast_enough
-from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, row_shape
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_grouped,
+    is_library,
+    is_long,
+    plane_of,
+    row_shape,
+)
 from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
@@ -41,13 +48,25 @@ def cut(
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor."""
     fusion = _settle_writes(fusion)
-    opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and plane_of(tv) is None)
+    opaque = frozenset(tv for tv in fusion.tensors if _is_torchs(tv))
     while True:
         segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
         refused = _refused(segmented, reject)
         if not refused:
             return segmented
         opaque |= refused
+
+
+def _is_torchs(tv: TensorView) -> bool:
+    """True for what no template can ever hold."""
+    return is_long(tv) and plane_of(tv) is None and not is_grouped(tv)
+
+
+def _why_torch(tv: TensorView) -> str:
+    assert tv.definition is not None
+    if is_library(tv):
+        return f"{tv.definition.op.name} is done by torch"
+    return "no template holds a reduction this long yet"
 
 
 def _refused(segmented: SegmentedFusion, reject: Reject) -> frozenset[TensorView]:
@@ -203,7 +222,7 @@ class _Cutter:
             late += postponed
             for tv in [t for t in self.stored[depth] if t in self.opaque]:
                 segments.append(self._segment([Store(tv, tv)], is_opaque=True))
-                reasons.append("no template holds a reduction this long yet")
+                reasons.append(_why_torch(tv))
             groups = self._kernels(self._stores(depth, direct, postponed))
             segments += [self._segment(group) for group, _ in groups]
             reasons += [apart or why.get(depth, "the region") for _, apart in groups]
@@ -219,18 +238,20 @@ class _Cutter:
         whole = self._segment(stores)
         if not stores or self.reject(whole) is None:
             return [(stores, "")] if stores else []
-        kinds: dict[tuple[bool, bool], list[Store]] = {}
+        kinds: dict[tuple[bool, ...], list[Store]] = {}
         for store in stores:
             kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
         reasons = ["", *("reduces along other axes than the segment before" for _ in kinds)]
         return [(kinds[kind], why) for kind, why in zip(sorted(kinds), reasons, strict=False)]
 
-    def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, bool]:
-        """Whether sums down columns, and sums along rows, lie between `leaves` and a store."""
+    def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, ...]:
+        """Whether sums of groups, sums down columns, and sums along rows, lie between `leaves` and
+        a store."""
         segment = Segment((store,), leaves, self.layouts)
         long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
         down = any(column_shape(tv) is not None for tv in long)
-        return down, any(row_shape(tv) is not None for tv in long)
+        along = any(row_shape(tv) is not None for tv in long)
+        return any(map(is_grouped, long)), down, along
 
     def _is_empty(self, segment: Segment) -> bool:
         return all(0 in s.value.shape for s in segment.stores)

@@ -12,15 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
+from thunder_fuser.analysis.layout import dense_strides
 from thunder_fuser.analysis.reductions import (
     column_shape,
+    is_grouped,
     is_long,
     is_scan,
     is_scattered,
     plane_of,
     row_shape,
 )
-from thunder_fuser.analysis.views import is_stop
+from thunder_fuser.analysis.views import is_same_order, is_stop
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -85,6 +87,7 @@ def _walk(
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
+    walks: dict[int, object] = {}
 
     def outgrows(producer: TensorView, consumer: TensorView) -> bool:
         """True for more elements than the plane has that was reduced to `producer`."""
@@ -100,6 +103,7 @@ def _walk(
             _leaves_scan,
             "reads a running sum at other places",
         ),
+        _Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
     )
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
@@ -109,14 +113,24 @@ def _walk(
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
         elif is_long(tv):
-            while planes.setdefault(before, plane_of(tv)) != plane_of(tv):
+            walk = _walk_of(tv)
+            while walks.setdefault(before, walk) != walk:
                 before += 1
+            planes[before] = plane_of(tv)
         found[tv] = 0 if tv in constants else before
         for kind in kinds:
             near = (p for p in producers if p in kind.members and found[p] == before)
             if any(kind.follows(p, tv) for p in near) or (tv not in opaque and kind.begins(tv)):
                 kind.members.add(tv)
     return found, kinds
+
+
+def _walk_of(tv: TensorView) -> object:
+    """What the reductions of one kernel have in common: a plane, or an order and its groups."""
+    if is_grouped(tv):
+        assert tv.definition is not None
+        return tv.shape, *tv.definition.tensors[1:]
+    return plane_of(tv)
 
 
 def _is_apart(tv: TensorView) -> bool:
@@ -151,6 +165,27 @@ def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
         return row_shape(consumer) is None
     is_pointwise = consumer.definition.op.family is Family.POINTWISE
     return not is_pointwise or prod(consumer.shape) != prod(producer.shape)
+
+
+def _stays_in_group(producer: TensorView, consumer: TensorView) -> bool:
+    return not _leaves_group(producer, consumer)
+
+
+def _leaves_group(producer: TensorView, consumer: TensorView) -> bool:
+    """False for what is computed from sums of groups element by element."""
+    assert consumer.definition is not None
+    if prod(consumer.shape) != prod(producer.shape) or _reduces(consumer) or is_long(consumer):
+        return True
+    is_pointwise = consumer.definition.op.family is Family.POINTWISE
+    return not (is_pointwise or _lines_up(producer, consumer))
+
+
+def _lines_up(producer: TensorView, consumer: TensorView) -> bool:
+    """True for a view of the same elements in the same order, whose rows are rows or whole parts
+    of rows of its producer, or the reverse."""
+    sizes = (dense_strides(producer.shape), dense_strides(consumer.shape))
+    rows = all(a % b == 0 or b % a == 0 for a in sizes[0] for b in sizes[1])
+    return rows and is_same_order(producer, consumer)
 
 
 def _reduces(tv: TensorView) -> bool:

@@ -1,0 +1,54 @@
+"""The text of group kernels: widths of indices, skipped groups, what a batch holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs import H200, permute
+from tests.schedule.segments import floats, segment_of
+from thunder_fuser.codegen.group_text import group_lines
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.groups import lower_groups
+from thunder_fuser.schedule import groups
+
+
+def text_of(x: TensorView, rows: int, skip: int = -1) -> str:
+    order, ends = tensor(DataType.Int, x.shape[0]), tensor(DataType.Int, rows)
+    made = call("group_sum", x, order, ends, dim=0, skip=skip)
+    inputs = [x, order, ends]
+    if x.definition is not None:
+        inputs += x.definition.tensors
+    segment = segment_of([tv for tv in inputs if tv.definition is None], made)
+    lines = group_lines(lower_groups(groups.schedule(segment, H200), strict=False))
+    return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(2**20 - 1, "int"), (2**20 + 8, "long long")])
+def test_offsets_from_2_31_on_are_64_bits_wide(rows: int, kind: str) -> None:
+    text = text_of(floats(60, 2048), rows)
+    assert f"const {kind} first = " in text
+    assert f"for ({kind} row = first + part; row < last; row += 8)" in text
+
+
+def test_a_skipped_group_has_no_stretch() -> None:
+    assert "if ((row) == 7) end = begin;" in text_of(floats(60, 24), 9, skip=7)
+    assert "end = begin" not in text_of(floats(60, 24), 9)
+
+
+def test_ends_of_nobody_knows_whom_are_cut_to_the_order() -> None:
+    assert "end = (int)(T2_1 < 60 ? T2_1 : 60);" in text_of(floats(60, 24), 9)
+
+
+def test_a_batch_of_vectors_is_on_its_way_before_the_first_is_added() -> None:
+    text = text_of(floats(60, 24), 9)
+    assert "tf::Vec<float, 4> v0[4];" in text
+    assert text.index("v0[k] = tf::load<") < text.index("T3_part[lane] = T3_part[lane] + ")
+
+
+def test_what_no_vector_holds_is_read_where_it_is_added() -> None:
+    turned = text_of(permute(floats(24, 60), 1, 0), 9)
+    assert "v0[4]" not in turned
+    place = turned.index("in_range(")
+    assert place < turned.index("for (int lane = 0; lane < 4; ++lane) {", place)

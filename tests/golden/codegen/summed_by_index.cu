@@ -1,0 +1,128 @@
+extern "C" __global__ void __launch_bounds__(128)
+kernel(const int* __restrict__ T0, const tf::i64* __restrict__ T1, int* __restrict__ T2) {
+  const int thread = blockIdx.x * 128 + threadIdx.x;
+  if (thread >= 15) return;
+  const int i0 = thread;
+  const auto v0 = tf::load<tf::i64, 4, 16>(T1 + (4 * i0));
+  tf::Vec<int, 4> w0;
+#pragma unroll
+  for (int lane = 0; lane < 4; ++lane) {
+    const tf::i64 T1_0 = v0.v[lane];
+    const int T0_0 = T0[(T1_0)];
+    w0.v[lane] = tf::convert<int>(T0_0);
+  }
+  tf::store<16>(T2 + (4 * i0), w0);
+}
+extern "C" __global__ void __launch_bounds__(256, 4)
+kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {
+  const int part = threadIdx.x / 32;
+  const int vector = blockIdx.x % 4 * 32 + threadIdx.x % 32;
+  const int first = blockIdx.x / 4 * 8;
+  const int last = first + 8 < 50 ? first + 8 : 50;
+  float T6_part[4]; float T6_row[4];
+  const auto stretch = [&](const int row, int& begin, int& end) {
+    const tf::i64 T5_0 = (row + -1) >= 0 ? T5[(row + -1)] : tf::i64(0);
+    const tf::i64 T5_1 = T5[(row)];
+    begin = (int)T5_0;
+    end = (int)T5_1;
+    if ((row) == 3) end = begin;
+  };
+  const auto add = [&](const int row, const int begin, const int end, const int step) {
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) {
+      T6_part[lane] = float(0);
+    }
+    int start = begin;
+    for (; start + 3 * step < end; start += 4 * step) {
+      tf::Vec<tf::bf16, 4> v0[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int term = start + k * step;
+        const tf::i64 T4_0 = T4[(term)];
+        v0[k] = tf::load<tf::bf16, 4, 8>(T1 + (512 * T4_0 + 4 * vector));
+      }
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+#pragma unroll
+        for (int lane = 0; lane < 4; ++lane) {
+          const float T1_0 = tf::convert<float>(v0[k].v[lane]);
+          const float T2_0 = T1_0 * 22.5f;
+          T6_part[lane] = T6_part[lane] + T2_0;
+        }
+      }
+    }
+    for (; start < end; start += step) {
+      tf::Vec<tf::bf16, 4> v0[1];
+#pragma unroll
+      for (int k = 0; k < 1; ++k) {
+        const int term = start + k * step;
+        const tf::i64 T4_0 = T4[(term)];
+        v0[k] = tf::load<tf::bf16, 4, 8>(T1 + (512 * T4_0 + 4 * vector));
+      }
+#pragma unroll
+      for (int k = 0; k < 1; ++k) {
+#pragma unroll
+        for (int lane = 0; lane < 4; ++lane) {
+          const float T1_0 = tf::convert<float>(v0[k].v[lane]);
+          const float T2_0 = T1_0 * 22.5f;
+          T6_part[lane] = T6_part[lane] + T2_0;
+        }
+      }
+    }
+  };
+  const auto finish = [&](const int row) {
+    const auto v0 = tf::load<float, 4, 16>(T0 + (512 * row + 4 * vector));
+    tf::Vec<float, 4> w0;
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) {
+      const float T0_0 = v0.v[lane];
+      const float T7_0 = T0_0 + T6_row[lane];
+      w0.v[lane] = tf::convert<float>(T7_0);
+    }
+    tf::store<16>(T7 + (512 * row + 4 * vector), w0);
+  };
+  bool is_shared = false;
+  for (int row = first + part; row < last; row += 8) {
+    int begin, end;
+    stretch(row, begin, end);
+    if (end - begin > 16) {
+      is_shared = true;
+    } else if (vector < 128) {
+      add(row, begin, end, 1);
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        T6_row[lane] = T6_part[lane];
+      }
+      finish(row);
+    }
+  }
+  if (!__syncthreads_or(is_shared)) return;
+  __shared__ float T6_parts[8][128];
+  for (int row = first; row < last; ++row) {
+    int begin, end;
+    stretch(row, begin, end);
+    if (end - begin <= 16) continue;
+    if (vector < 128) {
+      add(row, begin + part, end, 8);
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        T6_parts[part][4 * (threadIdx.x % 32) + lane] = T6_part[lane];
+      }
+    }
+    __syncthreads();
+    if (part == 0 && vector < 128) {
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        T6_row[lane] = T6_part[lane];
+      }
+      for (int k = 1; k < 8; ++k) {
+#pragma unroll
+        for (int lane = 0; lane < 4; ++lane) {
+          T6_row[lane] = T6_row[lane] + T6_parts[k][4 * (threadIdx.x % 32) + lane];
+        }
+      }
+      finish(row);
+    }
+    __syncthreads();
+  }
+}

@@ -1,0 +1,126 @@
+"""What the group template takes, and the threads and rows of a block."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs import H200, chain, permute, reshape, total
+from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import groups
+
+
+def integers(extent: int) -> TensorView:
+    return tensor(DataType.Int, extent)
+
+
+def summed(x: TensorView, order: TensorView, ends: TensorView, dim: int = 0) -> TensorView:
+    return call("group_sum", x, order, ends, dim=dim, skip=-1)
+
+
+x, order, ends, others = floats(60, 24), integers(60), integers(9), integers(9)
+given = [x, order, ends]
+REFUSED = {
+    "no sum": (segment_of([x], chain(x, "neg")), "not sums of groups, or others beside them"),
+    "another sum": (
+        segment_of(given, summed(x, order, ends), total(x, 0)),
+        "not sums of groups, or others beside them",
+    ),
+    "other groups": (
+        segment_of([*given, others], summed(x, order, ends), summed(x, order, others)),
+        "sums of groups of different shapes or orders",
+    ),
+    "two levels": (
+        segment_of([*given, integers(9)], summed(summed(x, order, ends), others, ends)),
+        "sums of groups of different shapes or orders",
+    ),
+    "another result": (
+        segment_of(given, summed(x, order, ends), chain(x, "neg")),
+        "a result of shape [60, 24] beside sums [9, 24]",
+    ),
+    "another element": (
+        segment_of(given, chain(permute(summed(x, order, ends), 1, 0), "neg")),
+        "a sum of groups is read at another place than it belongs to",
+    ),
+    "ends of the same segment": (
+        segment_of(given, summed(x, order, chain(ends, "neg"))),
+        "the ends of the groups are not in memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refusal_names_its_reason(case: str) -> None:
+    segment, reason = REFUSED[case]
+    assert groups.reject(segment, H200) == reason
+
+
+def test_an_in_place_target_is_updated_by_the_thread_that_owns_its_element() -> None:
+    target = floats(9, 24)
+    added = call("add", target, summed(x, order, ends))
+    assert groups.reject(segment_of([*given, target], writes=[(added, target)]), H200) is None
+
+
+def test_an_in_place_target_that_others_read_is_refused() -> None:
+    target, own, few = floats(9, 24), integers(9), integers(9)
+    made = call("add", target, summed(target, own, few))
+    refused = groups.reject(segment_of([target, own, few], writes=[(made, target)]), H200)
+    assert refused is not None
+    assert "by other threads than the one that writes it" in refused
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "across", "parts", "each"),
+    [
+        (128256, 4096, 32, 8, 32),  # many blocks: four rows a part
+        (9, 24, 8, 32, 32),  # no more threads across than vectors, and parts than a warp's
+        (9, 7, 8, 32, 32),  # a prime has one lane
+        (500, 1024, 32, 8, 8),  # few blocks: a row a part
+    ],
+)
+def test_threads_and_rows_of_a_block(
+    rows: int, width: int, across: int, parts: int, each: int
+) -> None:
+    v, places, last = halves(60, width), integers(60), integers(rows)
+    schedule = groups.schedule(segment_of([v, places, last], summed(v, places, last)), H200)
+    assert (schedule.threads_across, schedule.parts) == (across if width != 24 else 4, parts)
+    assert schedule.rows_per_block == each
+
+
+@pytest.mark.parametrize(
+    ("width", "alignment", "lanes"),
+    [(64, 16, 8), (64, 4, 2), (64, 2, 1), (36, 16, 4), (37, 16, 1)],
+)
+def test_lanes_divide_a_row_and_every_address(width: int, alignment: int, lanes: int) -> None:
+    v = halves(60, width)
+    segment = segment_of(
+        [v, order, ends],
+        summed(v, order, ends),
+        lies={v: Layout(v.shape, (width, 1), alignment)},
+    )
+    assert groups.schedule(segment, H200).axes.lanes == lanes
+
+
+def test_a_large_result_bypasses_the_cache() -> None:
+    v, places = halves(60, 4096), integers(60)
+    for rows, streams in ((100, False), (128256, True)):
+        last = integers(rows)
+        segment = segment_of([v, places, last], summed(v, places, last))
+        assert groups.schedule(segment, H200).streams is streams
+
+
+def test_it_prints_what_a_thread_owns() -> None:
+    made = chain(reshape(summed(x, order, ends), 9, 4, 6), "neg")
+    text = str(groups.schedule(segment_of(given, made), H200))
+    assert "groups over row{9}, vector{6}, term{60}, lane{4}, which end in T2" in text
+    assert "reduce T3[row, 4*vector + lane]" in text
+
+
+def test_a_middle_axis_is_one_of_the_rows() -> None:
+    v, places, last = floats(5, 60, 8), integers(60), integers(9)
+    schedule = groups.schedule(segment_of([v, places, last], summed(v, places, last, 1)), H200)
+    assert schedule.axes.row.size == 45
+    assert schedule.axes.vector.size * schedule.axes.lanes == 8

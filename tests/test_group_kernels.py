@@ -1,0 +1,302 @@
+"""Sums of rows that an index sends to one place: values in every thread order, and cuts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.devices import copies, here
+from tests.programs import (
+    H200,
+    STRICT,
+    chain,
+    check,
+    cuda_kernels,
+    expand,
+    flip,
+    fusion,
+    ints,
+    like,
+    permute,
+    piece,
+    reshape,
+    run,
+    total,
+    unsqueeze,
+)
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.group_ir import GroupKernel
+from thunder_fuser.options import Options
+from thunder_fuser.runtime import nvrtc
+from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.runtime.plan import Plan
+
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
+ORDERS = ("forward", "reverse", "shuffled")
+
+
+def summed(
+    x: TensorView, index: TensorView, count: int, dim: int = 0, skip: int = -1
+) -> TensorView:
+    """The sums of x where the index is 0, 1, ... count - 1."""
+    order = call("argsort", index)
+    ends = call("group_ends", call("index_select", index, order, dim=0), count=ints([count]))
+    return call("group_sum", x, order, ends, dim=dim, skip=skip)
+
+
+def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Small integers, whose sums are exact in any order."""
+    return torch.randint(-3, 4, shape).to(dtype)
+
+
+def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
+    """An index of which `often` elements name one place."""
+    index = torch.randint(count, (terms,))
+    index[torch.randperm(terms)[:often]] = count // 2
+    return index
+
+
+def kernels_of(plan: Plan) -> int:
+    """Kernels beside those that order the index."""
+    assert sum(s.is_opaque for s in plan.segmented.segments) == 2, str(plan)
+    return plan.launches - 1
+
+
+# Terms, places, the size of a row, and how often one place is named: empty groups, one term each,
+# groups of a batch and more, those that a block shares, short rows, several blocks along a row.
+CASES = (
+    (1, 1, 1, 0),
+    (5, 40, 8, 0),
+    (40, 40, 33, 0),
+    (200, 40, 64, 0),
+    (300, 7, 131, 0),
+    (2000, 50, 16, 1000),
+    (300, 3, 600, 290),
+    (90, 1000, 4, 17),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_place_gets_the_sum_of_what_is_sent_to_it(
+    case: tuple[int, int, int, int], order: str
+) -> None:
+    terms, count, columns, often = case
+    x, index = whole(terms, columns), places(terms, count, often)
+    a, i = like(x, index)
+    options = Options(strict=True, thread_order=order)
+    assert kernels_of(check(fusion([a, i], summed(a, i, count)), x, index, options=options)) == 1
+    exact = torch.zeros(count, columns).index_add(0, index, x)
+    (found,) = run(fusion([a, i], summed(a, i, count)), *copies([x, index]), options=options)
+    assert torch.equal(found.cpu(), exact)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_any_axis_is_summed(dim: int) -> None:
+    x = whole(5, 40, 6)
+    index = places(x.shape[dim], 7)
+    a, i = like(x, index)
+    assert kernels_of(check(fusion([a, i], summed(a, i, 7, dim)), x, index)) == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.int64, torch.uint8]
+)
+def test_any_real_type_is_summed(dtype: torch.dtype) -> None:
+    x, index = torch.randint(0, 3, (60, 24)).to(dtype), places(60, 9, 20)
+    a, i = like(x, index)
+    assert kernels_of(check(fusion([a, i], summed(a, i, 9)), x, index)) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_any_integers_are_places(dtype: torch.dtype) -> None:
+    x, index = whole(60, 24), places(60, 9).to(dtype)
+    a, i = like(x, index)
+    check(fusion([a, i], summed(a, i, 9)), x, index)
+
+
+def test_sixteen_bits_are_summed_in_thirty_two() -> None:
+    x, index = torch.ones(2000, 8, dtype=torch.bfloat16), torch.zeros(2000, dtype=torch.int64)
+    a, i = like(x, index)
+    (found,) = run(fusion([a, i], summed(a, i, 2)), *copies([x, index]))
+    assert found[0, 0] == 2000  # added up in bf16 it would stop at 256
+    assert found[1, 0] == 0
+
+
+@pytest.mark.parametrize("terms", [12, 3000])
+def test_every_run_adds_in_the_same_order(terms: int) -> None:
+    x, index = torch.randn(terms, 40), places(terms, 3)
+    a, i = like(x, index)
+    program = fusion([a, i], summed(a, i, 3))
+    found = [
+        run(program, *copies([x, index]), options=Options(strict=True, thread_order=order))[0]
+        for order in ORDERS
+    ]
+    assert all(torch.equal(found[0], other) for other in found)
+
+
+def test_few_terms_are_added_in_their_order() -> None:
+    """In f32 the order of these shows."""
+    x = torch.tensor([1e8, 1.0, -1e8, 1.0, 3e-9, 7.0, -7.0, 1.0]).unsqueeze(1)
+    index = torch.full((8,), 2)
+    a, i = like(x, index)
+    (found,) = run(fusion([a, i], summed(a, i, 4)), *copies([x, index]))
+    assert torch.equal(found.cpu(), torch.zeros(4, 1).index_add(0, index, x))
+
+
+@pytest.mark.parametrize("often", [0, 100])
+def test_a_skipped_place_gets_nothing(often: int) -> None:
+    x, index = whole(200, 24), places(200, 9, often)
+    a, i = like(x, index)
+    program = fusion([a, i], summed(a, i, 9, skip=4))
+    check(program, x, index)
+    (found,) = run(program, *copies([x, index]))
+    assert not found[4].any()
+
+
+@pytest.mark.parametrize("terms", [0, 7])
+@pytest.mark.parametrize("columns", [0, 8])
+def test_nothing_is_the_sum_of_nothing(terms: int, columns: int) -> None:
+    x, index = whole(terms, columns), places(terms, 5)
+    a, i = like(x, index)
+    check(fusion([a, i], summed(a, i, 5)), x, index)
+
+
+LAYOUTS = {
+    "transposed": lambda: whole(24, 60).t(),
+    "strided": lambda: whole(60, 48)[:, ::2],
+    "expanded": lambda: whole(60, 1).expand(60, 24),
+    "one row": lambda: whole(1, 24).expand(60, 24),
+    "misaligned": lambda: whole(60 * 24 + 1)[1:].view(60, 24),
+    "wide": lambda: whole(60, 40)[:, 3:27],
+}
+
+
+@pytest.mark.parametrize("lies", LAYOUTS)
+def test_an_operand_may_lie_anyhow(lies: str) -> None:
+    x, index = LAYOUTS[lies](), places(60, 9, 30)
+    a, i = like(x, index)
+    assert kernels_of(check(fusion([a, i], summed(chain(a, "neg"), i, 9)), x, index)) == 1
+
+
+def test_what_leads_to_it_and_what_follows_are_one_kernel() -> None:
+    x, w, table, index = whole(60, 24), whole(24), whole(9, 24), places(60, 9, 30)
+    a, b, t, i = like(x, w, table, index)
+    made = summed(call("mul", chain(a, "neg"), b), i, 9)
+    after = call("add", t, chain(made, "neg"))
+    assert kernels_of(check(fusion([a, b, t, i], after, made), x, w, table, index)) == 1
+
+
+def test_sums_of_one_order_share_a_kernel() -> None:
+    x, y, index = whole(60, 24), whole(60, 24), places(60, 9)
+    a, b, i = like(x, y, index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([9]))
+    both = [call("group_sum", t, order, ends, dim=0, skip=-1) for t in (a, b)]
+    assert kernels_of(check(fusion([a, b, i], call("sub", *both), *both), x, y, index)) == 1
+
+
+def test_sums_of_two_orders_are_two_kernels() -> None:
+    x, index, other = whole(60, 24), places(60, 9), places(60, 9)
+    a, i, j = like(x, index, other)
+    plan = check(fusion([a, i, j], summed(a, i, 9), summed(a, j, 9)), x, index, other)
+    assert sum(s.is_opaque for s in plan.segmented.segments) == 4
+
+
+def test_the_same_elements_in_another_shape_stay_in_the_kernel() -> None:
+    x, index = whole(60, 24), places(60, 9)
+    a, i = like(x, index)
+    for shape in ((3, 72), (9, 4, 6), (216,), (1, 9, 24)):
+        after = chain(reshape(unsqueeze(summed(a, i, 9), 0), *shape), "neg")
+        assert kernels_of(check(fusion([a, i], after), x, index)) == 1
+
+
+AFTER = {
+    "part": lambda s: chain(piece(s, 0, 2, 7), "neg"),
+    "turned": lambda s: chain(permute(s, 1, 0), "neg"),
+    "along rows": lambda s: total(s, 1),
+    "down columns": lambda s: total(s, 0),
+    "flipped": lambda s: chain(flip(s, 1), "neg"),
+    "in other rows": lambda s: chain(reshape(s, 16, 27), "neg"),
+    "repeated": lambda s: chain(expand(unsqueeze(s, 0), 3, 9, 48), "neg"),
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_what_reads_other_elements_is_behind_a_cut(name: str) -> None:
+    x, index = whole(60, 48), places(60, 9)
+    a, i = like(x, index)
+    assert kernels_of(check(fusion([a, i], AFTER[name](summed(a, i, 9))), x, index)) == 2
+
+
+def test_what_is_summed_may_be_the_end_of_reductions() -> None:
+    x, index = whole(60, 40), places(60, 9)
+    a, i = like(x, index)
+    centred = call("sub", a, expand(unsqueeze(total(a, 1), 1), 60, 40))
+    check(fusion([a, i], summed(centred, i, 9)), x, index)
+
+
+def test_a_sum_may_be_added_in_place() -> None:
+    x, table, index = whole(60, 24), whole(9, 24), places(60, 9)
+    a, t, i = like(x, table, index)
+    added = call("add", t, summed(a, i, 9))
+    assert kernels_of(check(fusion([a, t, i], writes=[(added, t)]), x, table, index)) == 1
+
+
+def test_a_sum_of_what_it_is_written_into_reads_the_old_value() -> None:
+    x, index = whole(9, 24), places(9, 9)
+    a, i = like(x, index)
+    added = call("add", a, summed(a, i, 9))
+    check(fusion([a, i], writes=[(added, a)]), x, index)
+
+
+@pytest.mark.parametrize("bad", [-3, 70, 2**40])
+def test_ends_that_a_caller_gives_are_cut_to_the_order(bad: int) -> None:
+    x, order, ends = whole(60, 24), torch.randperm(60), torch.tensor([bad, 20, 60])
+    a, o, e = like(x, order, ends)
+    program = fusion([a, o, e], call("group_sum", a, o, e, dim=0, skip=-1))
+    (found,) = run(program, *copies([x, order, ends]))
+    assert torch.equal(found[2].cpu(), x[order[20:]].sum(0))
+
+
+def test_an_order_that_a_caller_gives_is_checked() -> None:
+    if here().type == "cuda":
+        pytest.skip("a failed assertion ends the process's use of the GPU")
+    x, order, ends = whole(6, 24), torch.tensor([0, 1, 6, 3, 4, 5]), torch.tensor([2, 6])
+    a, o, e = like(x, order, ends)
+    program = fusion([a, o, e], call("group_sum", a, o, e, dim=0, skip=-1))
+    with pytest.raises(IndexError, match=r"index 6 is out of range .* extent 6"):
+        run(program, x, order, ends, options=STRICT)
+
+
+@pytest.mark.parametrize(
+    ("terms", "count", "columns", "dtype"),
+    [
+        (16384, 128256, 4096, torch.bfloat16),
+        (16384, 50257, 768, torch.bfloat16),
+        (8192, 32000, 4096, torch.float32),
+        (4096, 503, 77, torch.bfloat16),
+        (1000, 300, 64, torch.float64),
+        (1000, 300, 64, torch.uint8),
+    ],
+)
+def test_nvrtc_compiles_it_without_spills(
+    terms: int, count: int, columns: int, dtype: torch.dtype
+) -> None:
+    x = torch.empty(terms, columns, dtype=dtype)
+    index = torch.empty(terms, dtype=torch.int32)
+    a, b, i = like(x, x, index)
+    programs = (
+        fusion([a, i], summed(a, i, count)),
+        fusion([a, b, i], chain(summed(call("mul", a, b), i, count), "neg")),
+    )
+    for program in programs:
+        tensors = (x, index) if len(program.inputs) == 2 else (x, x, index)
+        _, kernels = cuda_kernels(program, *tensors)
+        assert any(isinstance(kernel, GroupKernel) for kernel in kernels)
+        for kernel in kernels:
+            source = emit(kernel)
+            flags = nvrtc.flags(H200, Options())
+            assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0

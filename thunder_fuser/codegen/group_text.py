@@ -1,0 +1,200 @@
+"""The group kernel's body as C++ text: rows of few terms part by part, then the others together."""
+
+from __future__ import annotations
+
+from thunder_fuser.analysis.digits import loads_in
+from thunder_fuser.codegen.statements import (
+    form_text,
+    indent,
+    lane_lines,
+    load_call,
+    load_text,
+    number,
+    statement_text,
+    vector_type,
+)
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
+from thunder_fuser.codegen.values import operand
+from thunder_fuser.kernel.group_ir import GroupKernel, GroupSum
+from thunder_fuser.kernel.ir import forms_of
+from thunder_fuser.kernel.row_ir import Scope
+
+
+def group_lines(kernel: GroupKernel) -> list[str]:
+    """The statements of the entry point."""
+    across, chunks, rows = (
+        kernel.threads_across,
+        number(kernel.chunks),
+        number(kernel.axes.row.size),
+    )
+    kind, each = _kind(kernel), kernel.rows_per_block
+    block = "blockIdx.x" if kind == "int" else f"({kind})blockIdx.x"
+    return [
+        f"const int part = threadIdx.x / {across};",
+        f"const {kind} vector = {block} % {chunks} * {across} + threadIdx.x % {across};",
+        f"const {kind} first = {block} / {chunks} * {each};",
+        f"const {kind} last = first + {each} < {rows} ? first + {each} : {rows};",
+        *(f"{_array(s, 'part', kernel)} {_array(s, 'row', kernel)}" for s in kernel.sums),
+        *_stretch(kernel),
+        *_add(kernel),
+        *_finish(kernel),
+        *_own_rows(kernel),
+        *_shared_rows(kernel),
+    ]
+
+
+def _kind(kernel: GroupKernel) -> str:
+    return "long long" if kernel.reach >= INT_LIMIT else "int"
+
+
+def _stretch(kernel: GroupKernel) -> list[str]:
+    """A function that tells where the terms of a row lie."""
+    kind, stretch = _kind(kernel), kernel.stretch
+    begin, end = operand(stretch.begin), operand(stretch.end)
+    if not stretch.is_trusted:
+        begin, end = f"({begin} > 0 ? {begin} : 0)", _least(end, number(kernel.axes.term.size))
+    lines = [statement_text(s, kernel.names) for s in stretch.before]
+    lines += [f"begin = ({kind}){begin};", f"end = ({kind}){end};"]
+    if stretch.skip >= 0:
+        group = form_text(stretch.group, kernel.names)
+        lines.append(f"if ({group} == {number(stretch.skip)}) end = begin;")
+    head = f"const auto stretch = [&](const {kind} row, {kind}& begin, {kind}& end) {{"
+    return [head, *indent(lines), "};"]
+
+
+def _least(value: str, limit: str) -> str:
+    return f"({value} < {limit} ? {value} : {limit})"
+
+
+def _add(kernel: GroupKernel) -> list[str]:
+    """A function that adds every `step`-th term of a row from `begin`: whole batches, then the
+    rest one by one."""
+    kind = _kind(kernel)
+    clear = [f"{s.name}_part[lane] = {_identity(s)};" for s in kernel.sums]
+    parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
+    return [
+        f"const auto add = [&]({parameters}, const int step) {{",
+        *indent(_per_lane(kernel, clear)),
+        f"  {kind} start = begin;",
+        *indent(_batches(kernel, kernel.batch)),
+        *indent(_batches(kernel, 1)),
+        "};",
+    ]
+
+
+def _batches(kernel: GroupKernel, batch: int) -> list[str]:
+    """A loop over batches of terms, whose vectors are loaded before the first is added."""
+    names, scope = kernel.names, kernel.loop
+    term = f"const {_kind(kernel)} term = start + k * step;"
+    places = [term, *(statement_text(s, names) for s in scope.before)]
+    held = [f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads]
+    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
+    added = lane_lines(scope.statements, (), names, kernel.axes.lanes)
+    reads_places = any(any(loads_in(forms_of(s))) for s in scope.statements)
+    lines = [
+        *held,
+        *_each(batch, [*places, *loads] if loads else []),
+        *_each(batch, [*places, *added] if reads_places else added),
+    ]
+    last, step = (
+        (f"start + {batch - 1} * step", f"{batch} * step") if batch > 1 else ("start", "step")
+    )
+    return [f"for (; {last} < end; start += {step}) {{", *indent(lines), "}"]
+
+
+def _each(batch: int, lines: list[str]) -> list[str]:
+    """`lines` for every term of a batch."""
+    if not lines:
+        return []
+    return ["#pragma unroll", f"for (int k = 0; k < {batch}; ++k) {{", *indent(lines), "}"]
+
+
+def _finish(kernel: GroupKernel) -> list[str]:
+    """A function that stores what follows from the sums of a row."""
+    rounds = [
+        f"{s.name}_row[lane] = tf::round_to<{CUDA_TYPES[s.rounded]}>({s.name}_row[lane]);"
+        for s in kernel.sums
+        if s.rounded is not None
+    ]
+    head = f"const auto finish = [&](const {_kind(kernel)} row) {{"
+    lines = _per_lane(kernel, rounds) if rounds else []
+    return [head, *indent([*lines, *_scope(kernel.final, kernel)]), "};"]
+
+
+def _own_rows(kernel: GroupKernel) -> list[str]:
+    """The rows of few terms, each by one part."""
+    kind, vectors = _kind(kernel), number(kernel.axes.vector.size)
+    own = [f"{s.name}_row[lane] = {s.name}_part[lane];" for s in kernel.sums]
+    body = [
+        f"{kind} begin, end;",
+        "stretch(row, begin, end);",
+        f"if (end - begin > {kernel.few}) {{",
+        "  is_shared = true;",
+        f"}} else if (vector < {vectors}) {{",
+        "  add(row, begin, end, 1);",
+        *indent(_per_lane(kernel, own)),
+        "  finish(row);",
+        "}",
+    ]
+    head = f"for ({kind} row = first + part; row < last; row += {kernel.parts}) {{"
+    return ["bool is_shared = false;", head, *indent(body), "}"]
+
+
+def _shared_rows(kernel: GroupKernel) -> list[str]:
+    """The rows of many terms, one after the other: each part adds its share of the terms."""
+    kind, parts, vectors = _kind(kernel), kernel.parts, number(kernel.axes.vector.size)
+    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
+    place = f"{lanes} * (threadIdx.x % {kernel.threads_across}) + lane"
+    shared = [
+        f"__shared__ {COMPUTE_TYPES[s.dtype]} {s.name}_parts[{parts}][{width}];"
+        for s in kernel.sums
+    ]
+    share = [f"{s.name}_parts[part][{place}] = {s.name}_part[lane];" for s in kernel.sums]
+    own = [f"{s.name}_row[lane] = {s.name}_part[lane];" for s in kernel.sums]
+    meet = [f"{s.name}_row[lane] = {_combined(s, place)};" for s in kernel.sums]
+    body = [
+        f"{kind} begin, end;",
+        "stretch(row, begin, end);",
+        f"if (end - begin <= {kernel.few}) continue;",
+        f"if (vector < {vectors}) {{",
+        f"  add(row, begin + part, end, {parts});",
+        *indent(_per_lane(kernel, share)),
+        "}",
+        "__syncthreads();",
+        f"if (part == 0 && vector < {vectors}) {{",
+        *indent(_per_lane(kernel, own)),
+        f"  for (int k = 1; k < {parts}; ++k) {{",
+        *indent(indent(_per_lane(kernel, meet))),
+        "  }",
+        "  finish(row);",
+        "}",
+        "__syncthreads();",
+    ]
+    head = f"for ({kind} row = first; row < last; ++row) {{"
+    return ["if (!__syncthreads_or(is_shared)) return;", *shared, head, *indent(body), "}"]
+
+
+def _combined(total: GroupSum, place: str) -> str:
+    other = f"{total.name}_parts[k][{place}]"
+    kind = COMPUTE_TYPES[total.dtype]
+    return total.op.combine.format(f"{total.name}_row[lane]", other, t=kind)
+
+
+def _array(total: GroupSum, what: str, kernel: GroupKernel) -> str:
+    return f"{COMPUTE_TYPES[total.dtype]} {total.name}_{what}[{kernel.axes.lanes}];"
+
+
+def _scope(scope: Scope, kernel: GroupKernel) -> list[str]:
+    names = kernel.names
+    lines = [statement_text(s, names) for s in scope.before]
+    lines += [load_text(a, names) for a in scope.loads]
+    return lines + lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
+
+
+def _per_lane(kernel: GroupKernel, statements: list[str]) -> list[str]:
+    head = f"for (int lane = 0; lane < {kernel.axes.lanes}; ++lane) {{"
+    return ["#pragma unroll", head, *indent(statements), "}"]
+
+
+def _identity(total: GroupSum) -> str:
+    return total.op.identity.format(t=COMPUTE_TYPES[total.dtype])

@@ -1,0 +1,124 @@
+"""The kernel of the group template.
+
+groups of rows{50304} vectors{512} lanes 8, 32 threads across and 8 parts
+  ends of the row: T2_0, T2_1
+  over its terms: T4_part sum= ...
+  per row: store w0 -> T4[...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import Form, ceil_div, format_form
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import (
+    LaneStatement,
+    Operand,
+    Pointer,
+    ScalarParameter,
+    forms_of,
+    print_statement,
+)
+from thunder_fuser.kernel.row_ir import Scope, print_scope
+from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.groups import GroupAxes
+
+MAX_HELD_BYTES = 128  # in the registers of a thread, of which it then has 64
+
+
+@dataclass(frozen=True)
+class GroupSum:
+    """A thread's sums, one per lane, in the array `name_part`; those of a row in `name_row`, which
+    `rounded` asks to have the precision of a type, as the trace has."""
+
+    name: str
+    dtype: DataType
+    op: OpDef
+    rounded: DataType | None
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Where the terms of a row lie in the order: from `begin` to before `end`, values that `before`
+    computes. `group` is the row's group; that of `skip` has no terms. Ends that nobody vouches for
+    are cut to the order."""
+
+    before: tuple[LaneStatement, ...]
+    begin: Operand
+    end: Operand
+    group: Form
+    skip: int
+    is_trusted: bool
+
+
+@dataclass(frozen=True)
+class GroupKernel:
+    """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
+    way together; `final` is done once per row and vector. A row of more than `few` terms is shared
+    by the `parts` of a block."""
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    axes: GroupAxes
+    threads_across: int
+    parts: int
+    rows_per_block: int
+    few: int
+    batch: int
+    stretch: Stretch
+    loop: Scope
+    sums: tuple[GroupSum, ...]
+    final: Scope
+
+    @property
+    def threads(self) -> int:
+        return self.threads_across * self.parts
+
+    @property
+    def chunks(self) -> int:
+        """Blocks side by side along a row."""
+        return ceil_div(self.axes.vector.size, self.threads_across)
+
+    @property
+    def blocks(self) -> int:
+        return ceil_div(self.axes.row.size, self.rows_per_block) * self.chunks
+
+    @property
+    def blocks_at_once(self) -> int:
+        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers."""
+        held = sum(a.length * a.dtype.itemsize for a in self.loop.loads) * self.batch
+        return 4 if held <= MAX_HELD_BYTES else 2
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        axes = self.axes
+        found = {axes.row: "row", axes.vector: "vector", axes.term: "term"}
+        return found if axes.lane is None else {**found, axes.lane: "lane"}
+
+    @property
+    def reach(self) -> int:
+        """The largest absolute value of an offset."""
+        forms = [*self.loop.forms, *self.final.forms, self.stretch.group]
+        forms += [f for s in self.stretch.before for f in forms_of(s)]
+        sizes = (self.axes.term.size, self.axes.row.size)
+        return max(*sizes, *(form.reach for form in forms))
+
+    def __str__(self) -> str:
+        axes, names = self.axes, self.names
+        pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in self.pointers)
+        scalars = "".join(f", {s.name}: {s.dtype}" for s in self.scalars)
+        block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
+        shape = f"{self.blocks} blocks of {block}"
+        lines = [
+            f"group kernel({pointers}{scalars}) {shape}",
+            f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
+            f"shared beyond {self.few} terms, {self.batch} terms at a time",
+            f"  stretch of group {format_form(self.stretch.group, names)}",
+            *(f"    {print_statement(s, names)}" for s in self.stretch.before),
+            "  per term",
+            *print_scope(self.loop, names),
+            "  per row",
+        ]
+        return "\n".join([*lines, *print_scope(self.final, names)])
