@@ -9,7 +9,7 @@ import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.executor.jitted import check, region, regions
+from tests.executor.jitted import check, region
 from thunder_fuser import explain, fuser
 from thunder_fuser.runtime.errors import IndexRangeError
 
@@ -106,12 +106,6 @@ def test_an_index_out_of_range_names_the_users_line() -> None:
     jfn = thunder.jit(scaled_embedding, executors=[fuser])
     with pytest.raises(IndexError, match="region TF0, segment 0 of 1: index 50 is out of range"):
         jfn(torch.tensor([0, 50]), torch.randn(50, 24))
-
-
-def test_rows_that_are_added_are_left_to_torch_with_the_reason() -> None:
-    jfn = check(scaled_embedding, torch.randint(50, (9,)), table(50, 24))
-    assert "torch sorts them and adds in a fixed order" in explain(jfn)
-    assert regions(jfn).backward == ()
 
 
 def test_the_largest_are_left_to_torch_with_the_reason() -> None:

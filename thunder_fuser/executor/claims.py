@@ -20,6 +20,7 @@ from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.executor.index_sums import embedding_backward_refusal, index_put_refusal
 from thunder_fuser.executor.reductions import (
     extremum_refusal,
     position_refusal,
@@ -50,7 +51,9 @@ COMPOSED_PRIMS = frozenset(
         "ARGMAX",
         "ARGMIN",
         "EMBEDDING",
+        "EMBEDDING_BACKWARD",
         "GATHER",
+        "INDEX_PUT",
         *SCATTERS,
         "STD",
         "TAKE_ALONG_AXIS",
@@ -71,11 +74,8 @@ OWN_PRIMS = ROW_OF_PRIM.keys() | COMPOSED_PRIMS | ALIAS_PRIMS | {WRITE_PRIM, UNI
 
 # Why prims that could be claimed are left to torch.
 LEFT = {
-    "EMBEDDING_BACKWARD": "its rows are added where indices say; torch sorts them and adds in a "
-    "fixed order",
     **dict.fromkeys(
-        ("COPY_WITH_SETITEM", "INDEX_COPY", "INDEX_PUT"),
-        "it writes where indices say, which no template does",
+        ("COPY_WITH_SETITEM", "INDEX_COPY"), "it writes where indices say, which no template does"
     ),
     "TOPK": "it orders the elements of a row, which no template does",
 }
@@ -269,6 +269,8 @@ def is_uniform_kept() -> bool:
 
 _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
     **dict.fromkeys(SCATTERS, scatter_refusal),
+    "EMBEDDING_BACKWARD": embedding_backward_refusal,
+    "INDEX_PUT": index_put_refusal,
     **dict.fromkeys(("EMBEDDING", "GATHER", "TAKE", "TAKE_ALONG_AXIS"), _gather),
     "PAD": _pad,
     "SUM": reduction_refusal,

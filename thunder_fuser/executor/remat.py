@@ -31,6 +31,7 @@ from thunder_fuser.executor.reductions import is_long, is_reduction
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.scans import is_scan
+from thunder_fuser.executor.scatters import is_sum
 from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
 
 _NEVER = float(1 << 62)  # bytes: more than any cut costs
@@ -157,9 +158,10 @@ def _is_cheap(leaf: BoundSymbol) -> bool:
     """True for what costs less to compute twice than to keep, and gives the same value again."""
     if is_reduction(leaf):
         return not is_long(leaf)
-    if is_scan(leaf):
+    parts = list(leaves([leaf]))
+    if is_scan(leaf) or any(map(is_sum, parts)):
         return False
-    names = {prim_name(part) for part in leaves([leaf])}
+    names = {prim_name(part) for part in parts}
     is_random = not names.isdisjoint(RANDOM_PRIMS - _FUNCTIONS_OF_A_SEED)
     return not is_random and not has_tags(leaf, _COMPUTED_ONCE)
 

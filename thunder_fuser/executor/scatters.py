@@ -1,10 +1,10 @@
-"""Scatters of few elements, as selections: no two threads write one place, and no atomics.
+"""Scatters, without atomics: those of few elements are selections.
 
     scatter_add(a, index, value, dim)  =>  for each j: a = where(place == index[j], a + value[j], a)
 
 Every element of the result compares its place with the few indices of its row, in their order, so
 sums are the same in every run. Indices are read out of a counter, which checks them. More elements
-are left to torch.
+are sums of rows where all rows share the places (`index_sums`), and torch's where each has its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from numbers import Number
 from typing import Any
 
 from thunder.core.dtypes import is_exact_dtype
+from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
+
+from thunder_fuser.executor import index_sums
 
 MAX_PLACES = 8  # indices that every element of the result is compared with
 
@@ -30,6 +33,8 @@ def scatter_refusal(bsym: BoundSymbol) -> str | None:
         return "an index whose extent is not static"
     if isinstance(value, NumberProxy):
         return "a value that is known at run time only"
+    if places > MAX_PLACES and bsym.sym.name == "index_add":
+        return index_sums.sum_refusal(value, index, a.shape)
     if places > MAX_PLACES:
         order = "adds them, on CUDA in no fixed order" if _adds(bsym) else "writes them"
         return f"it has {places} places along its axis, at most {MAX_PLACES}: torch {order}"
@@ -42,6 +47,13 @@ def scatter_refusal(bsym: BoundSymbol) -> str | None:
     if isinstance(value, TensorProxy) and value.ndim and value.shape[dim] != places:
         return "it has more values than places"
     return None
+
+
+def is_sum(bsym: BoundSymbol) -> bool:
+    """True for a prim that orders an index and adds rows, which is computed once."""
+    if bsym.sym.id is PrimIDs.INDEX_ADD:
+        return bool(_places(bsym.args[1], bsym.args[3]) > MAX_PLACES)
+    return bsym.sym.id in (PrimIDs.EMBEDDING_BACKWARD, PrimIDs.INDEX_PUT)
 
 
 def with_places(args: Sequence[Any], kwargs: Any) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -68,6 +80,8 @@ def scatter(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -> 
 
 def index_add(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -> Any:
     """As torch.index_add."""
+    if places > MAX_PLACES:
+        return index_sums.index_add(ops, a, index, value, dim)
     flat = ops.broadcast(index, [k != dim or not index.ndim for k in _dims(a)])
     return scatter_add(ops, a, flat, value, dim, places)
 

@@ -28,6 +28,7 @@ from thunder_fuser.executor.claims import (
     prim_name,
 )
 from thunder_fuser.executor.dtypes import data_type
+from thunder_fuser.executor.index_sums import embedding_backward, index_put, with_shapes
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
 from thunder_fuser.executor.scatters import index_add, scatter, scatter_add, with_places
 from thunder_fuser.frontend.definition import FusionDefinition
@@ -272,6 +273,7 @@ _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "EMBEDDING": _embedding,
     "FULL": _without_device,
     "INDEX_ADD": with_places,
+    "INDEX_PUT": with_shapes,
     "IOTA": _without_device,
     "PAD": _pad,
     "SCATTER": with_places,
@@ -293,9 +295,11 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "ARGMAX": lambda ops, x, dim: ops.argmax(x, dim),
     "ARGMIN": lambda ops, x, dim: ops.argmin(x, dim),
     "EMBEDDING": lambda ops, index, weight: ops.embedding(index, weight),
+    "EMBEDDING_BACKWARD": embedding_backward,
     "GATHER": lambda ops, x, index, dim: ops.gather(x, index, dim),
     "TAKE_ALONG_AXIS": _take_along_axis,
     "INDEX_ADD": index_add,
+    "INDEX_PUT": index_put,
     "SCATTER": scatter,
     "SCATTER_ADD": scatter_add,
     "STD": lambda ops, x, dims, correction: ops.sqrt(ops.var(x, dims, correction)),

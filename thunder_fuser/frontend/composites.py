@@ -18,7 +18,7 @@ from thunder_fuser.frontend.operations import (
     row_operations,
     tensor,
 )
-from thunder_fuser.ir.scalar import Scalar, constant
+from thunder_fuser.ir.scalar import Scalar, constant, static_int
 from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.ops import OPS, Kind, Param, op
 
@@ -147,6 +147,50 @@ def _embedding(scope: Scope, given: Given) -> tuple[Built, ...]:
     return (_call(scope, "reshape", rows, new_shape=(*index.extents, weight.extents[1])),)
 
 
+def _index_sum(scope: Scope, given: Given) -> tuple[Built, ...]:
+    """Along `dim` of the result, at v: the sum of what x has where the index is v."""
+    x, index, dim, skip = _tensor_of(given), given["index"], given["dim"], given["skip"]
+    assert isinstance(index, TensorView)
+    return (_summed(scope, x, index, _count(given["count"]), dim=dim, skip=skip),)
+
+
+def _count(extent: Argument) -> Scalar:
+    assert isinstance(extent, tuple)
+    return _scalar(extent[0])
+
+
+def _summed(
+    scope: Scope, x: TensorView, index: TensorView, count: Scalar, **attrs: Argument
+) -> Value:
+    """All indices are checked, in their order; those of `skip` are not added."""
+    zero, one, size = constant(0), constant(1), static_int(count)
+    keys = index
+    if index.dtype is DataType.Int and size is not None and size < 2**31:
+        keys = tensor(_call(scope, "cast", index, dtype=DataType.Int32))  # half the sort's work
+    order = _call(scope, "argsort", keys)
+    every = _call(scope, "iota", zero, one, length=(count,), dtype=DataType.Int32)
+    checked = _call(scope, "index_select", every, index, dim=0)
+    ordered = _call(scope, "index_select", checked, order, dim=0)
+    ends = _call(scope, "group_ends", ordered, count=(count,))
+    return scope.apply(op("group_sum"), (x, order, ends), attrs)  # type: ignore[arg-type]
+
+
+def _embedding_backward(scope: Scope, given: Given) -> tuple[Built, ...]:
+    """The gradient of a weight of `num_weights` rows from that of its embedding at `index`."""
+    grad, index = given["grad"], given["index"]
+    assert isinstance(grad, TensorView)
+    assert isinstance(index, TensorView)
+    if grad.ndim != index.ndim + 1:
+        raise ValueError(f"the gradient has rank {grad.ndim}, the index has rank {index.ndim}")
+    count: Scalar = constant(1)
+    for extent in index.extents:
+        count = _scalar(_call(scope, "mul", count, extent))
+    flat = _call(scope, "reshape", index, new_shape=(count,))
+    rows = _call(scope, "reshape", grad, new_shape=(count, grad.extents[-1]))
+    rows, flat, weights = tensor(rows), tensor(flat), _count(given["num_weights"])
+    return (_summed(scope, rows, flat, weights, dim=0, skip=given["padding_idx"]),)
+
+
 def _rand_like(scope: Scope, given: Given) -> tuple[Built, ...]:
     x = _tensor_of(given)
     seed, offset = (
@@ -172,6 +216,27 @@ _COMPOSITES = (
     Operation("triu", (_X, Param("diagonal", Kind.SCALAR, None)), _triu),
     Operation("gather", (_X, _INDEX, Param("dim", Kind.DIM)), _gather),
     Operation("embedding", (_INDEX, Param("weight", Kind.TENSOR)), _embedding),
+    Operation(
+        "embedding_backward",
+        (
+            Param("grad", Kind.TENSOR),
+            _INDEX,
+            Param("num_weights", Kind.EXTENT),
+            Param("padding_idx", Kind.INT, -1),
+        ),
+        _embedding_backward,
+    ),
+    Operation(
+        "index_sum",
+        (
+            _X,
+            _INDEX,
+            Param("count", Kind.EXTENT),
+            Param("dim", Kind.DIM, 0),
+            Param("skip", Kind.INT, -1),
+        ),
+        _index_sum,
+    ),
     Operation("rand_like", (_X, *_SEED), _rand_like),
 )
 _NEEDS = {
@@ -180,6 +245,8 @@ _NEEDS = {
     "triu": ("iota", "broadcast", "add", "ge", "where"),
     "gather": ("slice", "take_along_axis"),
     "embedding": ("mul", "reshape", "index_select"),
+    "embedding_backward": ("mul", "reshape", "argsort", "group_ends", "group_sum"),
+    "index_sum": ("cast", "iota", "argsort", "index_select", "group_ends", "group_sum"),
     "rand_like": ("uniform",),
 }
 
