@@ -25,10 +25,12 @@ from tests.programs import (
     unsqueeze,
 )
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.plan import Plan
@@ -93,6 +95,49 @@ def test_a_place_gets_the_sum_of_what_is_sent_to_it(
     assert torch.equal(found.cpu(), exact)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("terms", "count", "often"), [(4096, 1, 0), (4200, 3, 2000), (5000, 900, 4000), (6000, 60, 300)]
+)
+def test_a_long_order_is_summed_in_pieces(terms: int, count: int, often: int, order: str) -> None:
+    x, index = whole(terms, 24), places(terms, count, often)
+    a, i = like(x, index)
+    options = Options(strict=True, thread_order=order)
+    plan = check(fusion([a, i], summed(a, i, count)), x, index, options=options)
+    assert kernels_of(plan) == 2
+    (found,) = run(fusion([a, i], summed(a, i, count)), *copies([x, index]), options=options)
+    assert torch.equal(found.cpu(), torch.zeros(count, 24).index_add(0, index, x))
+
+
+def test_pieces_are_added_in_thirty_two_bits() -> None:
+    x, index = torch.ones(9000, 8, dtype=torch.bfloat16), torch.ones(9000, dtype=torch.int64)
+    a, i = like(x, index)
+    widened = chain(call("cast", summed(a, i, 3), dtype=DataType.Float), "neg")
+    (found,) = run(fusion([a, i], widened), *copies([x, index]), options=Options())
+    assert found.cpu()[:, 0].tolist() == [0, -9000, 0]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_pieces_lie_along_any_axis(dim: int) -> None:
+    x = whole(*(4500 if k == dim else n for k, n in enumerate((3, 2, 8))))
+    y, index = whole(*x.shape), places(4500, 7, 1000)
+    a, b, i = like(x, y, index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([7]))
+    sums = [call("group_sum", t, order, ends, dim=dim, skip=-1) for t in (chain(a, "neg"), b)]
+    check(fusion([a, b, i], call("mul", *sums)), x, y, index)
+
+
+def test_a_skipped_place_has_no_pieces() -> None:
+    x, index = whole(5000, 24), places(5000, 9, 3000)
+    a, i = like(x, index)
+    program = fusion([a, i], summed(a, i, 9, skip=4))
+    check(program, x, index)
+    (found,) = run(program, *copies([x, index]))
+    assert not found[4].any()
+    assert found[3].any()
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_any_axis_is_summed(dim: int) -> None:
     x = whole(5, 40, 6)
@@ -125,7 +170,7 @@ def test_sixteen_bits_are_summed_in_thirty_two() -> None:
     assert found[1, 0] == 0
 
 
-@pytest.mark.parametrize("terms", [12, 3000])
+@pytest.mark.parametrize("terms", [12, 3000, 5000])
 def test_every_run_adds_in_the_same_order(terms: int) -> None:
     x, index = torch.randn(terms, 40), places(terms, 3)
     a, i = like(x, index)
@@ -288,11 +333,11 @@ def test_nvrtc_compiles_it_without_spills(
     x = torch.empty(terms, columns, dtype=dtype)
     index = torch.empty(terms, dtype=torch.int32)
     a, b, i = like(x, x, index)
-    programs = (
+    whole_orders = (
         fusion([a, i], summed(a, i, count)),
         fusion([a, b, i], chain(summed(call("mul", a, b), i, count), "neg")),
     )
-    for program in programs:
+    for program in (*whole_orders, *map(split_groups, whole_orders)):
         tensors = (x, index) if len(program.inputs) == 2 else (x, x, index)
         _, kernels = cuda_kernels(program, *tensors)
         assert any(isinstance(kernel, GroupKernel) for kernel in kernels)

@@ -18,6 +18,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import tidy
+from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.failures import Failures, naming_region
@@ -56,9 +57,8 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        tidied = watch(
-            "tidied", split_reductions(tidied, target.multiprocessors, target.max_cluster)
-        )
+        tidied = split_reductions(tidied, target.multiprocessors, target.max_cluster)
+        tidied = watch("tidied", split_groups(tidied))
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)

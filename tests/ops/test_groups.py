@@ -45,12 +45,37 @@ def test_a_sum_is_over_the_stretch_of_its_group(dim: int, skip: int) -> None:
         assert torch.equal(found.select(dim, v), wanted)
 
 
+@pytest.mark.parametrize("skip", [-1, 1])
+def test_a_piece_counts_where_it_lies_in_one_group(skip: int) -> None:
+    x, order = torch.randint(-9, 9, (11, 4)).to(torch.bfloat16), torch.randperm(11)
+    keys = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2])
+    a, o, k = like(x, order, keys)
+    made = call("group_pieces", a, o, k, dim=0, skip=skip, size=3)
+    (found,) = evaluate(Fusion((a, o, k), (made,)), [x, order, keys])
+    sums = [x[order[3 * p : 3 * p + 3]].float().sum(0) for p in range(3)]
+    zero = torch.zeros(4)
+    assert torch.equal(found, torch.stack([sums[0], zero, zero if skip == 1 else sums[2]]))
+    assert found.dtype is torch.float32
+
+
+def test_a_sum_of_pieces_is_the_same_sum() -> None:
+    x, index = torch.randint(-9, 9, (40, 4)).float(), torch.randint(3, (40,))
+    order, ends = grouped(index, 3)
+    a, o, e, k = like(x, order, ends, index[order])
+    pieces = call("group_pieces", a, o, k, dim=0, skip=-1, size=4)
+    made = call("group_sum_of_pieces", a, o, e, pieces, dim=0, skip=-1, size=4)
+    (found,) = evaluate(Fusion((a, o, e, k), (made,)), [x, order, ends, index[order]])
+    assert torch.equal(found, torch.zeros(3, 4).index_add(0, index, x))
+
+
 def test_what_makes_an_order_is_marked_as_torchs_work() -> None:
     families = {row.name: row.family for row in GROUPS}
     assert families == {
         "argsort": Family.LIBRARY,
         "group_ends": Family.LIBRARY,
         "group_sum": Family.GROUPED,
+        "group_pieces": Family.GROUPED,
+        "group_sum_of_pieces": Family.GROUPED,
     }
 
 
@@ -65,5 +90,7 @@ def test_shapes_that_contradict_each_other_are_refused() -> None:
         call("group_sum", x, order, plane, dim=0, skip=-1)
     with pytest.raises(ValueError, match="the operand has rank 2; legal: 1"):
         call("argsort", plane)
+    with pytest.raises(ValueError, match="pieces of 0 of"):
+        call("group_pieces", x, order, order, dim=0, skip=-1, size=0)
     with pytest.raises(TypeError, match="operand 0 has dtype bool"):
         call("group_sum", tensor(DataType.Bool, 6, 4), order, ends, dim=0, skip=-1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from thunder_fuser.analysis.digits import loads_in
+from typing_extensions import assert_never
+
+from thunder_fuser.analysis.digits import scale
 from thunder_fuser.codegen.statements import (
     form_text,
     indent,
@@ -15,7 +17,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
 from thunder_fuser.codegen.values import operand
-from thunder_fuser.kernel.group_ir import GroupKernel, GroupSum
+from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.ir import forms_of
 from thunder_fuser.kernel.row_ir import Scope
 
@@ -36,6 +38,7 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         f"const {kind} last = first + {each} < {rows} ? first + {each} : {rows};",
         *(f"{_array(s, 'part', kernel)} {_array(s, 'row', kernel)}" for s in kernel.sums),
         *_stretch(kernel),
+        *([] if kernel.pieces is None else [f"{kind} hole_begin = 0, hole = 0;"]),
         *_add(kernel),
         *_finish(kernel),
         *_own_rows(kernel),
@@ -49,17 +52,33 @@ def _kind(kernel: GroupKernel) -> str:
 
 def _stretch(kernel: GroupKernel) -> list[str]:
     """A function that tells where the terms of a row lie."""
-    kind, stretch = _kind(kernel), kernel.stretch
+    kind, names = _kind(kernel), kernel.names
+    lines = [statement_text(s, names) for s in kernel.stretch.before]
+    match kernel.stretch:
+        case Between() as between:
+            lines += _between(between, kernel)
+        case Whole(_, first, last, piece, skip, size):
+            is_one = f"{operand(first)} == {operand(last)}"
+            if skip >= 0:
+                is_one += f" && {operand(first)} != {number(skip)}"
+            lines.append(f"begin = {form_text(scale(piece, size), names)};")
+            lines.append(f"end = {is_one} ? begin + {number(size)} : begin;")
+        case _:
+            assert_never(kernel.stretch)
+    head = f"const auto stretch = [&](const {kind} row, {kind}& begin, {kind}& end) {{"
+    return [head, *indent(lines), "};"]
+
+
+def _between(stretch: Between, kernel: GroupKernel) -> list[str]:
+    kind = _kind(kernel)
     begin, end = operand(stretch.begin), operand(stretch.end)
     if not stretch.is_trusted:
         begin, end = f"({begin} > 0 ? {begin} : 0)", _least(end, number(kernel.axes.term.size))
-    lines = [statement_text(s, kernel.names) for s in stretch.before]
-    lines += [f"begin = ({kind}){begin};", f"end = ({kind}){end};"]
+    lines = [f"begin = ({kind}){begin};", f"end = ({kind}){end};"]
     if stretch.skip >= 0:
         group = form_text(stretch.group, kernel.names)
         lines.append(f"if ({group} == {number(stretch.skip)}) end = begin;")
-    head = f"const auto stretch = [&](const {kind} row, {kind}& begin, {kind}& end) {{"
-    return [head, *indent(lines), "};"]
+    return lines
 
 
 def _least(value: str, limit: str) -> str:
@@ -67,30 +86,38 @@ def _least(value: str, limit: str) -> str:
 
 
 def _add(kernel: GroupKernel) -> list[str]:
-    """A function that adds every `step`-th term of a row from `begin`: whole batches, then the
-    rest one by one."""
+    """A function that adds every `step`-th term of a row from `begin`, and one that adds pieces."""
     kind = _kind(kernel)
     clear = [f"{s.name}_part[lane] = {_identity(s)};" for s in kernel.sums]
     parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
-    return [
-        f"const auto add = [&]({parameters}, const int step) {{",
-        *indent(_per_lane(kernel, clear)),
-        f"  {kind} start = begin;",
-        *indent(_batches(kernel, kernel.batch)),
-        *indent(_batches(kernel, 1)),
-        "};",
-    ]
+    head = f"const auto add = [&]({parameters}, const int step) {{"
+    lines = [head, *indent([*_per_lane(kernel, clear), *_loops(kernel.loop, kernel)]), "};"]
+    if kernel.pieces is None:
+        return lines
+    head = f"const auto add_pieces = [&]({parameters}, const int step) {{"
+    return [*lines, head, *indent(_loops(kernel.pieces.loop, kernel)), "};"]
 
 
-def _batches(kernel: GroupKernel, batch: int) -> list[str]:
+def _loops(scope: Scope, kernel: GroupKernel) -> list[str]:
+    """Loops over whole batches of terms, and over the rest one by one."""
+    loops = (_batches(scope, kernel, batch) for batch in (kernel.batch, 1))
+    return [f"{_kind(kernel)} start = begin;", *(line for loop in loops for line in loop)]
+
+
+def _batches(scope: Scope, kernel: GroupKernel, batch: int) -> list[str]:
     """A loop over batches of terms, whose vectors are loaded before the first is added."""
-    names, scope = kernel.names, kernel.loop
-    term = f"const {_kind(kernel)} term = start + k * step;"
-    places = [term, *(statement_text(s, names) for s in scope.before)]
+    names, kind = kernel.names, _kind(kernel)
+    term = [f"const {kind} term = start + k * step;"]
+    if kernel.pieces is not None and scope is kernel.loop:
+        term = [
+            f"const {kind} at = start + k * step;",
+            f"const {kind} term = at < hole_begin ? at : at + hole;",
+        ]
+    places = [*term, *(statement_text(s, names) for s in scope.before)]
     held = [f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads]
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
     added = lane_lines(scope.statements, (), names, kernel.axes.lanes)
-    reads_places = any(any(loads_in(forms_of(s))) for s in scope.statements)
+    reads_places = any(forms_of(s) for s in scope.statements)
     lines = [
         *held,
         *_each(batch, [*places, *loads] if loads else []),
@@ -157,8 +184,7 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
         "stretch(row, begin, end);",
         f"if (end - begin <= {kernel.few}) continue;",
         f"if (vector < {vectors}) {{",
-        f"  add(row, begin + part, end, {parts});",
-        *indent(_per_lane(kernel, share)),
+        *indent([*_share(kernel), *_per_lane(kernel, share)]),
         "}",
         "__syncthreads();",
         f"if (part == 0 && vector < {vectors}) {{",
@@ -172,6 +198,21 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
     ]
     head = f"for ({kind} row = first; row < last; ++row) {{"
     return ["if (!__syncthreads_or(is_shared)) return;", *shared, head, *indent(body), "}"]
+
+
+def _share(kernel: GroupKernel) -> list[str]:
+    """The share of a part: whole pieces in the stretch of a row, and the terms around that hole."""
+    kind, parts = _kind(kernel), kernel.parts
+    if kernel.pieces is None:
+        return [f"add(row, begin + part, end, {parts});"]
+    size = kernel.pieces.size
+    return [
+        f"const {kind} from = (begin + {size - 1}) / {size}, to = end / {size};",
+        f"hole_begin = from * {size};",
+        f"hole = from < to ? (to - from) * {size} : 0;",
+        f"add(row, begin + part, end - hole, {parts});",
+        f"add_pieces(row, from + part, to, {parts});",
+    ]
 
 
 def _combined(total: GroupSum, place: str) -> str:

@@ -416,18 +416,48 @@ def group_ends(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
 def group_sum(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     """The axis `dim` of x becomes that of the groups. The reduced axis runs over all of the order,
     of which an element of the result takes the stretch of its group."""
-    x, order, ends = inputs
+    _, _, ends = inputs
+    if ends.ndim != 1:
+        raise ValueError(f"ends has rank {ends.ndim}; legal: 1")
+    root, maps = _grouped(inputs, attrs, ends.logical[0])
+    return Derived(tensor_domain(root), (*maps, (_ints((attrs["dim"],))[0],)))
+
+
+def group_pieces(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """The axis `dim` of x becomes that of the whole pieces of the order."""
+    _, order, keys = inputs
+    (size,) = _ints((attrs["size"],))
+    count = sc.static_int(order.extents[0]) if order.ndim else None
+    if count is None or size < 1 or keys.ndim != 1:
+        raise ValueError(f"pieces of {size} of {order!r} with {keys!r}")
+    root, maps = _grouped(inputs, attrs, axis(count // size))
+    return Derived(tensor_domain(root), (*maps, (None,)))
+
+
+def group_sum_of_pieces(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
+    """As `group_sum`."""
+    *others, pieces = inputs
+    made = group_sum(others, attrs)
     (dim,) = _ints((attrs["dim"],))
-    for name, tv in (("order", order), ("ends", ends)):
-        if tv.ndim != 1:
-            raise ValueError(f"{name} has rank {tv.ndim}; legal: 1")
+    kept = tuple(None if k == dim else k for k in range(pieces.ndim))
+    return Derived(made.domain, (*made.axis_maps, kept))
+
+
+def _grouped(
+    inputs: Sequence[TensorView], attrs: Attrs, along: IterDomain
+) -> tuple[list[IterDomain], tuple[tuple[int | None, ...], ...]]:
+    """The root axes of a sum of x in an order with `along` in place of `dim`, and the axis maps of
+    both."""
+    x, order, *_ = inputs
+    (dim,) = _ints((attrs["dim"],))
+    if order.ndim != 1:
+        raise ValueError(f"order has rank {order.ndim}; legal: 1")
     sizes = [sc.static_int(e) for e in (x.extents[dim], order.extents[0])]
     if None not in sizes and sizes[0] != sizes[1]:
         raise ValueError(f"dim {dim} of x has {sizes[0]} elements, the order has {sizes[1]}")
-    root = [_copy(ends.logical[0]) if k == dim else _copy(a) for k, a in enumerate(x.logical)]
+    root = [_copy(along) if k == dim else _copy(a) for k, a in enumerate(x.logical)]
     root.append(IterDomain(order.extents[0], IterType.REDUCTION))
-    kept = tuple(None if k == dim else k for k in range(x.ndim))
-    return Derived(tensor_domain(root), (kept, (x.ndim,), (dim,)))
+    return root, (tuple(None if k == dim else k for k in range(x.ndim)), (x.ndim,))
 
 
 def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
@@ -499,6 +529,8 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "vector": vector,
     "group_ends": group_ends,
     "group_sum": group_sum,
+    "group_pieces": group_pieces,
+    "group_sum_of_pieces": group_sum_of_pieces,
     "reduce": reduce,
     "scan": scan,
     "source": source,

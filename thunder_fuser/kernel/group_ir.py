@@ -9,6 +9,7 @@ groups of rows{50304} vectors{512} lanes 8, 32 threads across and 8 parts
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.dtypes import DataType
@@ -40,8 +41,8 @@ class GroupSum:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Where the terms of a row lie in the order: from `begin` to before `end`, values that `before`
+class Between:
+    """The terms of a row lie in the order from `begin` to before `end`, values that `before`
     computes. `group` is the row's group; that of `skip` has no terms. Ends that nobody vouches for
     are cut to the order."""
 
@@ -54,10 +55,34 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """The terms of a row are the `size` ones of the piece `number`, if their first and their last
+    key are one, and not `skip`; else it has none."""
+
+    before: tuple[LaneStatement, ...]
+    first: Operand
+    last: Operand
+    number: Form
+    skip: int
+    size: int
+
+
+Stretch: TypeAlias = Between | Whole
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`loop` adds the sum of a piece of `size` terms in place of the terms."""
+
+    loop: Scope
+    size: int
+
+
+@dataclass(frozen=True)
 class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
     way together; `final` is done once per row and vector. A row of more than `few` terms is shared
-    by the `parts` of a block."""
+    by the `parts` of a block, which add whole `pieces`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -69,6 +94,7 @@ class GroupKernel:
     batch: int
     stretch: Stretch
     loop: Scope
+    pieces: Pieces | None
     sums: tuple[GroupSum, ...]
     final: Scope
 
@@ -94,15 +120,16 @@ class GroupKernel:
     @property
     def names(self) -> dict[IterDomain, str]:
         axes = self.axes
-        found = {axes.row: "row", axes.vector: "vector", axes.term: "term"}
+        found = {axes.row: "row", axes.vector: "vector", axes.term: "term", axes.piece: "term"}
         return found if axes.lane is None else {**found, axes.lane: "lane"}
 
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        forms = [*self.loop.forms, *self.final.forms, self.stretch.group]
+        forms = [*self.loop.forms, *self.final.forms]
         forms += [f for s in self.stretch.before for f in forms_of(s)]
-        sizes = (self.axes.term.size, self.axes.row.size)
+        forms += self.pieces.loop.forms if self.pieces is not None else ()
+        sizes = (self.axes.term.size + self.batch * self.parts, self.axes.row.size)
         return max(*sizes, *(form.reach for form in forms))
 
     def __str__(self) -> str:
@@ -115,10 +142,19 @@ class GroupKernel:
             f"group kernel({pointers}{scalars}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
             f"shared beyond {self.few} terms, {self.batch} terms at a time",
-            f"  stretch of group {format_form(self.stretch.group, names)}",
+            f"  {_print(self.stretch, names)}",
             *(f"    {print_statement(s, names)}" for s in self.stretch.before),
             "  per term",
             *print_scope(self.loop, names),
-            "  per row",
         ]
-        return "\n".join([*lines, *print_scope(self.final, names)])
+        if self.pieces is not None:
+            lines += [f"  per piece of {self.pieces.size}", *print_scope(self.pieces.loop, names)]
+        return "\n".join([*lines, "  per row", *print_scope(self.final, names)])
+
+
+def _print(stretch: Stretch, names: dict[IterDomain, str]) -> str:
+    match stretch:
+        case Between(group=group):
+            return f"stretch of group {format_form(group, names)}"
+        case Whole(number=number, size=size):
+            return f"stretch of {size} of piece {format_form(number, names)}, of one key"

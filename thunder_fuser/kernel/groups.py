@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, loads_in, shift
+from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_library
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.group_ir import GroupKernel, GroupSum, Stretch
-from thunder_fuser.kernel.ir import Accumulate, Operand, Variable
+from thunder_fuser.kernel.group_ir import (
+    Between,
+    GroupKernel,
+    GroupSum,
+    Pieces,
+    Stretch,
+    Whole,
+)
+from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.groups import BATCH, FEW, GroupSchedule
+from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
+from thunder_fuser.segment.segment import Segment
 
 
 def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
     """The kernel of a group schedule. `strict` keeps every rounding of the trace."""
     segment = planned.segment
     names = name_values(segment)
-    loop, sums = _loop(planned, names, strict)
+    loop = _loop(planned, names, strict, planned.terms)
+    pieces = _loop(planned, names, strict, planned.pieces) if planned.pieces else None
     return GroupKernel(
         pointers_of(segment, names),
         scalars_of(names),
@@ -35,29 +44,34 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         BATCH,
         _stretch(planned, names),
         loop,
-        sums,
+        None if pieces is None else Pieces(pieces, planned.stretch.size),
+        tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
         _final(planned, names, strict),
     )
 
 
-def _loop(planned: GroupSchedule, names: Names, strict: bool) -> tuple[Scope, tuple[GroupSum, ...]]:
-    """What a term adds to the sums. The vectors of a batch of terms are an array."""
+def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> Scope:
+    """What a term of each sum adds to it. The vectors of a batch of terms are an array."""
     writer = _writer(planned, names, strict, suffix=lambda tv, offset: "[k]")
-    needs = _needs(planned, planned.terms)
-    ordered = (place for _, index in planned.terms for place in loads_in(index))
+    needs = _needs(planned, terms)
+    ordered = (place for _, index in terms for place in loads_in(index))
     before = writer.locate(filter(planned.is_uniform, (*ordered, *needs.places)))
     writer.request(needs)
     loads = writer.accesses.group_loads()
     writer.evaluate(needs)
-    accumulated, sums = [], []
-    for (tv, _), term in zip(planned.sums, planned.terms, strict=True):
-        assert tv.definition is not None
-        dtype, name, row = tv.dtype.compute_type, names.tensors[tv], tv.definition.op
-        value = writer.convert(tv, writer.values[term], dtype)
-        accumulated.append(Accumulate(Variable(f"{name}_part{_lane(planned)}", dtype), row, value))
-        rounded = tv.dtype if strict and tv.dtype.is_reduced_precision else None
-        sums.append(GroupSum(name, dtype, row, rounded))
-    return Scope(loads, (*writer.statements, *accumulated), (), before), tuple(sums)
+    accumulated = []
+    for (tv, _), term in zip(planned.sums, terms, strict=True):
+        total = _sum(tv, names, strict)
+        value = writer.convert(tv, writer.values[term], total.dtype)
+        part = Variable(f"{total.name}_part{_lane(planned)}", total.dtype)
+        accumulated.append(Accumulate(part, total.op, value))
+    return Scope(loads, (*writer.statements, *accumulated), (), before)
+
+
+def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
+    assert tv.definition is not None
+    rounded = tv.dtype if strict and tv.dtype.is_reduced_precision else None
+    return GroupSum(names.tensors[tv], tv.dtype.compute_type, tv.definition.op, rounded)
 
 
 def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:
@@ -103,16 +117,29 @@ def _needs(planned: GroupSchedule, results: Sequence[tuple[TensorView, Index]]) 
 
 
 def _stretch(planned: GroupSchedule, names: Names) -> Stretch:
-    """The end of a row's group, and that of the group before it."""
-    (ends, group), segment = planned.ends, planned.segment
+    """Where a row's terms lie, from the ends of its group and of the one before, or from the keys
+    of a piece."""
+    segment, asked = planned.segment, planned.stretch
+    match asked:
+        case Ends(ends, group, skip):
+            before, (begin, end) = _integers(segment, names, ends, [shift(group, -1), group])
+            return Between(before, begin, end, group, skip, is_library(ends))
+        case Piece(keys, number, skip, size):
+            start = scale(number, size)
+            before, (first, last) = _integers(segment, names, keys, [start, shift(start, size - 1)])
+            return Whole(before, first, last, number, skip, size)
+
+
+def _integers(
+    segment: Segment, names: Names, tv: TensorView, places: Sequence[Form]
+) -> tuple[tuple[LaneStatement, ...], list[Operand]]:
+    """Elements of a vector of integers, and the statements that read them."""
     accesses = Accesses(segment.layouts, None, names.tensors, streams=False)
     writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict=False)
     found: list[Operand] = []
-    for index in ((shift(group, -1),), (group,)):
-        needs = demand([(ends, index)], segment.leaves)
+    for place in places:
+        needs = demand([(tv, (place,))], segment.leaves)
         writer.request(needs)
         writer.evaluate(needs)
-        found.append(writer.convert(ends, writer.values[ends, index], DataType.Int))
-    begin, end = found
-    is_trusted = is_library(ends)
-    return Stretch(tuple(writer.statements), begin, end, group, planned.skip, is_trusted)
+        found.append(writer.convert(tv, writer.values[tv, (place,)], DataType.Int))
+    return tuple(writer.statements), found

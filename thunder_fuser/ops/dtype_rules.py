@@ -54,6 +54,11 @@ def integer_sum(operands: Sequence[Operand]) -> DataType:
     return DataType.Int if dtype.category < 2 else dtype
 
 
+def accumulator(operands: Sequence[Operand]) -> DataType:
+    """The type in which elements of the first operand are added up."""
+    return operands[0].dtype.compute_type
+
+
 def complex_parts(operands: Sequence[Operand]) -> DataType:
     """The complex type whose parts are the promoted operands."""
     return complex_of(floating(operands))

@@ -147,6 +147,19 @@ def tf_group_sum(x: Tensor, order: Tensor, ends: Tensor, dim: int, skip: int) ->
     return sums.movedim(0, dim).to(x.dtype)
 
 
+def tf_group_pieces(
+    x: Tensor, order: Tensor, keys: Tensor, dim: int, skip: int, size: int
+) -> Tensor:
+    """The sums of `size` neighbours in the order where their keys are one, not `skip`; else 0."""
+    count = len(order) // size
+    keys = keys[: count * size].reshape(count, size)
+    terms = _wide(x).index_select(dim, order[: count * size].long()).movedim(dim, 0)
+    sums = terms.reshape(count, size, *terms.shape[1:]).sum(1, dtype=terms.dtype)
+    is_one = (keys[:, 0] == keys[:, -1]) & (keys[:, 0] != skip)
+    is_one = is_one.reshape(count, *[1] * (x.ndim - 1))
+    return torch.where(is_one, sums, sums.new_zeros(())).movedim(0, dim)
+
+
 def tf_sum(x: Tensor, dims: Ints) -> Tensor:
     return x.sum(list(dims)) if dims else x
 

@@ -9,9 +9,10 @@ shared memory. Each order is fixed, and each row is written once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine
@@ -40,22 +41,51 @@ PREFERRED = GroupParameters()
 @dataclass(frozen=True, eq=False)
 class GroupAxes(VectorAxes):
     """The `row` of the result, its dims up to that of the groups; the `vector` and `lane` of the
-    dims behind it; and the `term`, a place of the order, of which a row has a stretch."""
+    dims behind it; the `term`, a place of the order, of which a row has a stretch; and the `piece`
+    of the order."""
 
     row: IterDomain
     term: IterDomain
+    piece: IterDomain
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The stretch of a row ends where `ends` says for its `group`, and begins where that of the
+    group before ends. The group `skip` has none. Pieces of `size` terms are summed before; 0 for no
+    pieces."""
+
+    ends: TensorView
+    group: Form
+    skip: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The stretch of a row is the piece of `size` terms of that number, if all have one key, and
+    another one than `skip`; else it is empty."""
+
+    keys: TensorView
+    number: Form
+    skip: int
+    size: int
+
+
+Stretch: TypeAlias = Ends | Piece
+Values: TypeAlias = tuple[tuple[TensorView, Index], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSchedule:
-    """`ends` is the tensor with the end of each group and the group of a row."""
+    """`pieces` are the sums of a piece, one per sum, where pieces were summed before."""
 
     segment: Segment
     axes: GroupAxes
-    ends: tuple[TensorView, Form]
-    skip: int  # a group without terms, -1 for none
-    sums: tuple[tuple[TensorView, Index], ...]
-    terms: tuple[tuple[TensorView, Index], ...]
+    stretch: Stretch
+    sums: Values
+    terms: Values
+    pieces: Values
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     parts: int  # the parts of a block's threads
@@ -73,17 +103,26 @@ class GroupSchedule:
         if axes.lane is not None:
             every.append(axes.lane)
             names[axes.lane] = "lane"
-        stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
-        return "\n".join(
-            [
-                f"groups over {print_axes(every, names)}, which end in {tensors[self.ends[0]]}",
-                f"  {self.threads_across} threads across, {self.parts} parts that share a row of "
-                f"more than {FEW} terms",
-                f"  reduce {print_elements(self.sums, tensors, names)} "
-                f"of {print_elements(self.terms, tensors, names)}",
-                f"  store {stored}",
-            ]
-        )
+        lines = [
+            f"groups over {print_axes(every, names)}, {_print(self.stretch, tensors)}",
+            f"  {self.threads_across} threads across, {self.parts} parts that share a row of "
+            f"more than {FEW} terms",
+            f"  reduce {print_elements(self.sums, tensors, names)} "
+            f"of {print_elements(self.terms, tensors, names)}",
+        ]
+        if self.pieces:
+            names[axes.piece] = "piece"
+            lines.append(f"  or of pieces {print_elements(self.pieces, tensors, names)}")
+        stored = [(s.value, index) for s, index in self.stores]
+        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}"])
+
+
+def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
+    match stretch:
+        case Ends(ends):
+            return f"which end in {tensors[ends]}"
+        case Piece(keys, size=size):
+            return f"pieces of {size} that have one key in {tensors[keys]}"
 
 
 def reject(segment: Segment, target: Target) -> str | None:
@@ -98,19 +137,20 @@ def schedule(
     long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
     if not long or not all(map(is_grouped, long)):
         raise Rejected("not sums of groups, or others beside them")
-    groups = {_groups(tv) for tv in long}
+    groups = {_group_of(tv) for tv in long}
     if len(groups) != 1:
         raise Rejected("sums of groups of different shapes or orders")
-    shape, dim, ends, terms, skip = groups.pop()
-    axes = _axes(segment, shape, dim, terms)
+    group = groups.pop()
+    axes = _axes(segment, group)
     index = (
-        *unflatten(atom(axes.row), shape[: dim + 1]),
-        *unflatten(axes.column, shape[dim + 1 :]),
+        *unflatten(atom(axes.row), group.shape[: group.dim + 1]),
+        *unflatten(axes.column, group.shape[group.dim + 1 :]),
     )
     sums = tuple((tv, index) for tv in long)
-    added = tuple(_term(tv, index, axes) for tv in long)
-    stores = tuple((store, _place(store, shape, axes)) for store in segment.stores)
-    _check(segment, ends, sums, added, stores)
+    terms = tuple(_term(tv, index, axes) for tv in long)
+    pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
+    stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
+    _check(segment, group.by, sums, (*terms, *pieces), stores)
     across = parameters.across
     while across > 1 and across // 2 >= axes.vector.size:
         across //= 2
@@ -122,10 +162,10 @@ def schedule(
     return GroupSchedule(
         segment,
         axes,
-        (ends, index[dim]),
-        skip,
+        group.stretch(index[group.dim]),
         sums,
-        added,
+        terms,
+        pieces,
         stores,
         across,
         parts,
@@ -134,28 +174,59 @@ def schedule(
     )
 
 
-def _groups(tv: TensorView) -> tuple[tuple[int, ...], int, TensorView, int, int]:
-    """What sums of one kernel have in common."""
+@dataclass(frozen=True)
+class _Group:
+    """What sums of one kernel have in common: shapes, and the tensor `by` which rows have terms."""
+
+    shape: tuple[int, ...]
+    dim: int
+    terms: int
+    by: TensorView
+    skip: int
+    size: int  # of pieces, 0 without
+    makes_pieces: bool
+
+    def stretch(self, number: Form) -> Stretch:
+        """Of a row, by its index along the summed dim."""
+        if self.makes_pieces:
+            return Piece(self.by, number, self.skip, self.size)
+        return Ends(self.by, number, self.skip, self.size)
+
+
+def _group_of(tv: TensorView) -> _Group:
     assert tv.definition is not None
-    _, order, ends = tv.definition.tensors
-    dim, skip = tv.definition.attr("dim"), tv.definition.attr("skip")
+    _, order, by, *_ = tv.definition.tensors
+    attrs = dict(tv.definition.attrs)
+    dim, skip, size = (attrs.get(name, 0) for name in ("dim", "skip", "size"))
     assert isinstance(dim, int)
     assert isinstance(skip, int)
-    return tv.shape, dim, ends, order.shape[0], skip
+    assert isinstance(size, int)
+    makes_pieces = tv.definition.op.name == "group_pieces"
+    return _Group(tv.shape, dim, order.shape[0], by, skip, size, makes_pieces)
 
 
-def _axes(segment: Segment, shape: tuple[int, ...], dim: int, terms: int) -> GroupAxes:
+def _piece(tv: TensorView, index: Index, group: _Group, axes: GroupAxes) -> Values:
+    """The sum of a piece of the order that `tv` adds in place of its terms."""
+    assert tv.definition is not None
+    _, _, _, *pieces = tv.definition.tensors
+    at = (*index[: group.dim], atom(axes.piece), *index[group.dim + 1 :])
+    return tuple((sums, at) for sums in pieces)
+
+
+def _axes(segment: Segment, group: _Group) -> GroupAxes:
+    shape, dim = group.shape, group.dim
     rows, columns = prod(shape[: dim + 1]), prod(shape[dim + 1 :])
     innermost = next((n for n in reversed(shape[dim + 1 :]) if n != 1), 1)
     wide = [tv for tv in (*segment.inputs, *(s.target for s in segment.stores))]
     wide = [tv for tv in wide if prod(tv.shape) % max(columns, 1) == 0 and tv.ndim > 1]
-    lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in wide), default=4), 1)
-    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in wide]
-    lanes = max(min([lanes, *aligned]), 1)
+    least = min((tv.dtype.itemsize for tv in wide), default=4)
+    narrow = [segment.layouts[tv].alignment for tv in wide if tv.dtype.itemsize == least]
+    lanes = min([MAX_ALIGNMENT, *narrow]) // least or 1
     while innermost % lanes:
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return GroupAxes(axis(columns // lanes), lane, axis(rows), axis(terms))
+    pieces = group.terms // group.size if group.size else 1
+    return GroupAxes(axis(columns // lanes), lane, axis(rows), axis(group.terms), axis(pieces))
 
 
 def _term(tv: TensorView, index: Index, axes: GroupAxes) -> tuple[TensorView, Index]:
@@ -175,14 +246,14 @@ def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
 
 def _check(
     segment: Segment,
-    ends: TensorView,
+    by: TensorView,
     sums: Sequence[tuple[TensorView, Index]],
     terms: Sequence[tuple[TensorView, Index]],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """Groups must be in memory, sums read where they are made, and an in-place target only at the
     element that is being written."""
-    if ends not in segment.leaves:
+    if by not in segment.leaves:
         raise Rejected("the ends of the groups are not in memory")
     own, known = dict(sums), frozenset(tv for tv, _ in sums)
     targets = {s.target for s, _ in stores if s.is_in_place}

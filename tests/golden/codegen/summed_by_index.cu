@@ -16,10 +16,10 @@ kernel(const int* __restrict__ T0, const tf::i64* __restrict__ T1, int* __restri
 extern "C" __global__ void __launch_bounds__(256, 4)
 kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {
   const int part = threadIdx.x / 32;
-  const int vector = blockIdx.x % 4 * 32 + threadIdx.x % 32;
-  const int first = blockIdx.x / 4 * 8;
+  const int vector = blockIdx.x % 2 * 32 + threadIdx.x % 32;
+  const int first = blockIdx.x / 2 * 8;
   const int last = first + 8 < 50 ? first + 8 : 50;
-  float T6_part[4]; float T6_row[4];
+  float T6_part[8]; float T6_row[8];
   const auto stretch = [&](const int row, int& begin, int& end) {
     const tf::i64 T5_0 = (row + -1) >= 0 ? T5[(row + -1)] : tf::i64(0);
     const tf::i64 T5_1 = T5[(row)];
@@ -29,22 +29,22 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
   };
   const auto add = [&](const int row, const int begin, const int end, const int step) {
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) {
+    for (int lane = 0; lane < 8; ++lane) {
       T6_part[lane] = float(0);
     }
     int start = begin;
     for (; start + 3 * step < end; start += 4 * step) {
-      tf::Vec<tf::bf16, 4> v0[4];
+      tf::Vec<tf::bf16, 8> v0[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int term = start + k * step;
         const tf::i64 T4_0 = T4[(term)];
-        v0[k] = tf::load<tf::bf16, 4, 8>(T1 + (512 * T4_0 + 4 * vector));
+        v0[k] = tf::load<tf::bf16, 8, 16>(T1 + (512 * T4_0 + 8 * vector));
       }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
-        for (int lane = 0; lane < 4; ++lane) {
+        for (int lane = 0; lane < 8; ++lane) {
           const float T1_0 = tf::convert<float>(v0[k].v[lane]);
           const float T2_0 = T1_0 * 22.5f;
           T6_part[lane] = T6_part[lane] + T2_0;
@@ -52,17 +52,17 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
       }
     }
     for (; start < end; start += step) {
-      tf::Vec<tf::bf16, 4> v0[1];
+      tf::Vec<tf::bf16, 8> v0[1];
 #pragma unroll
       for (int k = 0; k < 1; ++k) {
         const int term = start + k * step;
         const tf::i64 T4_0 = T4[(term)];
-        v0[k] = tf::load<tf::bf16, 4, 8>(T1 + (512 * T4_0 + 4 * vector));
+        v0[k] = tf::load<tf::bf16, 8, 16>(T1 + (512 * T4_0 + 8 * vector));
       }
 #pragma unroll
       for (int k = 0; k < 1; ++k) {
 #pragma unroll
-        for (int lane = 0; lane < 4; ++lane) {
+        for (int lane = 0; lane < 8; ++lane) {
           const float T1_0 = tf::convert<float>(v0[k].v[lane]);
           const float T2_0 = T1_0 * 22.5f;
           T6_part[lane] = T6_part[lane] + T2_0;
@@ -71,15 +71,15 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     }
   };
   const auto finish = [&](const int row) {
-    const auto v0 = tf::load<float, 4, 16>(T0 + (512 * row + 4 * vector));
-    tf::Vec<float, 4> w0;
+    const auto v0 = tf::load<float, 8, 16>(T0 + (512 * row + 8 * vector));
+    tf::Vec<float, 8> w0;
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) {
+    for (int lane = 0; lane < 8; ++lane) {
       const float T0_0 = v0.v[lane];
       const float T7_0 = T0_0 + T6_row[lane];
       w0.v[lane] = tf::convert<float>(T7_0);
     }
-    tf::store<16>(T7 + (512 * row + 4 * vector), w0);
+    tf::store<16>(T7 + (512 * row + 8 * vector), w0);
   };
   bool is_shared = false;
   for (int row = first + part; row < last; row += 8) {
@@ -87,38 +87,38 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     stretch(row, begin, end);
     if (end - begin > 16) {
       is_shared = true;
-    } else if (vector < 128) {
+    } else if (vector < 64) {
       add(row, begin, end, 1);
 #pragma unroll
-      for (int lane = 0; lane < 4; ++lane) {
+      for (int lane = 0; lane < 8; ++lane) {
         T6_row[lane] = T6_part[lane];
       }
       finish(row);
     }
   }
   if (!__syncthreads_or(is_shared)) return;
-  __shared__ float T6_parts[8][128];
+  __shared__ float T6_parts[8][256];
   for (int row = first; row < last; ++row) {
     int begin, end;
     stretch(row, begin, end);
     if (end - begin <= 16) continue;
-    if (vector < 128) {
+    if (vector < 64) {
       add(row, begin + part, end, 8);
 #pragma unroll
-      for (int lane = 0; lane < 4; ++lane) {
-        T6_parts[part][4 * (threadIdx.x % 32) + lane] = T6_part[lane];
+      for (int lane = 0; lane < 8; ++lane) {
+        T6_parts[part][8 * (threadIdx.x % 32) + lane] = T6_part[lane];
       }
     }
     __syncthreads();
-    if (part == 0 && vector < 128) {
+    if (part == 0 && vector < 64) {
 #pragma unroll
-      for (int lane = 0; lane < 4; ++lane) {
+      for (int lane = 0; lane < 8; ++lane) {
         T6_row[lane] = T6_part[lane];
       }
       for (int k = 1; k < 8; ++k) {
 #pragma unroll
-        for (int lane = 0; lane < 4; ++lane) {
-          T6_row[lane] = T6_row[lane] + T6_parts[k][4 * (threadIdx.x % 32) + lane];
+        for (int lane = 0; lane < 8; ++lane) {
+          T6_row[lane] = T6_row[lane] + T6_parts[k][8 * (threadIdx.x % 32) + lane];
         }
       }
       finish(row);
