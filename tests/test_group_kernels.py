@@ -14,6 +14,7 @@ from tests.programs import (
     cuda_kernels,
     expand,
     flip,
+    full,
     fusion,
     ints,
     like,
@@ -207,6 +208,22 @@ def test_nothing_is_the_sum_of_nothing(terms: int, columns: int) -> None:
     x, index = whole(terms, columns), places(terms, 5)
     a, i = like(x, index)
     check(fusion([a, i], summed(a, i, 5)), x, index)
+
+
+def test_an_index_may_be_a_constant() -> None:
+    x = whole(60, 24)
+    (a,) = like(x)
+    counter = call("iota", *ints([0, 1]), length=ints([60]), dtype=DataType.Int)
+    for index in (counter, full(3, 60, dtype=DataType.Int)):
+        check(fusion([a], summed(a, index, 60)), x)
+
+
+def test_what_orders_an_index_may_be_returned() -> None:
+    index = places(60, 9)
+    (i,) = like(index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([9]))
+    check(fusion([i], order, ends, chain(order, "neg")), index)
 
 
 LAYOUTS = {

@@ -143,6 +143,13 @@ def test_the_backward_says_what_torch_does_of_it() -> None:
     assert "torch; group_ends is done by torch" in text
 
 
+@pytest.mark.parametrize(("rows", "is_fused"), [(4096, True), (4000, False)])
+def test_alone_it_is_fused_for_a_large_table(rows: int, is_fused: bool) -> None:
+    """Of 32 MiB: 4096 rows of 2048 values in f32."""
+    jfn = check(F.embedding, places(rows, 5), table(rows, 2048), **KERNELS)
+    assert (regions(jfn).backward == (("embedding_backward",),)) is is_fused
+
+
 def test_two_runs_are_equal_bit_for_bit(device: torch.device) -> None:
     index, weight, cotangent = places(5, 3000), torch.randn(5, 40), torch.randn(3000, 40)
     jfn = thunder.jit(lambda i, w: F.embedding(i, w) * 2, executors=[fuser])

@@ -9,8 +9,12 @@ from thunder_fuser.executor.claims import ALIAS_PRIMS, is_host_number, prim_name
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, passed_through, write_results
 from thunder_fuser.executor.liveness import Boundary
 from thunder_fuser.executor.partition import Group
+from thunder_fuser.executor.remat_cut import bytes_of
+from thunder_fuser.executor.scatters import is_sum
 from thunder_fuser.executor.settings import Settings
 from thunder_fuser.executor.storage import leaves
+
+LARGE_TABLE = 32 << 20  # bytes
 
 
 def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str | None:
@@ -30,7 +34,8 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
     if not compute and not settings.options.shape_only:
         return "a region of shape ops only (fuser_shape_only=True fuses it)"
     views = sum(prim_name(leaf) in CERTAIN_VIEWS for leaf in work)
-    if len(compute) + views == len(work) and len(compute) == 1 and not settings.options.single_op:
+    is_alone = len(compute) + views == len(work) and len(compute) == 1
+    if is_alone and not (settings.options.single_op or _writes_once(compute[0])):
         return "a region of one op (fuser_single_op=True fuses it)"
     return None
 
@@ -38,6 +43,12 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
 def must_fuse(group: Group) -> bool:
     """True if nobody else runs the group: torch takes a philox offset only as a constant."""
     return group.claimed and any(prim_name(x) == "UNIFORM_PHILOX" for x in leaves(group.bsyms))
+
+
+def _writes_once(leaf: BoundSymbol) -> bool:
+    """True for the gradient of a large table, which torch fills with zeros before it adds. Of a
+    small one torch's fewer calls take less time."""
+    return is_sum(leaf) and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE_TABLE
 
 
 def _does_something(leaf: BoundSymbol) -> bool:

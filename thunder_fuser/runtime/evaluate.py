@@ -226,6 +226,20 @@ def row_function(row: OpDef) -> Callable[..., Tensor]:
     return call
 
 
+def op_function(tv: TensorView, device: torch.device) -> Callable[..., Tensor]:
+    """The op that makes a tensor of a concrete fusion as a function of its operands, all of them
+    tensors of the types that it takes."""
+    expr = tv.definition
+    assert expr is not None
+    attrs = [_attribute(attr, {}, _Types(None)) for _, attr in expr.attrs]
+    function = _function(expr.op, len(expr.inputs), tuple(name for name, _ in expr.attrs))
+
+    def call(*operands: Tensor) -> Tensor:
+        return function(device, *operands, *attrs)
+
+    return call
+
+
 def _finish(fusion: Fusion, values: Mapping[TensorView, Tensor]) -> list[Tensor]:
     """Do the writes and collect the outputs; what still needs an old value gets a copy of it."""
     targets = {values[w.target].untyped_storage().data_ptr() for w in fusion.writes}

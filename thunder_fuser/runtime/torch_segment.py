@@ -11,11 +11,12 @@ from typing import TypeAlias
 import torch
 
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.reductions import is_library
 from thunder_fuser.ir.extract import extract
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.scalar import Number
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.evaluate import evaluate, op_function
 from thunder_fuser.segment.segment import Segment
 
 Argument: TypeAlias = "torch.Tensor | Number"
@@ -42,11 +43,24 @@ def torch_fusion(segment: Segment) -> Fusion:
 def torch_segment(segment: Segment, device: torch.device) -> TorchSegment:
     """A function of `torch_inputs` and scalars that runs the segment on `device`; it returns
     `torch_outputs`."""
+    value = segment.stores[0].value
+    if is_library(value) and segment.tensors == (*segment.inputs, value):
+        return _library_segment(value, device)
     part = torch_fusion(segment)
     layouts = [segment.layouts[tv] for tv in torch_outputs(segment)]
 
     def run(*arguments: Argument) -> list[torch.Tensor]:
         return _own(evaluate(part, arguments, device=device), layouts, arguments)
+
+    return run
+
+
+def _library_segment(value: TensorView, device: torch.device) -> TorchSegment:
+    """A call of torch's: an op of a library reads tensors in memory and returns a dense one."""
+    call = op_function(value, device)
+
+    def run(*arguments: Argument) -> list[torch.Tensor]:
+        return [call(*arguments)]
 
     return run
 
