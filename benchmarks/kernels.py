@@ -243,7 +243,10 @@ WORKLOADS: Sequence[Workload] = (
     Workload(
         "embedding",
         embedding,
-        ({"tokens": 16384, "vocabulary": 32000, "columns": 4096},),
+        (
+            {"tokens": 16384, "vocabulary": 32000, "columns": 4096},
+            {"tokens": 16384, "vocabulary": 128256, "columns": 4096},
+        ),
         ({"tokens": 33, "vocabulary": 50, "columns": 24},),
     ),
     _rows("pointwise", pointwise, (16384, 8192)),

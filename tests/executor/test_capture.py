@@ -63,6 +63,27 @@ class TestOnGpu:
             for found, expected in zip(captured, program(x, y), strict=True):
                 torch.testing.assert_close(found, expected)
 
+    def test_a_captured_sum_by_an_index_replays_with_new_places(self) -> None:
+        """torch sorts the index inside the capture."""
+        jfn = thunder.jit(lambda x, i, v: torch.index_add(x, 0, i, v) * 2, executors=[fuser])
+        x, values = torch.randn(300, 40, device="cuda"), torch.randn(5000, 40, device="cuda")
+        index = torch.randint(300, (5000,), device="cuda")
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                jfn(x, index, values)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = jfn(x, index, values)
+        for _ in range(3):
+            index.copy_(torch.randint_like(index, 300))
+            graph.replay()
+            torch.cuda.synchronize()
+            exact = torch.index_add(x.double(), 0, index, values.double()) * 2
+            torch.testing.assert_close(captured.double(), exact, rtol=1e-5, atol=1e-4)
+
     def test_a_compile_inside_a_capture_is_a_clear_error(self) -> None:
         jfn = thunder.jit(program, executors=[fuser], fuser_cache="off")
         x, y = (torch.randn(67, 131, device="cuda") for _ in range(2))

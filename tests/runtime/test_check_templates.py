@@ -29,6 +29,19 @@ def test_reductions_pass(fn: Fn, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["nan", "bounds", "eager"])
+@pytest.mark.parametrize("length", [50, 4500])
+def test_sums_by_an_index_pass(length: int, mode: str) -> None:
+    weight, index = torch.randn(300, 24, requires_grad=True), torch.randint(300, (length,))
+    check(
+        lambda w, i: torch.nn.functional.embedding(i, w) * 2,
+        weight,
+        index,
+        fuser_check=mode,
+        fuser_evaluator=False,
+    )
+
+
+@pytest.mark.parametrize("mode", ["nan", "bounds", "eager"])
 def test_integers_and_truth_values_pass(mode: str) -> None:
     def program(x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return (n * 3 + 1) // 2, (x > 0.5) & (n > 2)

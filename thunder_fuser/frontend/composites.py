@@ -163,12 +163,13 @@ def _summed(
     scope: Scope, x: TensorView, index: TensorView, count: Scalar, **attrs: Argument
 ) -> Value:
     """All indices are checked, in their order; those of `skip` are not added."""
-    zero, one, size = constant(0), constant(1), static_int(count)
+    size = static_int(count)
+    narrow = DataType.Int32 if size is not None and size < 2**31 else DataType.Int
     keys = index
-    if index.dtype is DataType.Int and size is not None and size < 2**31:
-        keys = tensor(_call(scope, "cast", index, dtype=DataType.Int32))  # half the sort's work
+    if index.dtype is DataType.Int and narrow is not index.dtype:
+        keys = tensor(_call(scope, "cast", index, dtype=narrow))  # half the sort's work
     order = _call(scope, "argsort", keys)
-    every = _call(scope, "iota", zero, one, length=(count,), dtype=DataType.Int32)
+    every = _call(scope, "iota", constant(0), constant(1), length=(count,), dtype=narrow)
     checked = _call(scope, "index_select", every, index, dim=0)
     ordered = _call(scope, "index_select", checked, order, dim=0)
     ends = _call(scope, "group_ends", ordered, count=(count,))
