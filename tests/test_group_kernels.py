@@ -150,10 +150,11 @@ def test_any_axis_is_summed(dim: int) -> None:
 @pytest.mark.parametrize(
     "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.int64, torch.uint8]
 )
-def test_any_real_type_is_summed(dtype: torch.dtype) -> None:
-    x, index = torch.randint(0, 3, (60, 24)).to(dtype), places(60, 9, 20)
+@pytest.mark.parametrize("terms", [60, 4500])
+def test_any_real_type_is_summed(terms: int, dtype: torch.dtype) -> None:
+    x, index = torch.randint(0, 3, (terms, 24)).to(dtype), places(terms, 9, terms // 3)
     a, i = like(x, index)
-    assert kernels_of(check(fusion([a, i], summed(a, i, 9)), x, index)) == 1
+    assert kernels_of(check(fusion([a, i], summed(a, i, 9)), x, index)) == 1 + (terms > 60)
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
@@ -338,6 +339,7 @@ def test_an_order_that_a_caller_gives_is_checked() -> None:
     [
         (16384, 128256, 4096, torch.bfloat16),
         (16384, 50257, 768, torch.bfloat16),
+        (16384, 300000, 8192, torch.bfloat16),  # offsets beyond 32 bits
         (8192, 32000, 4096, torch.float32),
         (4096, 503, 77, torch.bfloat16),
         (1000, 300, 64, torch.float64),

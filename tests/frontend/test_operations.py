@@ -281,6 +281,56 @@ def test_embedding(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize("static", [True, False])
+def test_index_sum(static: bool, dim: int) -> None:
+    x, index = torch.randint(-3, 4, (40, 40)).float(), torch.randint(9, (40,))
+
+    def define(fd: FusionDefinition) -> None:
+        if static:
+            a, i = example(fd, x, index)
+        else:
+            a = fd.define_tensor([-1, -1], contiguity=True)
+            i = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int)
+        fd.add_output(fd.ops.index_sum(a, i, 9, dim))
+        fd.add_output(fd.ops.index_sum(a, i, fd.ops.size(a, 0), dim, skip=3))
+
+    def eager(x: torch.Tensor, i: torch.Tensor) -> list[torch.Tensor]:
+        few, many = torch.zeros(9, 40), torch.zeros(40, 40)
+        if dim:
+            few = few.t()
+        kept = many.index_add(dim, i, x).index_fill(dim, torch.tensor(3), 0)
+        return [few.index_add(dim, i, x), kept]
+
+    check(define, [x, index], eager)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("shape", [(3, 5), (), (7,), (0, 2)])
+def test_the_gradient_of_an_embedding(shape: tuple[int, ...]) -> None:
+    grad, index = torch.randint(-3, 4, (*shape, 4)).float(), torch.randint(9, shape)
+
+    def define(fd: FusionDefinition) -> None:
+        g, i = example(fd, grad, index)
+        fd.add_output(fd.ops.embedding_backward(g, i, 9))
+        fd.add_output(fd.ops.embedding_backward(g, i, 9, padding_idx=2))
+
+    def eager(g: torch.Tensor, i: torch.Tensor) -> list[torch.Tensor]:
+        backward = torch.ops.aten.embedding_dense_backward
+        return [backward(g, i, 9, padding, False) for padding in (-1, 2)]
+
+    check(define, [grad, index], eager)
+
+
+def test_a_gradient_of_another_rank_is_refused() -> None:
+    with FusionDefinition(cache=new_cache()) as fd:
+        g, i = example(fd, torch.randn(5, 4), torch.zeros(5, 4, dtype=torch.int64))
+        with pytest.raises(ValueError, match="the gradient has rank 2, the index has rank 2"):
+            fd.ops.embedding_backward(g, i, 9)
+        fd.add_output(g)
+
+
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumsum(reverse: bool) -> None:
     x = torch.randint(-3, 4, (5, 40)).float()
