@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.reductions import is_few_and_long
 from thunder_fuser.codegen.emit import AnyKernel, emit
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
@@ -93,7 +94,8 @@ def cut_region(
         ]
         return None if None in reasons else "; ".join(filter(None, reasons))
 
-    return cut(fusion, layouts, refuse, copies)
+    is_shared = partial(is_few_and_long, multiprocessors=target.multiprocessors)
+    return cut(fusion, layouts, refuse, copies, is_shared)
 
 
 def generate(

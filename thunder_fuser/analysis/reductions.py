@@ -8,6 +8,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+PIECE = 16384  # elements of a long row that one block reduces
 
 
 def is_scan(tv: TensorView) -> bool:
@@ -55,6 +56,15 @@ def is_scattered(tv: TensorView) -> bool:
         return False
     reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
     return reduced != sorted(reduced)
+
+
+def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
+    """True for a reduction of rows that are too few to fill the machine, and long enough for blocks
+    to share them: nothing of such a row stays in one place until the result is known."""
+    if is_scan(tv) or not is_long(tv):
+        return False
+    rows, columns = row_shape(tv) or (0, 0)
+    return rows < multiprocessors and columns >= 2 * PIECE
 
 
 def column_shape(tv: TensorView) -> tuple[int, int] | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from thunder_fuser.codegen.split_text import combining, identity, parts_of
+from thunder_fuser.codegen.statements import indent, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
+from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.ops import OpDef
 
 WARP = 32
@@ -47,6 +51,32 @@ def declared(reductions: Sequence[Reduce]) -> list[str]:
         f"{kind} {r.accumulator.name} = {r.op.identity.format(t=kind)};"
         for r in reductions
         for kind in (COMPUTE_TYPES[r.accumulator.dtype],)
+    ]
+
+
+def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[str]:
+    """What the block sums goes to global memory. The last block of a row goes on, its threads'
+    accumulators filled with what all of them left."""
+    totals, parts = accumulators_of(kernel), number(split.parts)
+    leave = combined([replace(r, rounded=None) for r in reductions], kernel)
+    stores, clear, take = list[str](), list[str](), list[str]()
+    for total, reduction in zip(totals, reductions, strict=True):
+        left = f"{total.name}_splits[group * {parts} + "
+        stores.append(f"{left}split] = {reduction.result.name};")
+        clear.append(f"{total.name} = {identity(total)};")
+        take.append(f"{total.name} = {combining(total, total.name, f'{left}other]')};")
+    leave += ["if (part == 0) {", *indent(stores), "}"]
+    head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
+    return [
+        *parts_of(totals, split),
+        "{",
+        *indent(leave),
+        "}",
+        f"if (!tf::is_last({TICKETS} + group, {parts})) return;",
+        *clear,
+        head,
+        *indent(take),
+        "}",
     ]
 
 

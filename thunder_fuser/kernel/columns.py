@@ -60,6 +60,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         axes,
         planned.threads_across,
         planned.threads_down,
+        planned.splits,
         loop,
         tuple(accumulators),
         Scope(loads_read_by(loads, after), after, vectors, before_ends),

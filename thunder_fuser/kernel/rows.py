@@ -81,6 +81,7 @@ class _RowWriter:
             accumulators,
             columns,
             located,
+            planned.splits,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

@@ -43,6 +43,8 @@ class Source:
     blocks: int
     threads: int
     shared_bytes: int = 0
+    workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
+    tickets: int = 0
 
     @property
     def text(self) -> str:

@@ -3,6 +3,9 @@
     T1[c] = sum(T0[r, c])      a thread owns a vector of columns and every n-th row; the n parts of
                                a column meet in shared memory, in a fixed order
 
+Where there are too few columns to fill the machine, several blocks split the rows. Their sums meet
+in global memory, again in a fixed order, in the block that comes last.
+
 What follows from the sums element by element is computed by the thread that owns the column.
 """
 
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, add, atom, scale
+from thunder_fuser.analysis.digits import Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_long
@@ -29,6 +32,10 @@ from thunder_fuser.target import Target
 WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
+BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
+MIN_TERMS = 256  # of a column, below which one block is as good
+MIN_SHARE = 64  # rows that a block sums at least, where rows are split
+MAX_TAIL = 64 * 1024  # bytes of partial sums that the last block of a column combines
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +56,8 @@ class ColumnSchedule:
     full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
-    threads_down: int  # threads that share a column
+    threads_down: int  # threads of a block that share a column
+    splits: int = 1  # blocks that share a column
 
     def is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same in all lanes."""
@@ -66,7 +74,8 @@ class ColumnSchedule:
         return "\n".join(
             [
                 f"columns over {print_axes(every, names)}",
-                f"  {self.threads_across} threads across, {self.threads_down} down",
+                f"  {self.threads_across} threads across, {self.threads_down} down"
+                + (f", rows in {self.splits} splits" if self.splits > 1 else ""),
                 f"  reduce {print_elements(self.reductions, tensors, names)} "
                 f"of {print_elements(self.terms, tensors, names)}",
                 f"  store {stored}",
@@ -108,7 +117,7 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
     _check_writes(segment, stores, [*terms, *results])
-    across, down = _threads(axes, target)
+    across, down, splits = _threads(axes, long, target)
     return ColumnSchedule(
         segment,
         axes,
@@ -118,6 +127,7 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
         tuple(stores),
         across,
         down,
+        splits,
     )
 
 
@@ -177,14 +187,26 @@ def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
     return unflatten(axes.column, store.value.shape)
 
 
-def _threads(axes: ColumnAxes, target: Target) -> tuple[int, int]:
-    """Threads along and down a block: more where there are too few blocks to fill the machine."""
+def _threads(axes: ColumnAxes, long: Sequence[TensorView], target: Target) -> tuple[int, int, int]:
+    """Threads along and down a block, more where there are too few blocks to fill the machine; and
+    the blocks that split the rows."""
     across = WARP
     while across > 1 and across // 2 >= axes.vector.size:
         across //= 2
-    blocks = -(-axes.vector.size // across)
-    threads = THREADS if blocks >= target.multiprocessors else MAX_THREADS
+    tiles = -(-axes.vector.size // across)
+    width = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in long)
+    splits = _splits(axes.row.size, tiles, width, target)
+    threads = THREADS if tiles * splits >= target.multiprocessors else MAX_THREADS
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(axes.row.size, WARP):
+    while down * 2 * across <= threads and down * 2 <= min(axes.row.size // splits, WARP):
         down *= 2
-    return across, down
+    return across, down, splits
+
+
+def _splits(rows: int, tiles: int, width: int, target: Target) -> int:
+    """Blocks that share the rows of each of `tiles`, each with partial sums of `width` bytes."""
+    if rows < MIN_TERMS:
+        return 1
+    wanted = BLOCKS * target.multiprocessors // tiles
+    splits = max(min(wanted, rows // MIN_SHARE, MAX_TAIL // width), 1)
+    return ceil_div(rows, ceil_div(rows, splits))  # none is left without a row

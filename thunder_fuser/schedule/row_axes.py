@@ -171,6 +171,6 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
 
 
 def is_of_row(offset: Form, axes: RowAxes) -> bool:
-    """True for elements that depend on the row and on the place in it."""
-    bases = offset.bases
-    return axes.vector in bases and not axes.row.bases.isdisjoint(bases)
+    """True for elements that depend on the row, if there are several, and on the place in it."""
+    bases, row = offset.bases, axes.row.bases
+    return axes.vector in bases and not (row and row.isdisjoint(bases))

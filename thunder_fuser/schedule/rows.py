@@ -13,12 +13,12 @@ in the next. Rows too long for the registers are read again in every phase.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.digits import atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
@@ -26,6 +26,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
 from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
+from thunder_fuser.schedule.row_splits import needs_results, shared
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -53,6 +54,7 @@ class RowSchedule:
     row: Row
     residency: Residency
     rows_per_block: int
+    splits: int = 1  # blocks that share a row
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -65,6 +67,8 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
         ]
+        if self.splits > 1:
+            lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -97,7 +101,7 @@ class RowSchedule:
 
     @property
     def vectors_per_thread(self) -> int:
-        return -(-self.axes.vector.size // self.threads_per_row)
+        return ceil_div(ceil_div(self.axes.vector.size, self.splits), self.threads_per_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +135,9 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     axes = row_axes(segment, long, (rows, columns), _turns(down))
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
-    stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
     phases = _phases(segment, reductions, axes)
+    by_shape = {t.shape: i for p in phases for t, i in p.terms if t.ndim > 1}
+    stores = [_place(s, rows, columns, axes, by_shape) for s in segment.stores if s not in placed]
     _check_rows(
         segment, reductions, axes, [*(t for p in phases for t in p.terms), *sums.terms], stores
     )
@@ -140,6 +145,13 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
     row = Row(axes.vector.size, axes.lanes, loads, _scanned(scans, axes.lanes))
+    pieces = None
+    if len(phases) == 1 and not down and not scans:
+        whole = [(s.value, i) for s, i in full]
+        if not needs_results(segment, reductions, whole):
+            pieces = shared(row, rows, target)
+    if pieces is not None:
+        return RowSchedule(segment, axes, phases, full, single, sums, row, pieces[0], 1, pieces[1])
     if not down:
         found = of_rows(row, target)
         if found is None:
@@ -196,11 +208,15 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
 
 
-def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
-    """The store's index in terms of row and column."""
+def _place(
+    store: Store, rows: int, columns: int, axes: RowAxes, walked: Mapping[tuple[int, ...], Index]
+) -> tuple[Store, Index]:
+    """The store's index in terms of row and column, `walked` by terms of the same shape."""
     shape = store.value.shape
     if prod(shape) == rows:
         return store, unflatten(axes.row, shape)
+    if shape in walked:
+        return store, walked[shape]
     for cut in range(len(shape) + 1):
         if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
             row, column = (

@@ -32,18 +32,25 @@ from thunder_fuser.segment.segmented import SegmentedFusion
 Reject = Callable[[Segment], str | None]
 
 
+def _never(tv: TensorView) -> bool:
+    return False
+
+
 def cut(
     fusion: Fusion,
     input_layouts: Mapping[TensorView, Layout],
     reject: Reject,
     copies: bool = False,
+    is_shared: Callable[[TensorView], bool] = _never,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
-    `copies` no output is a view of another tensor."""
+    `copies` no output is a view of another tensor. Several blocks share each row of a reduction
+    that `is_shared`."""
     fusion = _settle_writes(fusion)
     opaque = frozenset(tv for tv in fusion.tensors if is_long(tv) and plane_of(tv) is None)
     while True:
-        segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
+        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, is_shared)
+        segmented = cutter.run()
         refused = _refused(segmented, reject)
         if not refused:
             return segmented
@@ -80,6 +87,7 @@ class _Cutter:
     reject: Reject
     copies: bool
     opaque: frozenset[TensorView]  # run by torch between kernels
+    is_shared: Callable[[TensorView], bool]
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
@@ -91,7 +99,7 @@ class _Cutter:
     def run(self) -> SegmentedFusion:
         self.fast = fast_enough(self.fusion)
         self.constants = constants(self.fusion)
-        self.depth = depths(self.fusion, self.opaque, self.constants)
+        self.depth = depths(self.fusion, self.opaque, self.constants, self.is_shared)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -197,7 +205,7 @@ class _Cutter:
         segments: list[Segment] = []
         reasons: list[str] = []
         late: list[Write] = []
-        why = cut_reasons(self.fusion, self.opaque, self.constants)
+        why = cut_reasons(self.fusion, self.opaque, self.constants, self.is_shared)
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed
