@@ -49,6 +49,12 @@ def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
     return prod(tv.shape[:dim]), tv.shape[dim]
 
 
+def state_bytes(tv: TensorView) -> int:
+    """Bytes of what a thread knows of one result of a reduction."""
+    assert tv.definition is not None
+    return tv.dtype.compute_type.itemsize * tv.definition.op.state_size
+
+
 def is_scattered(tv: TensorView) -> bool:
     """True for a long reduction along rows that are no stretch of axes: kept axes lie between its
     reduced ones, as the channels of a batch norm."""

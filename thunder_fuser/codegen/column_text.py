@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.split_text import combining, identity, parts_of
+from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
 from thunder_fuser.codegen.statements import (
     indent,
     lane_lines,
@@ -25,7 +25,7 @@ def column_lines(kernel: ColumnKernel) -> list[str]:
         lines += _meet(kernel, split)
     condition = f"vector < {number(kernel.axes.vector.size)}"
     condition += " && part == 0" if kernel.threads_down > 1 else ""
-    final = [line for total in kernel.sums for line in _total(total, kernel)]
+    final = [line for total in kernel.sums for line in _result(total, kernel)]
     return [*lines, f"if ({condition}) {{", *indent([*final, *_scope(kernel.final, kernel)]), "}"]
 
 
@@ -72,9 +72,9 @@ def _declared(kernel: ColumnKernel) -> list[str]:
     width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
     lines = []
     for total in kernel.sums:
-        kind = COMPUTE_TYPES[total.dtype]
+        kind = state_type(total.op, total.dtype)
         lines.append(f"{kind} {total.name}_part[{lanes}];")
-        lines += _per_lane(f"{total.name}_part[lane] = {identity(total)};", lanes)
+        lines += _per_lane(_cleared(total), lanes)
         if kernel.threads_down > 1:
             lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
     return lines
@@ -109,9 +109,10 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
     clear, take = list[str](), list[str]()
     for total in kernel.sums:
         part = f"{total.name}_part[lane]"
-        leave += _per_lane(f"{left_by(total, 'split')} = {total.name}_row[lane];", lanes)
-        clear += _per_lane(f"{part} = {identity(total)};", lanes)
-        take += _per_lane(f"{part} = {combining(total, part, left_by(total, 'other'))};", lanes)
+        leave += _per_lane(f"{left_by(total, 'split')} = {_whole(total)}[lane];", lanes)
+        clear += _per_lane(_cleared(total), lanes)
+        value = combining(total.op, total.dtype, part, left_by(total, "other"))
+        take += _per_lane(f"{part} = {value};", lanes)
     return [
         *parts_of(kernel.sums, split),
         "if (part == 0) {",
@@ -128,16 +129,37 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
 
 
 def _total(total: Accumulator, kernel: ColumnKernel) -> list[str]:
-    """The value of one sum per lane, parts combined from the first to the last."""
-    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
-    lines = [f"{kind} {total.name}_row[{lanes}];"]
-    lines += _per_lane(f"{total.name}_row[lane] = {total.name}_part[lane];", lanes)
+    """One sum per lane, parts combined from the first to the last."""
+    kind, lanes = state_type(total.op, total.dtype), kernel.axes.lanes
+    whole = f"{_whole(total)}[lane]"
+    lines = [f"{kind} {_whole(total)}[{lanes}];"]
+    lines += _per_lane(f"{whole} = {total.name}_part[lane];", lanes)
     if kernel.threads_down > 1:
-        combined = combining(total, f"{total.name}_row[lane]", _part_of(total, "other", kernel))
+        combined = combining(total.op, total.dtype, whole, _part_of(total, "other", kernel))
         lines.append(f"for (int other = 1; other < {kernel.threads_down}; ++other) {{")
-        lines += indent(_per_lane(f"{total.name}_row[lane] = {combined};", lanes))
+        lines += indent(_per_lane(f"{whole} = {combined};", lanes))
         lines.append("}")
     return lines
+
+
+def _result(total: Accumulator, kernel: ColumnKernel) -> list[str]:
+    """The value of one sum per lane."""
+    if total.op.is_finished:
+        return _total(total, kernel)
+    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
+    value = finished(total.op, total.dtype, f"{_whole(total)}[lane]")
+    found = [f"{kind} {total.name}_row[{lanes}];"]
+    found += _per_lane(f"{total.name}_row[lane] = {value};", lanes)
+    return [*_total(total, kernel), *found]
+
+
+def _whole(total: Accumulator) -> str:
+    """The states of a thread's columns; results where a state is one."""
+    return f"{total.name}_row" if total.op.is_finished else f"{total.name}_whole"
+
+
+def _cleared(total: Accumulator) -> str:
+    return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
 
 
 def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:

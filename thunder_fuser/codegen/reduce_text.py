@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from thunder_fuser.codegen.split_text import combining, identity, parts_of
+from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
 from thunder_fuser.codegen.statements import indent, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.ops import OpDef
@@ -15,8 +15,11 @@ from thunder_fuser.ops import OpDef
 WARP = 32
 
 
-def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
-    """Every accumulator combined over the threads of its row; all of them get the result."""
+def combined(
+    reductions: Sequence[Reduce], kernel: RowKernel, are_finished: bool = True
+) -> list[str]:
+    """Every accumulator combined over the threads of its row; all of them get the result, or the
+    state of which it would be finished."""
     if not reductions:
         return []
     lines = []
@@ -31,16 +34,18 @@ def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
         lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
     if warps > 1:
         for reduction in reductions:
-            name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
+            name, kind = reduction.accumulator.name, _state(reduction)
             lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
             lines.append(f"if (part % {WARP} == 0) {name}s{which}[threadIdx.x / {WARP}] = {name};")
         lines.append("__syncthreads();")
     for reduction in reductions:
-        name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
+        name, dtype = reduction.accumulator.name, reduction.accumulator.dtype
         result = f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(reduction)})"
-        value = result if warps > 1 else name
-        if reduction.rounded is not None:
-            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+        value, kind = result if warps > 1 else name, _state(reduction)
+        if are_finished:
+            value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
+            if reduction.rounded is not None:
+                value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
     return lines
 
@@ -48,9 +53,8 @@ def combined(reductions: Sequence[Reduce], kernel: RowKernel) -> list[str]:
 def declared(reductions: Sequence[Reduce]) -> list[str]:
     """The accumulators of a thread, at their identities."""
     return [
-        f"{kind} {r.accumulator.name} = {r.op.identity.format(t=kind)};"
+        f"{_state(r)} {r.accumulator.name} = {identity(r.op, r.accumulator.dtype)};"
         for r in reductions
-        for kind in (COMPUTE_TYPES[r.accumulator.dtype],)
     ]
 
 
@@ -58,13 +62,14 @@ def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[s
     """What the block sums goes to global memory. The last block of a row goes on, its threads'
     accumulators filled with what all of them left."""
     totals, parts = accumulators_of(kernel), number(split.parts)
-    leave = combined([replace(r, rounded=None) for r in reductions], kernel)
+    leave = combined(reductions, kernel, are_finished=False)
     stores, clear, take = list[str](), list[str](), list[str]()
     for total, reduction in zip(totals, reductions, strict=True):
         left = f"{total.name}_splits[group * {parts} + "
         stores.append(f"{left}split] = {reduction.result.name};")
-        clear.append(f"{total.name} = {identity(total)};")
-        take.append(f"{total.name} = {combining(total, total.name, f'{left}other]')};")
+        clear.append(f"{total.name} = {identity(total.op, total.dtype)};")
+        value = combining(total.op, total.dtype, total.name, f"{left}other]")
+        take.append(f"{total.name} = {value};")
     leave += ["if (part == 0) {", *indent(stores), "}"]
     head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
     return [
@@ -94,7 +99,7 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
     direction = "true" if scan.reverse else "false"
     identity = scan.op.identity.format(t=kind)
     call = f"tf::scan_row<{threads}, {direction}>"
-    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, kind)});")
+    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, scan.dtype)});")
     if scan.rounded is not None:
         rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
         lines += [
@@ -107,9 +112,13 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
 
 
 def _combine(reduction: Reduce) -> str:
-    return _combining(reduction.op, COMPUTE_TYPES[reduction.accumulator.dtype])
+    return _combining(reduction.op, reduction.accumulator.dtype)
 
 
-def _combining(op: OpDef, kind: str) -> str:
-    body = op.combine.format("a", "b", t=kind)
+def _state(reduction: Reduce) -> str:
+    return state_type(reduction.op, reduction.accumulator.dtype)
+
+
+def _combining(op: OpDef, dtype: DataType) -> str:
+    kind, body = state_type(op, dtype), combining(op, dtype, "a", "b")
     return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thunder_fuser.codegen.reduce_text import combined, declared, met, scanned
+from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     address,
     indent,
@@ -13,7 +14,7 @@ from thunder_fuser.codegen.statements import (
     statement_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import INT_LIMIT
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
@@ -129,15 +130,15 @@ def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 
 
 def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
-    kind = COMPUTE_TYPES[accumulator.dtype]
-    identity = accumulator.op.identity.format(t=kind)
+    kind = state_type(accumulator.op, accumulator.dtype)
+    empty = identity(accumulator.op, accumulator.dtype)
     held, lanes = kernel.vectors_per_thread, kernel.lanes
     return [
         f"{kind} {accumulator.name}[{held}][{lanes}];",
         "#pragma unroll",
         f"for (int k = 0; k < {held}; ++k)",
         "#pragma unroll",
-        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {identity};",
+        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {empty};",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What blocks that share a reduction leave for each other, as C++ text."""
+"""The states of reductions, and what blocks that share one leave for each other, as C++ text."""
 
 from __future__ import annotations
 
@@ -6,26 +6,38 @@ from collections.abc import Sequence
 
 from thunder_fuser.codegen.statements import number
 from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import WORKSPACE, Split
+from thunder_fuser.ops import OpDef
 
 
 def parts_of(accumulators: Sequence[Accumulator], split: Split) -> list[str]:
     """The arrays `name_splits` in the workspace."""
     lines = []
     for total, start in zip(accumulators, split.starts(accumulators), strict=False):
-        kind = COMPUTE_TYPES[total.dtype]
+        kind = state_type(total.op, total.dtype)
         address = f"{WORKSPACE} + {number(start)}" if start else WORKSPACE
         name = f"{total.name}_splits"
         lines.append(f"{kind}* const {name} = reinterpret_cast<{kind}*>({address});")
     return lines
 
 
-def combining(total: Accumulator, left: str, right: str) -> str:
-    """Two values of an accumulator as one."""
-    return total.op.combine.format(left, right, t=COMPUTE_TYPES[total.dtype])
+def state_type(op: OpDef, dtype: DataType) -> str:
+    """What an accumulator is a variable of."""
+    return op.state.format(t=COMPUTE_TYPES[dtype])
 
 
-def identity(total: Accumulator) -> str:
-    """The value of an accumulator that nothing was combined into."""
-    return total.op.identity.format(t=COMPUTE_TYPES[total.dtype])
+def combining(op: OpDef, dtype: DataType, left: str, right: str) -> str:
+    """Two states as one."""
+    return op.combine.format(left, right, t=COMPUTE_TYPES[dtype])
+
+
+def identity(op: OpDef, dtype: DataType) -> str:
+    """The state that nothing was combined into."""
+    return op.identity.format(t=COMPUTE_TYPES[dtype])
+
+
+def finished(op: OpDef, dtype: DataType, state: str) -> str:
+    """The result of a state."""
+    return op.finish.format(state, t=COMPUTE_TYPES[dtype])

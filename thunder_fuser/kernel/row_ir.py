@@ -60,7 +60,7 @@ class Accumulator:
     @property
     def itemsize(self) -> int:
         """Bytes of one value."""
-        return self.dtype.compute_type.itemsize
+        return self.dtype.compute_type.itemsize * self.op.state_size
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import column_shape, is_long
+from thunder_fuser.analysis.reductions import column_shape, is_long, state_bytes
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -35,7 +35,11 @@ MAX_THREADS = 1024
 BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
 MIN_TERMS = 256  # of a column, below which one block is as good
 MIN_SHARE = 64  # rows that a block sums at least, where rows are split
-MAX_TAIL = 64 * 1024  # bytes of partial sums that the last block of a column combines
+MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us
+ENOUGH = 4  # blocks of a multiprocessor, for which a block may take fewer columns
+LINE = 128  # bytes of a row that a block takes at least, where it could take more
+REGISTERS = 65536  # of a multiprocessor, 32 bits each
+SCRATCH = 40  # registers that a thread needs beside its sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +121,7 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, long, results)
     _check_writes(segment, stores, [*terms, *results])
-    across, down, splits = _threads(axes, long, target)
+    across, down, splits = _threads(axes, segment, long, target)
     return ColumnSchedule(
         segment,
         axes,
@@ -187,20 +191,36 @@ def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
     return unflatten(axes.column, store.value.shape)
 
 
-def _threads(axes: ColumnAxes, long: Sequence[TensorView], target: Target) -> tuple[int, int, int]:
+def _threads(
+    axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], target: Target
+) -> tuple[int, int, int]:
     """Threads along and down a block, more where there are too few blocks to fill the machine; and
     the blocks that split the rows."""
+    rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
+    states = sum(state_bytes(tv) for tv in long) * lanes  # of a thread
     across = WARP
-    while across > 1 and across // 2 >= axes.vector.size:
+    while across > 1 and across // 2 >= vectors:
         across //= 2
-    tiles = -(-axes.vector.size // across)
-    width = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in long)
-    splits = _splits(axes.row.size, tiles, width, target)
+    tiles = ceil_div(vectors, across)
+    splits = _splits(rows, tiles, across * states, target)
+    line = ceil_div(LINE, lanes * _narrowest(segment, long))
+    while tiles * splits < ENOUGH * target.multiprocessors and across // 2 >= line:
+        across //= 2
+        tiles = ceil_div(vectors, across)
+        splits = _splits(rows, tiles, across * states, target)
     threads = THREADS if tiles * splits >= target.multiprocessors else MAX_THREADS
+    while threads > THREADS and threads * (states // 4 + SCRATCH) > REGISTERS:
+        threads //= 2
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(axes.row.size // splits, WARP):
+    while down * 2 * across <= threads and down * 2 <= min(rows // splits, WARP):
         down *= 2
     return across, down, splits
+
+
+def _narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
+    """Bytes of an element of what is read of the plane."""
+    terms = {prod(a.size for a in tv.domain.logical) for tv in long}
+    return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
 def _splits(rows: int, tiles: int, width: int, target: Target) -> int:
