@@ -24,9 +24,7 @@ from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.streams import lower_streams
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
-from thunder_fuser.presegment import tidy
-from thunder_fuser.presegment.one_pass_variance import one_pass_variance
-from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.presegment import arrange, tidy
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.failures import Failures, naming_region
 from thunder_fuser.runtime.instrument import instrument
@@ -65,8 +63,8 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        tidied = one_pass_variance(tidied, target.multiprocessors)
-        tidied = watch("tidied", split_reductions(tidied, target.multiprocessors))
+        arranged = arrange(tidied, bound.layouts, target.multiprocessors)
+        tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)

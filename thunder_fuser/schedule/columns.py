@@ -23,7 +23,7 @@ from thunder_fuser.analysis.reductions import column_shape, is_long, state_bytes
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
+from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, unflatten
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -35,7 +35,9 @@ MAX_THREADS = 1024
 BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
 MIN_TERMS = 256  # of a column, below which one block is as good
 MIN_SHARE = 64  # rows that a block sums at least, where rows are split
-MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us
+MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
+MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
+# twice as many where the blocks would be fewer than two of a multiprocessor
 ENOUGH = 4  # blocks of a multiprocessor, for which a block may take fewer columns
 LINE = 128  # bytes of a row that a block takes at least, where it could take more
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
@@ -115,7 +117,7 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     full, stores = [], []
     for store in segment.stores:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
-            full.append((store, _element(store, *terms[0])))
+            full.append((store, _element(store, terms)))
         else:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
@@ -135,9 +137,13 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
     )
 
 
-def _element(store: Store, term: TensorView, index: Index) -> Index:
-    """The element of a full store that goes with a term: the same in row-major order."""
-    linear = Form()
+def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
+    """The element of a full store that goes with a term: the one it is a view of, else the same in
+    row-major order."""
+    viewed = index_as_viewed(terms, store.value.shape)
+    if viewed is not None:
+        return viewed
+    (term, index), linear = terms[0], Form()
     for stride, form in zip(dense_strides(term.shape), index, strict=True):
         linear = add(linear, scale(form, stride))
     return unflatten(linear, store.value.shape)
@@ -208,13 +214,22 @@ def _threads(
         across //= 2
         tiles = ceil_div(vectors, across)
         splits = _splits(rows, tiles, across * states, target)
-    threads = THREADS if tiles * splits >= target.multiprocessors else MAX_THREADS
-    while threads > THREADS and threads * (states // 4 + SCRATCH) > REGISTERS:
-        threads //= 2
+    threads = _threads_of(tiles * splits, states, target)
+    most = WARP if threads == THREADS else MAX_DOWN
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(rows // splits, WARP):
+    while down * 2 * across <= threads and down * 2 <= min(rows // splits, most):
         down *= 2
     return across, down, splits
+
+
+def _threads_of(blocks: int, states: int, target: Target) -> int:
+    """Threads of a block, each with sums of `states` bytes: more where blocks are few."""
+    threads = MAX_THREADS if blocks < target.multiprocessors else MAX_THREADS // 2
+    if blocks >= ENOUGH * target.multiprocessors:
+        return THREADS
+    while threads > THREADS and threads * (states // 4 + SCRATCH) > REGISTERS:
+        threads //= 2
+    return threads
 
 
 def _narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
@@ -228,5 +243,6 @@ def _splits(rows: int, tiles: int, width: int, target: Target) -> int:
     if rows < MIN_TERMS:
         return 1
     wanted = BLOCKS * target.multiprocessors // tiles
-    splits = max(min(wanted, rows // MIN_SHARE, MAX_TAIL // width), 1)
+    tail = MAX_TAIL if MAX_TAIL // width * tiles >= 2 * target.multiprocessors else 2 * MAX_TAIL
+    splits = max(min(wanted, rows // MIN_SHARE, tail // width), 1)
     return ceil_div(rows, ceil_div(rows, splits))  # none is left without a row

@@ -13,7 +13,7 @@ in the next. Rows too long for the registers are read again in every phase.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -25,7 +25,14 @@ from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_sh
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
-from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
+from thunder_fuser.schedule.row_axes import (
+    RowAxes,
+    along,
+    index_as_viewed,
+    is_of_row,
+    row_axes,
+    unflatten,
+)
 from thunder_fuser.schedule.row_splits import needs_results, shared
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -136,8 +143,8 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
     phases = _phases(segment, reductions, axes)
-    by_shape = {t.shape: i for p in phases for t, i in p.terms if t.ndim > 1}
-    stores = [_place(s, rows, columns, axes, by_shape) for s in segment.stores if s not in placed]
+    terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
+    stores = [_place(s, rows, columns, axes, terms) for s in segment.stores if s not in placed]
     _check_rows(
         segment, reductions, axes, [*(t for p in phases for t in p.terms), *sums.terms], stores
     )
@@ -209,14 +216,19 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
 
 
 def _place(
-    store: Store, rows: int, columns: int, axes: RowAxes, walked: Mapping[tuple[int, ...], Index]
+    store: Store,
+    rows: int,
+    columns: int,
+    axes: RowAxes,
+    terms: Sequence[tuple[TensorView, Index]],
 ) -> tuple[Store, Index]:
-    """The store's index in terms of row and column, `walked` by terms of the same shape."""
+    """The store's index in terms of row and column, that of a term if it has the same shape."""
     shape = store.value.shape
     if prod(shape) == rows:
         return store, unflatten(axes.row, shape)
-    if shape in walked:
-        return store, walked[shape]
+    viewed = index_as_viewed(terms, shape)
+    if viewed is not None:
+        return store, viewed
     for cut in range(len(shape) + 1):
         if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
             row, column = (

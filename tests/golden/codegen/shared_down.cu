@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(1024)
 kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, unsigned* tickets) {
   const int part = threadIdx.x / 16;
   const int place = threadIdx.x % 16;
@@ -8,12 +8,12 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
   float T3_part[4];
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
-  __shared__ float T3_parts[32][64];
+  __shared__ float T3_parts[64][64];
   const int first = (int)split * 64;
   const int last = first + 64 < 512 ? first + 64 : 512;
   if (vector < 10) {
 #pragma unroll 4
-    for (int row = first + part; row < last; row += 32) {
+    for (int row = first + part; row < last; row += 64) {
       const auto v0 = tf::load<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
 #pragma unroll
       for (int lane = 0; lane < 4; ++lane) {
@@ -30,7 +30,7 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
     float T3_row[4];
 #pragma unroll
     for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
-    for (int other = 1; other < 32; ++other) {
+    for (int other = 1; other < 64; ++other) {
 #pragma unroll
       for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
     }
@@ -41,7 +41,7 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
 #pragma unroll 4
-  for (int other = part; other < 8; other += 32) {
+  for (int other = part; other < 8; other += 64) {
 #pragma unroll
     for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 8 + other) * 4 + lane) * 16 + place];
   }
@@ -52,7 +52,7 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
     float T3_row[4];
 #pragma unroll
     for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
-    for (int other = 1; other < 32; ++other) {
+    for (int other = 1; other < 64; ++other) {
 #pragma unroll
       for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
     }
