@@ -16,6 +16,7 @@ from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
 UNROLL = 4  # rows whose loads are in flight together
+SCAN_UNROLL = 8  # of running sums, of which a thread has no more
 
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
@@ -23,6 +24,8 @@ def column_lines(kernel: ColumnKernel) -> list[str]:
     lines = [*_places(kernel), *_declared(kernel), *_walk(kernel), *_share(kernel)]
     if (split := split_of(kernel)) is not None:
         lines += _meet(kernel, split)
+    if not kernel.final.statements:
+        return lines
     condition = f"vector < {number(kernel.axes.vector.size)}"
     condition += " && part == 0" if kernel.threads_down > 1 else ""
     final = [line for total in kernel.sums for line in _result(total, kernel)]
@@ -58,8 +61,12 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             f"const {kind} last = first + {share} < {rows} ? first + {share} : {rows};",
         ]
         first, last = "first + part", "last"
-    head = f"for ({kind} row = {first}; row < {last}; row += {down}) {{"
-    loop = [f"#pragma unroll {UNROLL}", head, *indent(_scope(kernel.loop, kernel)), "}"]
+    head, unroll = f"for ({kind} row = {first}; row < {last}; row += {down}) {{", UNROLL
+    if kernel.scans:
+        unroll = SCAN_UNROLL
+        if kernel.is_reversed:
+            head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
+    loop = [f"#pragma unroll {unroll}", head, *indent(_scope(kernel.loop, kernel)), "}"]
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *indent(loop), "}"]
 
 
@@ -71,7 +78,7 @@ def _declared(kernel: ColumnKernel) -> list[str]:
     """The thread's sums, and the room in which the threads of a column bring theirs together."""
     width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
     lines = []
-    for total in kernel.sums:
+    for total in (*kernel.scans, *kernel.sums):
         kind = state_type(total.op, total.dtype)
         lines.append(f"{kind} {total.name}_part[{lanes}];")
         lines += _per_lane(_cleared(total), lanes)

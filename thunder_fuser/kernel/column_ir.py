@@ -22,7 +22,8 @@ from thunder_fuser.schedule.columns import ColumnAxes
 @dataclass(frozen=True)
 class ColumnKernel:
     """One launch. `loop` accumulates a row into `sums`; `final` is done once per vector of columns,
-    where the sum `name` is the array `name_row` of one value per lane."""
+    where the sum `name` is the array `name_row` of one value per lane. `scans` are what a thread
+    has summed so far, from the last row to the first where they are reversed."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -33,6 +34,8 @@ class ColumnKernel:
     loop: Scope
     sums: tuple[Accumulator, ...]
     final: Scope
+    scans: tuple[Accumulator, ...] = ()
+    is_reversed: bool = False
 
     @property
     def threads(self) -> int:

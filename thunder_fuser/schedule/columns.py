@@ -6,6 +6,8 @@
 Where there are too few columns to fill the machine, several blocks split the rows. Their sums meet
 in global memory, again in a fixed order, in the block that comes last.
 
+Of a running sum down the columns a thread has all rows, and what it has summed so far at each.
+
 What follows from the sums element by element is computed by the thread that owns the column.
 """
 
@@ -19,7 +21,13 @@ from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import column_shape, is_long, state_bytes
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_long,
+    is_scan,
+    scanned_dim,
+    state_bytes,
+)
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -34,6 +42,8 @@ THREADS = 256  # of one block
 MAX_THREADS = 1024
 BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
 MIN_TERMS = 256  # of a column, below which one block is as good
+MAX_SCANNING = 128  # threads of a block that scans columns
+SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
 MIN_SHARE = 64  # rows that a block sums at least, where rows are split
 MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
@@ -64,6 +74,12 @@ class ColumnSchedule:
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads of a block that share a column
     splits: int = 1  # blocks that share a column
+
+    @property
+    def is_reversed(self) -> bool:
+        """True for running sums from the last row to the first."""
+        found = (tv.definition for tv, _ in self.reductions if is_scan(tv))
+        return any(made is not None and made.attr("reverse") is True for made in found)
 
     def is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same in all lanes."""
@@ -104,16 +120,9 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
         raise Rejected("a complex reduction")
     rows, columns = shapes.pop() or (0, 0)
     axes = _axes(segment, long, rows, columns)
-    reductions, terms = [], []
-    for tv in long:
-        index = unflatten(axes.column, tv.shape)
-        reduced = [a for a in tv.domain.logical if a.is_reduction]
-        values = dict(zip(tv.logical, index, strict=True))
-        row = unflatten(atom(axes.row), [a.size for a in reduced])
-        (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
-        reductions.append((tv, index))
-        terms.append((edge.producer, edge.index))
-    _check_levels(segment, long, terms)
+    reductions = [(tv, _result_index(tv, axes)) for tv in long]
+    terms = [_term_of(tv, index, axes) for tv, index in reductions]
+    _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.stores:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
@@ -121,9 +130,14 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
         else:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
-    _check_levels(segment, long, results)
+    _check_levels(segment, reductions, results)
     _check_writes(segment, stores, [*terms, *results])
+    scans = [tv for tv in long if is_scan(tv)]
+    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+        raise Rejected("running sums of two directions")
     across, down, splits = _threads(axes, segment, long, target)
+    if scans:
+        across, down, splits = _scanning(axes, target), 1, 1
     return ColumnSchedule(
         segment,
         axes,
@@ -135,6 +149,24 @@ def schedule(segment: Segment, target: Target) -> ColumnSchedule:
         down,
         splits,
     )
+
+
+def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
+    """The index of a reduction's result, of a scan's at the row."""
+    if not is_scan(tv):
+        return unflatten(axes.column, tv.shape)
+    dim = scanned_dim(tv)
+    kept = unflatten(axes.column, [*tv.shape[:dim], *tv.shape[dim + 1 :]])
+    return (*kept[:dim], atom(axes.row), *kept[dim:])
+
+
+def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
+    """The element that a reduction or scan combines at (row, column)."""
+    reduced = [a for a in tv.domain.logical if a.is_reduction]
+    row = unflatten(atom(axes.row), [a.size for a in reduced])
+    values = dict(zip(tv.logical, index, strict=True))
+    (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
+    return edge.producer, edge.index
 
 
 def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
@@ -151,7 +183,8 @@ def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
 
 def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
     itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) >= rows * columns]
-    lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
+    widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
+    lanes = max(widest // max(min(itemsizes, default=4), 1), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in segment.inputs]
     lanes = max(min([lanes, *aligned]), 1)
@@ -162,15 +195,20 @@ def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int)
 
 
 def _check_levels(
-    segment: Segment, long: Sequence[TensorView], terms: Sequence[tuple[TensorView, Index]]
+    segment: Segment,
+    reductions: Sequence[tuple[TensorView, Index]],
+    terms: Sequence[tuple[TensorView, Index]],
 ) -> None:
-    sums = frozenset(long)
+    """What is read at a row may need what is summed so far, at the same element."""
+    own = dict(reductions)
     for term in terms:
-        needs = demand([term], segment.leaves | sums)
-        check_places(segment, long, needs)
-        needed = needs.leaves
-        if term[0] in sums or any(tv in sums for tv, _ in needed):
-            raise Rejected("a column sum needs another one of the same segment")
+        needs = demand([term], segment.leaves | own.keys())
+        check_places(segment, tuple(own), needs)
+        for tv, index in (term, *needs.leaves):
+            if tv in own and not is_scan(tv):
+                raise Rejected("a column sum needs another one of the same segment")
+            if tv in own and index != own[tv]:
+                raise Rejected("a running sum is read at another element")
 
 
 def _check_writes(
@@ -220,6 +258,14 @@ def _threads(
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, most):
         down *= 2
     return across, down, splits
+
+
+def _scanning(axes: ColumnAxes, target: Target) -> int:
+    """Threads of a block that scans columns: large ones only where there are blocks enough."""
+    across = MAX_SCANNING
+    while across > WARP and ceil_div(axes.vector.size, across) < ENOUGH * target.multiprocessors:
+        across //= 2
+    return across
 
 
 def _threads_of(blocks: int, states: int, target: Target) -> int:

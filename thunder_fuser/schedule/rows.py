@@ -133,6 +133,8 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     down = [tv for tv in long if row_shape(tv) is None]
     if not reductions:
         raise Rejected("no reduction along rows that is longer than a thread sums in registers")
+    if any(map(is_scan, down)):
+        raise Rejected("a running sum along another axis than the rows")
     planes = {plane_of(tv) for tv in long}
     if len(planes) != 1:
         raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
