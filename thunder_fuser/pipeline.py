@@ -12,14 +12,13 @@ from typing import Any, TypeAlias
 import torch
 
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
 from thunder_fuser.options import Options
-from thunder_fuser.presegment import tidy
-from thunder_fuser.presegment.split_groups import split_groups
-from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.presegment import arrange, tidy
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.failures import Failures, naming_region
 from thunder_fuser.runtime.instrument import instrument
@@ -57,8 +56,8 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        tidied = split_reductions(tidied, target.multiprocessors, target.max_cluster)
-        tidied = watch("tidied", split_groups(tidied))
+        arranged = arrange(tidied, bound.layouts, target.multiprocessors, target.max_cluster)
+        tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)
@@ -84,7 +83,8 @@ def cut_region(
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
     has storage of its own."""
     refuse = partial(templates.reject, target=target)
-    return cut(fusion, layouts, refuse, copies)
+    is_shared = shared_rows(fusion, target.multiprocessors, target.max_cluster)
+    return cut(fusion, layouts, refuse, copies, is_shared)
 
 
 def generate(segment: Segment, tuner: Tuner, watch: Callable[..., Any]) -> Candidate | None:

@@ -163,7 +163,7 @@ class Tuner:
             except Exception as error:  # what cannot be generated is no rival, and no fault
                 log.event("tune", "%s: %s", found.parameters, error)
                 continue
-            if _work(other.source) not in seen:
+            if _takes(other.source) == _takes(preferred.source) and _work(other.source) not in seen:
                 seen.add(_work(other.source))
                 yield other
 
@@ -203,6 +203,11 @@ def _bytes(segment: Segment) -> int:
     """What a kernel moves at most: all of every tensor that it reads or writes."""
     tensors = (*segment.inputs, *(store.target for store in segment.stores))
     return sum(segment.layouts[tv].distinct * tv.dtype.itemsize for tv in tensors)
+
+
+def _takes(source: Source) -> object:
+    """What a launch is given: rivals take the place of each other in a plan."""
+    return source.parameters, source.workspace_bytes, source.tickets
 
 
 def _work(source: Source) -> object:

@@ -133,6 +133,21 @@ def summed_by_index() -> Case:
     return fusion([a, b, i], call("add", b, made)), [x, other, index]
 
 
+def shared_down() -> Case:
+    """Columns whose rows several blocks share, and a running sum of them."""
+    x, running = torch.empty(512, 40, dtype=torch.bfloat16), torch.empty(40)
+    a, r = like(x, running)
+    summed = total(call("cast", a, dtype=DataType.Float), 0)
+    return fusion([a, r], writes=[(call("add", r, summed), r)]), [x, running]
+
+
+def shared_along() -> Case:
+    """Two sums of a row that several blocks share."""
+    x = torch.empty(3, 40000)
+    (a,) = like(x)
+    return fusion([a], chain(total(a, 1), "neg"), call("max", a, dims=(1,))), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -148,6 +163,8 @@ CASES = {
         summed_along,
         shared_by_blocks,
         summed_by_index,
+        shared_down,
+        shared_along,
     )
 }
 

@@ -119,11 +119,11 @@ def test_large_means_leave_the_variance(device: torch.device) -> None:
     torch.testing.assert_close(variance, x.double().var((0, 2, 3)), rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize(("name", "forward"), [("features", 4), ("images", 4)])
+@pytest.mark.parametrize(("name", "forward"), [("features", 2), ("images", 2)])
 def test_statistics_are_updated_by_the_kernels_that_make_them(
     name: str, forward: int, device: torch.device
 ) -> None:
-    """One kernel counts, one makes the mean, one the variance, one normalises; two go back."""
+    """One kernel makes the statistics, one normalises and counts; two go back."""
     shape = SHAPES[name]
     jitted = compare(layer(shape), batches_of(shape), device)
     assert [kinds(r) for r in regions_of(jitted)] == [["kernel"] * forward, ["kernel"] * 2]

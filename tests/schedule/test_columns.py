@@ -96,19 +96,39 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
 @pytest.mark.parametrize(
     ("rows", "width", "across", "down"),
     [
-        (33, 1024, 32, 32),  # few blocks: as many threads down as a block holds
-        (1000, 4096, 32, 32),
-        (64, 4 * 32 * 131, 32, 32),
-        (64, 4 * 32 * 131 + 4, 32, 8),  # a block for every multiprocessor: smaller ones
-        (40, 64, 16, 32),  # no more threads across than vectors
-        (40, 12, 4, 32),
-        (40, 7, 8, 32),  # a prime has one lane
+        (64, 4 * 32 * 4 * 132, 32, 8),  # blocks enough
+        (64, 4 * 32 * 4 * 132 - 4 * 32, 16, 16),  # fewer columns each
+        (33, 1024, 8, 32),  # down to a line of memory
+        (1000, 4096, 16, 16),  # blocks that share rows are as good
+        (40, 4097, 32, 32),  # a line of single elements, and too few blocks: large ones
+        (40, 64, 8, 32),
+        (40, 12, 4, 32),  # no more threads across than vectors
+        (40, 7, 8, 32),
     ],
 )
 def test_threads_across_and_down(rows: int, width: int, across: int, down: int) -> None:
     v = floats(rows, width)
     schedule = columns.schedule(segment_of([v], total(v, 0)), H200)
     assert (schedule.threads_across, schedule.threads_down) == (across, down)
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "splits"),
+    [
+        (255, 4096, 1),  # few rows
+        (256, 4096, 4),
+        (16384, 8192, 64 * 132 // 256),  # enough blocks
+        (1 << 20, 64, 1024),  # not more than one block combines at the end
+        (1 << 20, 4 * 32 * 16 * 132, 1),
+        (257, 4096, 4),
+        (320, 4 * 32, 5),
+    ],
+)
+def test_rows_are_split_where_columns_are_few(rows: int, width: int, splits: int) -> None:
+    v = floats(rows, width)
+    schedule = columns.schedule(segment_of([v], total(v, 0)), H200)
+    assert schedule.splits == splits
+    assert (f"rows in {splits} splits" in str(schedule)) == (splits > 1)
 
 
 @pytest.mark.parametrize(

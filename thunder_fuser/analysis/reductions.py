@@ -9,6 +9,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+PIECE = 16384  # elements of a long row that one block reduces
 
 
 def is_scan(tv: TensorView) -> bool:
@@ -54,12 +55,16 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
 
 
 def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
-    assert tv.definition is not None
-    dim = tv.definition.attr("dim")
-    assert isinstance(dim, int)
+    dim = scanned_dim(tv)
     if prod(tv.shape[dim + 1 :]) != 1:
         return None
     return prod(tv.shape[:dim]), tv.shape[dim]
+
+
+def state_bytes(tv: TensorView) -> int:
+    """Bytes of what a thread knows of one result of a reduction."""
+    assert tv.definition is not None
+    return tv.dtype.compute_type.itemsize * tv.definition.op.state_size
 
 
 def is_scattered(tv: TensorView) -> bool:
@@ -71,10 +76,35 @@ def is_scattered(tv: TensorView) -> bool:
     return reduced != sorted(reduced)
 
 
+def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
+    terms = tv.shape[scanned_dim(tv)]
+    return terms, prod(tv.shape) // terms
+
+
+def scanned_dim(tv: TensorView) -> int:
+    """The dim along which a scan runs."""
+    assert tv.definition is not None
+    dim = tv.definition.attr("dim")
+    assert isinstance(dim, int)
+    return dim
+
+
+def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
+    """True for a reduction of rows that are too few to fill the machine, and long enough for blocks
+    to share them: nothing of such a row stays in one place until the result is known."""
+    if is_scan(tv) or not is_long(tv):
+        return False
+    rows, columns = row_shape(tv) or (0, 0)
+    return rows < multiprocessors and columns >= 2 * PIECE
+
+
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
-    """(terms, columns) of a reduction whose innermost axis is kept; None for any other."""
-    if is_scan(tv) or is_grouped(tv) or is_library(tv):
+    """(terms, columns) of a reduction whose innermost axis is kept, or of a scan along another axis
+    than the innermost; None for any other."""
+    if is_grouped(tv) or is_library(tv):
         return None
+    if is_scan(tv):
+        return None if _scan_shape(tv) is not None else _column_scan_shape(tv)
     sizable = [a for a in tv.domain.logical if a.size != 1]
     if not sizable or sizable[-1].is_reduction or not is_long(tv):
         return None
@@ -92,6 +122,9 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
     down = column_shape(tv)
     if down is None:
         return None
+    if is_scan(tv):
+        columns = prod(tv.shape[scanned_dim(tv) + 1 :])
+        return down[0] * down[1] // columns, columns
     columns = 1
     for a in reversed([a for a in tv.domain.logical if a.size != 1]):
         if a.is_reduction:

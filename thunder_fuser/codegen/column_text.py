@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
 from thunder_fuser.codegen.statements import (
     indent,
     lane_lines,
@@ -12,57 +13,161 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
 UNROLL = 4  # rows whose loads are in flight together
+SCAN_UNROLL = 8  # of running sums, of which a thread has no more
 
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
     """The statements of the entry point."""
-    across, down, lanes = kernel.threads_across, kernel.threads_down, kernel.axes.lanes
-    vectors, rows = number(kernel.axes.vector.size), number(kernel.axes.row.size)
-    kind = "long long" if kernel.reach >= INT_LIMIT else "int"
+    lines = [*_places(kernel), *_declared(kernel), *_walk(kernel), *_share(kernel)]
+    if (split := split_of(kernel)) is not None:
+        lines += _meet(kernel, split)
+    if not kernel.final.statements:
+        return lines
+    condition = f"vector < {number(kernel.axes.vector.size)}"
+    condition += " && part == 0" if kernel.threads_down > 1 else ""
+    final = [line for total in kernel.sums for line in _result(total, kernel)]
+    return [*lines, f"if ({condition}) {{", *indent([*final, *_scope(kernel.final, kernel)]), "}"]
+
+
+def _places(kernel: ColumnKernel) -> list[str]:
+    """Which vector of columns a thread has, and its part of the rows."""
+    across, kind = kernel.threads_across, _index_type(kernel)
     lines = [
         f"const int part = threadIdx.x / {across};",
         f"const int place = threadIdx.x % {across};",
-        f"const {kind} vector = ({kind})blockIdx.x * {across} + place;",
     ]
-    for total in kernel.sums:
-        lines.append(f"{COMPUTE_TYPES[total.dtype]} {total.name}_part[{lanes}];")
-        lines += _per_lane(f"{total.name}_part[lane] = {_identity(total)};", lanes)
-    loop = f"for ({kind} row = part; row < {rows}; row += {down}) {{"
-    loop_lines = [f"#pragma unroll {UNROLL}", loop, *indent(_scope(kernel.loop, kernel)), "}"]
-    lines += [f"if (vector < {vectors}) {{", *indent(loop_lines), "}"]
-    if down > 1:
-        lines += _share(kernel)
-    condition = f"vector < {vectors}" + (" && part == 0" if down > 1 else "")
-    final = [line for total in kernel.sums for line in _total(total, kernel)]
-    return [*lines, f"if ({condition}) {{", *indent([*final, *_scope(kernel.final, kernel)]), "}"]
+    if kernel.splits == 1:
+        return [*lines, f"const {kind} vector = ({kind})blockIdx.x * {across} + place;"]
+    tiles = number(kernel.tiles)
+    return [
+        *lines,
+        f"const int group = blockIdx.x % {tiles};",
+        f"const int split = blockIdx.x / {tiles};",
+        f"const {kind} vector = ({kind})group * {across} + place;",
+    ]
+
+
+def _walk(kernel: ColumnKernel) -> list[str]:
+    """The thread's rows, one after another."""
+    kind, rows, down = _index_type(kernel), number(kernel.axes.row.size), kernel.threads_down
+    first, last, lines = "part", rows, list[str]()
+    if kernel.splits > 1:
+        share = number(kernel.rows_per_split)
+        lines = [
+            f"const {kind} first = ({kind})split * {share};",
+            f"const {kind} last = first + {share} < {rows} ? first + {share} : {rows};",
+        ]
+        first, last = "first + part", "last"
+    head, unroll = f"for ({kind} row = {first}; row < {last}; row += {down}) {{", UNROLL
+    if kernel.scans:
+        unroll = SCAN_UNROLL
+        if kernel.is_reversed:
+            head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
+    loop = [f"#pragma unroll {unroll}", head, *indent(_scope(kernel.loop, kernel)), "}"]
+    return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *indent(loop), "}"]
+
+
+def _index_type(kernel: ColumnKernel) -> str:
+    return "long long" if kernel.reach >= INT_LIMIT else "int"
+
+
+def _declared(kernel: ColumnKernel) -> list[str]:
+    """The thread's sums, and the room in which the threads of a column bring theirs together."""
+    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
+    lines = []
+    for total in (*kernel.scans, *kernel.sums):
+        kind = state_type(total.op, total.dtype)
+        lines.append(f"{kind} {total.name}_part[{lanes}];")
+        lines += _per_lane(_cleared(total), lanes)
+        if kernel.threads_down > 1:
+            lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
+    return lines
 
 
 def _share(kernel: ColumnKernel) -> list[str]:
     """The parts of each column, put side by side in shared memory."""
-    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
+    if kernel.threads_down == 1:
+        return []
     lines = []
     for total in kernel.sums:
-        kind = COMPUTE_TYPES[total.dtype]
-        lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
-        copy = f"{total.name}_parts[part][{lanes} * place + lane] = {total.name}_part[lane];"
-        lines += _per_lane(copy, lanes)
+        copy = f"{_part_of(total, 'part', kernel)} = {total.name}_part[lane];"
+        lines += _per_lane(copy, kernel.axes.lanes)
     return [*lines, "__syncthreads();"]
 
 
+def _part_of(total: Accumulator, part: str, kernel: ColumnKernel) -> str:
+    """The value of a lane that one of the threads of a column has put into shared memory."""
+    return f"{total.name}_parts[{part}][{kernel.axes.lanes} * place + lane]"
+
+
+def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
+    """What the block sums goes to global memory; the last block of a group of columns goes on, with
+    all parts combined as its own."""
+    lanes, parts = kernel.axes.lanes, number(split.parts)
+
+    def left_by(total: Accumulator, block: str) -> str:
+        place = f"((group * {parts} + {block}) * {lanes} + lane) * {kernel.threads_across} + place"
+        return f"{total.name}_splits[{place}]"
+
+    leave = [line for total in kernel.sums for line in _total(total, kernel)]
+    clear, take = list[str](), list[str]()
+    for total in kernel.sums:
+        part = f"{total.name}_part[lane]"
+        leave += _per_lane(f"{left_by(total, 'split')} = {_whole(total)}[lane];", lanes)
+        clear += _per_lane(_cleared(total), lanes)
+        value = combining(total.op, total.dtype, part, left_by(total, "other"))
+        take += _per_lane(f"{part} = {value};", lanes)
+    return [
+        *parts_of(kernel.sums, split),
+        "if (part == 0) {",
+        *indent(leave),
+        "}",
+        "__shared__ bool is_last;",
+        f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
+        *clear,
+        f"#pragma unroll {UNROLL}",
+        f"for (int other = part; other < {parts}; other += {kernel.threads_down}) {{",
+        *indent(take),
+        "}",
+        *_share(kernel),
+    ]
+
+
 def _total(total: Accumulator, kernel: ColumnKernel) -> list[str]:
-    """The value of one sum per lane, parts combined from the first to the last."""
-    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
-    lines = [f"{kind} {total.name}_row[{lanes}];"]
-    lines += _per_lane(f"{total.name}_row[lane] = {total.name}_part[lane];", lanes)
+    """One sum per lane, parts combined from the first to the last."""
+    kind, lanes = state_type(total.op, total.dtype), kernel.axes.lanes
+    whole = f"{_whole(total)}[lane]"
+    lines = [f"{kind} {_whole(total)}[{lanes}];"]
+    lines += _per_lane(f"{whole} = {total.name}_part[lane];", lanes)
     if kernel.threads_down > 1:
-        other = f"{total.name}_parts[other][{lanes} * place + lane]"
-        combined = total.op.combine.format(f"{total.name}_row[lane]", other, t=kind)
+        combined = combining(total.op, total.dtype, whole, _part_of(total, "other", kernel))
         lines.append(f"for (int other = 1; other < {kernel.threads_down}; ++other) {{")
-        lines += indent(_per_lane(f"{total.name}_row[lane] = {combined};", lanes))
+        lines += indent(_per_lane(f"{whole} = {combined};", lanes))
         lines.append("}")
     return lines
+
+
+def _result(total: Accumulator, kernel: ColumnKernel) -> list[str]:
+    """The value of one sum per lane."""
+    if total.op.is_finished:
+        return _total(total, kernel)
+    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
+    value = finished(total.op, total.dtype, f"{_whole(total)}[lane]")
+    found = [f"{kind} {total.name}_row[{lanes}];"]
+    found += _per_lane(f"{total.name}_row[lane] = {value};", lanes)
+    return [*_total(total, kernel), *found]
+
+
+def _whole(total: Accumulator) -> str:
+    """The states of a thread's columns; results where a state is one."""
+    return f"{total.name}_row" if total.op.is_finished else f"{total.name}_whole"
+
+
+def _cleared(total: Accumulator) -> str:
+    return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
 
 
 def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:
@@ -74,7 +179,3 @@ def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:
 
 def _per_lane(statement: str, lanes: int) -> list[str]:
     return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]
-
-
-def _identity(total: Accumulator) -> str:
-    return total.op.identity.format(t=COMPUTE_TYPES[total.dtype])

@@ -16,11 +16,13 @@ from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.stream_text import stream_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
+from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, accumulators_of, split_of
 from thunder_fuser.kernel.streams import StreamKernel
 from thunder_fuser.kernel.templates import AnyKernel
 
@@ -38,16 +40,14 @@ def emit(kernel: AnyKernel) -> Source:
     literals = tuple(map(int, pieces[1::2]))
     fragments = tuple(pieces[::2])
     shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
-    return Source(
-        ENTRY,
-        fragments,
-        literals,
-        tuple(parameters),
-        kernel.blocks,
-        kernel.threads,
-        shared,
-        _cluster(kernel),
-    )
+    shape = (kernel.blocks, kernel.threads, shared, _cluster(kernel))
+    split = split_of(kernel)
+    if split is None:
+        return Source(ENTRY, fragments, literals, tuple(parameters), *shape)
+    parameters += [Parameter(WORKSPACE, DataType.UInt8, True)]
+    parameters += [Parameter(TICKETS, DataType.Int32, True)]
+    room = (split.starts(accumulators_of(kernel))[-1], split.groups)
+    return Source(ENTRY, fragments, literals, tuple(parameters), *shape, *room)
 
 
 def _lines(kernel: AnyKernel) -> list[str]:
@@ -71,6 +71,8 @@ def _head(kernel: AnyKernel) -> list[str]:
         restrict = "" if p.is_written and p.is_read else " __restrict__"
         parameters.append(f"{const}{CUDA_TYPES[p.dtype]}*{restrict} {p.name}")
     parameters += [f"{COMPUTE_TYPES[s.dtype]} {s.name}" for s in kernel.scalars]
+    if split_of(kernel) is not None:
+        parameters += [f"unsigned char* {WORKSPACE}", f"unsigned* {TICKETS}"]
     cluster = _cluster(kernel)
     together = f" __cluster_dims__({cluster}, 1, 1)" if cluster > 1 else ""
     return [

@@ -17,7 +17,19 @@ from pathlib import Path
 
 _DEVICE = Path(__file__).parent / "device"
 # A chunk uses only chunks before it, in this order of files and of lines.
-_FILES = ("types", "exact", "memory", "convert", "math", "complex", "random", "reduce", "cluster")
+_FILES = (
+    "types",
+    "exact",
+    "memory",
+    "convert",
+    "math",
+    "complex",
+    "random",
+    "moments",
+    "reduce",
+    "split",
+    "cluster",
+)
 _HEADER = re.compile(r"// chunk: ([\w ]+?)(?: when ([\w ]+))?")
 _MENTION = re.compile(r"\btf::(\w+)|\b(TF_[A-Z0-9_]+)\b")
 

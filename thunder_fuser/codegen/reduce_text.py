@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
+from thunder_fuser.codegen.statements import indent, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
+from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.ops import OpDef
 
 WARP = 32
 WORD = 4  # bytes of the least that a block sends to another
 
 
-def combined(reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0) -> list[str]:
-    """Every accumulator combined over the threads of its row; all of them get the result."""
+def combined(
+    reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0, *, are_finished: bool = True
+) -> list[str]:
+    """Every accumulator combined over the threads of its row; all of them get the result, or the
+    state of which it would be finished."""
     if not reductions:
         return []
     lines = []
@@ -30,7 +36,7 @@ def combined(reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0) ->
         lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
     if warps > 1:
         for reduction in reductions:
-            name, kind = reduction.accumulator.name, COMPUTE_TYPES[reduction.accumulator.dtype]
+            name, kind = reduction.accumulator.name, _state(reduction)
             lines.append(f"__shared__ {kind} {name}s{sets}[{kernel.threads // WARP}];")
             lines.append(f"if (part % {WARP} == 0) {name}s{which}[threadIdx.x / {WARP}] = {name};")
         lines.append("__syncthreads();")
@@ -46,9 +52,11 @@ def combined(reductions: Sequence[Reduce], kernel: RowKernel, phase: int = 0) ->
             r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}, {_combine(r)})" for r in values
         }
     for reduction, value in values.items():
-        kind = COMPUTE_TYPES[reduction.accumulator.dtype]
-        if reduction.rounded is not None:
-            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+        dtype, kind = reduction.accumulator.dtype, _state(reduction)
+        if are_finished:
+            value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
+            if reduction.rounded is not None:
+                value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
     return lines
 
@@ -96,9 +104,36 @@ def _mail_type(reduction: Reduce) -> str:
 def declared(reductions: Sequence[Reduce]) -> list[str]:
     """The accumulators of a thread, at their identities."""
     return [
-        f"{kind} {r.accumulator.name} = {r.op.identity.format(t=kind)};"
+        f"{_state(r)} {r.accumulator.name} = {identity(r.op, r.accumulator.dtype)};"
         for r in reductions
-        for kind in (COMPUTE_TYPES[r.accumulator.dtype],)
+    ]
+
+
+def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[str]:
+    """What the block sums goes to global memory. The last block of a row goes on, its threads'
+    accumulators filled with what all of them left."""
+    totals, parts = accumulators_of(kernel), number(split.parts)
+    leave = combined(reductions, kernel, are_finished=False)
+    stores, clear, take = list[str](), list[str](), list[str]()
+    for total, reduction in zip(totals, reductions, strict=True):
+        left = f"{total.name}_splits[group * {parts} + "
+        stores.append(f"{left}split] = {reduction.result.name};")
+        clear.append(f"{total.name} = {identity(total.op, total.dtype)};")
+        value = combining(total.op, total.dtype, total.name, f"{left}other]")
+        take.append(f"{total.name} = {value};")
+    leave += ["if (part == 0) {", *indent(stores), "}"]
+    head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
+    return [
+        *parts_of(totals, split),
+        "{",
+        *indent(leave),
+        "}",
+        "__shared__ bool is_last;",
+        f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
+        *clear,
+        head,
+        *indent(take),
+        "}",
     ]
 
 
@@ -116,7 +151,7 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
     direction = "true" if scan.reverse else "false"
     identity = scan.op.identity.format(t=kind)
     call = f"tf::scan_row<{threads}, {direction}>"
-    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, kind)});")
+    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, scan.dtype)});")
     if scan.rounded is not None:
         rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
         lines += [
@@ -129,9 +164,13 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
 
 
 def _combine(reduction: Reduce) -> str:
-    return _combining(reduction.op, COMPUTE_TYPES[reduction.accumulator.dtype])
+    return _combining(reduction.op, reduction.accumulator.dtype)
 
 
-def _combining(op: OpDef, kind: str) -> str:
-    body = op.combine.format("a", "b", t=kind)
+def _state(reduction: Reduce) -> str:
+    return state_type(reduction.op, reduction.accumulator.dtype)
+
+
+def _combining(op: OpDef, dtype: DataType) -> str:
+    kind, body = state_type(op, dtype), combining(op, dtype, "a", "b")
     return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, scanned
+from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
+from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     copy_text,
     indent,
@@ -13,9 +14,10 @@ from thunder_fuser.codegen.statements import (
     statement_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import INT_LIMIT
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.kernel.split_ir import Split, split_of
 
 UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
 
@@ -24,6 +26,9 @@ def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
     if kernel.sums:
         return [*_rows(kernel), *_walk(kernel)]
+    split = split_of(kernel)
+    if split is not None:
+        return [*_rows(kernel), *located(kernel, "turn"), *_part_of_row(kernel, split)]
     return [*_rows(kernel), *mailboxes(kernel), *located(kernel, "turn"), *_one_row(kernel)]
 
 
@@ -34,6 +39,23 @@ def _one_row(kernel: RowKernel) -> list[str]:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
         held = [*sent, "tf::commit_copies();", *held, "tf::await_copies<0>();"]
     return [*held, *_row(kernel)]
+
+
+def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
+    """The block's part of a row, and the sums of all parts in the last block."""
+    (phase,) = kernel.phases
+    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
+    return [
+        *_declare(kernel),
+        *_over_vectors(kernel, loads),
+        *(load_text(a, kernel.names) for a in kernel.once),
+        *declared(phase.reductions),
+        *_walked(phase.scope, kernel),
+        *_walked(kernel.final, kernel),
+        *met(phase.reductions, kernel, split),
+        *combined(phase.reductions, kernel),
+        *single_lines(kernel),
+    ]
 
 
 def _walk(kernel: RowKernel) -> list[str]:
@@ -105,15 +127,15 @@ def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 
 
 def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
-    kind = COMPUTE_TYPES[accumulator.dtype]
-    identity = accumulator.op.identity.format(t=kind)
+    kind = state_type(accumulator.op, accumulator.dtype)
+    empty = identity(accumulator.op, accumulator.dtype)
     held, lanes = kernel.vectors_per_thread, kernel.lanes
     return [
         f"{kind} {accumulator.name}[{held}][{lanes}];",
         "#pragma unroll",
         f"for (int k = 0; k < {held}; ++k)",
         "#pragma unroll",
-        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {identity};",
+        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {empty};",
     ]
 
 
@@ -145,6 +167,14 @@ def _rows(kernel: RowKernel) -> list[str]:
             f"const int part = rank * {kernel.threads} + threadIdx.x;",
             f"const {kind} group = {wide} / {kernel.cluster};",
         ]
+    if kernel.splits > 1:
+        splits, share = number(kernel.splits), number(kernel.vectors_per_split)
+        return [
+            "const int part = threadIdx.x;",
+            f"const {kind} group = {wide} / {splits};",
+            f"const int split = blockIdx.x % {splits};",
+            f"const {kind} first = {'' if kind == 'int' else f'({kind})'}split * {share};",
+        ]
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]
     threads, rows = kernel.threads_per_row, number(kernel.rows)
@@ -165,6 +195,8 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
+    if kernel.splits > 1:
+        return _vectors_of_split(kernel, lines)
     if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
@@ -175,6 +207,17 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         inner = [inner[0], test, *indent(lines), "}"]
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _vectors_of_split(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the block's part of the row."""
+    share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
+    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
+    tests += [f"vector < {number(size)}"] if size % share else []
+    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    vector = f"const auto vector = first + k * {threads} + part;"
+    return ["#pragma unroll", head, *indent([vector, *body]), "}"]
 
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:

@@ -108,7 +108,8 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             return f"{pointer}[{form(offset)}] = {converted};"
         case Accumulate(accumulator, op, value, windows):
             names_of = {"t": COMPUTE_TYPES[accumulator.dtype]}
-            combined = op.combine.format(accumulator.name, operand(value), **names_of)
+            step = op.step or op.combine
+            combined = step.format(accumulator.name, operand(value), **names_of)
             condition = f"if ({test(windows)}) " if windows else ""
             return f"{condition}{accumulator.name} = {combined};"
         case _:

@@ -30,6 +30,7 @@ from thunder_fuser.kernel.ir import (
     Round,
     Select,
 )
+from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.tiles import Tile
 
 FormText = Callable[[Form], str]
@@ -66,7 +67,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
         case Select(windows, inside, outside):
             return f"{test(windows)} ? {operand(inside)} : {operand(outside)}"
         case Combine(op, terms):
-            return _combine(op.combine, [operand(t) for t in terms], kind, op.identity)
+            return _combine(op, [operand(t) for t in terms], kind)
         case _:
             assert_never(value)
 
@@ -77,13 +78,13 @@ def _index(index: Form, text: str) -> str:
     return f"(long long)(unsigned){text}" if low >= 0 and high < INT_LIMIT else f"(long long){text}"
 
 
-def _combine(template: str, terms: Sequence[str], kind: str, identity: str) -> str:
-    if not terms:
-        return identity.format(t=kind)
+def _combine(op: OpDef, terms: Sequence[str], kind: str) -> str:
+    if not terms or op.step:
+        terms = (op.identity.format(t=kind), *terms)
     total = terms[0]
     for term in terms[1:]:
-        total = f"({template.format(total, term, t=kind)})"
-    return total
+        total = f"({(op.step or op.combine).format(total, term, t=kind)})"
+    return op.finish.format(total, t=kind)
 
 
 def _widen(element: str, stored: DataType) -> str:

@@ -3,12 +3,16 @@
 columns vector{1024} lanes 8, 32 threads across and 8 down
   over rows{16384}: T1_part sum= ...
   per column: store w0 -> T2[...]
+
+Where the rows are split, `splits` blocks share a column, and the last one does what is done per
+column.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
@@ -18,24 +22,37 @@ from thunder_fuser.schedule.columns import ColumnAxes
 @dataclass(frozen=True)
 class ColumnKernel:
     """One launch. `loop` accumulates a row into `sums`; `final` is done once per vector of columns,
-    where the sum `name` is the array `name_row` of one value per lane."""
+    where the sum `name` is the array `name_row` of one value per lane. `scans` are what a thread
+    has summed so far, from the last row to the first where they are reversed."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
     axes: ColumnAxes
     threads_across: int
     threads_down: int
+    splits: int
     loop: Scope
     sums: tuple[Accumulator, ...]
     final: Scope
+    scans: tuple[Accumulator, ...] = ()
+    is_reversed: bool = False
 
     @property
     def threads(self) -> int:
         return self.threads_across * self.threads_down
 
     @property
+    def tiles(self) -> int:
+        """Blocks side by side along a row."""
+        return ceil_div(self.axes.vector.size, self.threads_across)
+
+    @property
     def blocks(self) -> int:
-        return -(-self.axes.vector.size // self.threads_across)
+        return self.tiles * self.splits
+
+    @property
+    def rows_per_split(self) -> int:
+        return ceil_div(self.axes.row.size, self.splits)
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -50,7 +67,8 @@ class ColumnKernel:
 
     def __str__(self) -> str:
         shape = f"{self.blocks} blocks of {self.threads_across} x {self.threads_down} threads"
-        columns = f"rows {self.axes.row.size} vectors {self.axes.vector.size}"
+        rows = f"{self.axes.row.size}" + (f" in {self.splits} splits" if self.splits > 1 else "")
+        columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
         lines += print_scope(self.loop, self.names)
         return "\n".join([*lines, "  per column", *print_scope(self.final, self.names)])

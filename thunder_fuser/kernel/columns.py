@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.elements import ElementWriter
@@ -34,17 +35,23 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
 
     writer.located = in_rows
     writer.begin()
-    writer.evaluate(rows)
     lane = "[lane]" if axes.lane is not None else "[0]"
-    accumulated, accumulators = [], []
+    accumulated, accumulators, scans = list[LaneStatement](), [], []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
         assert tv.definition is not None
-        dtype, name = tv.dtype.compute_type, names.tensors[tv]
+        dtype, name, row = tv.dtype.compute_type, names.tensors[tv], tv.definition.op
+        writer.evaluate(_needs(planned, [term]))
         value = writer.convert(tv, writer.values[term], dtype)
-        row = tv.definition.op
-        accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), row, value))
-        accumulators.append(Accumulator(name, dtype, row))
-        writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+        so_far = Variable(f"{name}_part{lane}", dtype)
+        if is_scan(tv):
+            writer.statements.append(Accumulate(so_far, row, value))
+            writer.values[tv, index] = writer.rounded(tv, so_far)
+            scans.append(Accumulator(name, dtype, row))
+        else:
+            accumulated.append(Accumulate(so_far, row, value))
+            accumulators.append(Accumulator(name, dtype, row))
+            writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+    writer.evaluate(_needs(planned, full))
     element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
     statements = (*writer.statements, *element_writes, *accumulated)
     loop = Scope(loads_read_by(loads, statements), statements, element_vectors, before_rows)
@@ -60,9 +67,12 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         axes,
         planned.threads_across,
         planned.threads_down,
+        planned.splits,
         loop,
         tuple(accumulators),
         Scope(loads_read_by(loads, after), after, vectors, before_ends),
+        tuple(scans),
+        planned.is_reversed,
     )
 
 

@@ -265,6 +265,10 @@ class ElementWriter:
         """`value` as the type of `tv` in a register, rounded where every rounding is kept."""
         return self._round(tv, self.convert(tv, value, dtype.compute_type), dtype)
 
+    def rounded(self, tv: TensorView, value: Operand) -> Operand:
+        """`value` with the precision that the trace gives `tv`."""
+        return self._round(tv, value, tv.dtype)
+
     def _round(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
         if not (self.strict and dtype.is_reduced_precision):
             return value

@@ -57,6 +57,11 @@ class Accumulator:
     dtype: DataType
     op: OpDef
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one value."""
+        return self.dtype.compute_type.itemsize * self.op.state_size
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -92,7 +97,7 @@ class RowKernel:
     `slotted` one of `slots` in shared memory. `single` is done by the first thread of a row, after
     the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
     slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
-    multiprocessor, None for as many as do.
+    multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
     """
 
     pointers: tuple[Pointer, ...]
@@ -112,6 +117,7 @@ class RowKernel:
     columns: Scope
     located: tuple[LaneStatement, ...] = ()
     cluster: int = 1
+    splits: int = 1
 
     @property
     def lane(self) -> IterDomain | None:
@@ -136,11 +142,16 @@ class RowKernel:
 
     @property
     def blocks(self) -> int:
-        return -(-self.axes.group.size // self.rows_per_block) * self.cluster
+        return -(-self.axes.group.size // self.rows_per_block) * self.cluster * self.splits
+
+    @property
+    def vectors_per_split(self) -> int:
+        """Of the part of a row that one block has."""
+        return -(-self.vector.size // self.splits)
 
     @property
     def vectors_per_thread(self) -> int:
-        return -(-self.vector.size // self.threads_per_row)
+        return -(-self.vectors_per_split // self.threads_per_row)
 
     @property
     def shared_bytes(self) -> int:
@@ -187,6 +198,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
         f"row kernel({pointers}{scalars}) {shape} threads",
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
+    if kernel.splits > 1:
+        lines[-1] += f" in {kernel.splits} splits"
     lines += [f"  {print_statement(s, names)}" for s in kernel.located]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
     lines += [f"  {a.name} = slot of {print_access(a, names)}" for a in kernel.slotted]

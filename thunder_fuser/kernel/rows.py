@@ -82,6 +82,7 @@ class _RowWriter:
             columns,
             located,
             planned.residency.cluster,
+            planned.splits,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

@@ -45,6 +45,8 @@ class Source:
     threads: int
     shared_bytes: int = 0
     cluster: int = 1
+    workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
+    tickets: int = 0
 
     @property
     def text(self) -> str:

@@ -131,8 +131,12 @@ class OpDef:
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
     is_step: bool = False  # jumps: the smallest error in an operand may change the whole result
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
-    combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the result's type {t}
-    identity: str = ""  # reductions: CUDA expression of the result's type {t}
+    combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the state's type
+    identity: str = ""  # reductions: CUDA expression of the state's type
+    state: str = "{t}"  # reductions: what is known of the terms so far
+    state_size: int = 1  # and of how many {t} it takes the bytes
+    step: str = ""  # reductions: the state {0} with one more term {1}; as `combine` where empty
+    finish: str = "{0}"  # reductions: the result of a state
     is_permutation: bool = False  # its n elements are the numbers from 0 to n - 1
     ulps: float = 0.0
     doc: str = field(default="", compare=False)
@@ -148,6 +152,11 @@ class OpDef:
         if self.operands_as is None:
             return tuple(o.dtype for o in operands)
         return self.operands_as(operands)
+
+    @property
+    def is_finished(self) -> bool:
+        """True for a reduction whose state is its result."""
+        return self.finish == "{0}"
 
     @property
     def operands(self) -> tuple[Param, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, DtypeRule, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import boolean, each, integer_sum, same
 from thunder_fuser.ops.dtype_sets import ALL, REAL
@@ -25,6 +26,25 @@ def _reduction(
         identity=identity,
     )
 
+
+# The sum of (x - mean(x))^2 in one pass. It is no operation of a definition: `presegment` puts it
+# where a second pass would read memory again.
+SQUARED_DEVIATION = OpDef(
+    "squared_deviation",
+    Family.REDUCTION,
+    (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
+    same,
+    torch="tf_squared_deviation({0}, {dims})",
+    domain="reduce",
+    cost=Cost.NEVER,
+    dtypes=frozenset({DataType.Float, DataType.Double}),
+    combine="tf::merged({0}, {1})",
+    identity="tf::Moments<{t}>{{}}",
+    state="tf::Moments<{t}>",
+    state_size=4,
+    step="tf::observed({0}, {1})",
+    finish="tf::about_mean({0})",
+)
 
 # max and min carry NaN through, as torch's amax and amin do.
 REDUCTIONS = (

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
+from thunder_fuser.presegment.follow_memory import follow_memory
+from thunder_fuser.presegment.one_pass_variance import one_pass_variance
+from thunder_fuser.presegment.split_groups import split_groups
+from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, fold_flips, stop_gathers)
+
+
+def arrange(
+    fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
+    multiprocessors: int,
+    max_cluster: int = 1,
+) -> Fusion:
+    """`fusion` for tensors that lie as `layouts` and a machine of that size. Variances come first:
+    they are told by a pair of reductions of one tensor."""
+    is_shared = shared_rows(fusion, multiprocessors, max_cluster)
+    fusion = follow_memory(one_pass_variance(fusion, is_shared), layouts)
+    return split_groups(split_reductions(fusion, multiprocessors))
 
 
 def tidy(fusion: Fusion) -> Fusion:

@@ -28,6 +28,7 @@ from thunder_fuser.kernel.source import Source
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.overlap import separate
+from thunder_fuser.runtime.tickets import tickets
 from thunder_fuser.runtime.title import Place
 from thunder_fuser.runtime.torch_segment import torch_inputs, torch_outputs, torch_segment
 from thunder_fuser.segment.segment import Segment
@@ -236,8 +237,17 @@ class _Writer:
         pointers = [self._pointer(tv) for tv in pointer_tensors(segment)]
         scalars = [self._scalar(s) for s in segment.scalars]
         stream = "stream" if self.device.type == "cuda" else "0"
-        if source.blocks:
-            self.lines.append(f"launch{position}({', '.join([stream, *pointers, *scalars])})")
+        if not source.blocks:
+            return
+        values = [stream, *pointers, *scalars]
+        if source.tickets:
+            self.bound |= {"uint8": torch.uint8, f"tickets{position}": tickets(source, self.device)}
+            room = self.empty.format(shape=(source.workspace_bytes,), strides=(1,), dtype="uint8")
+            self.lines.append(f"workspace, zeros = {room}, tickets{position}({stream})")
+            values += ["workspace.data_ptr()", "zeros.data_ptr()"]
+        self.lines.append(f"launch{position}({', '.join(values)})")
+        if source.tickets:
+            self.lines.append("del workspace, zeros")
 
     def _pointer(self, tv: TensorView) -> str:
         view = self.segmented.views.get(tv)

@@ -164,6 +164,11 @@ def tf_sum(x: Tensor, dims: Ints) -> Tensor:
     return x.sum(list(dims)) if dims else x
 
 
+def tf_squared_deviation(x: Tensor, dims: Ints) -> Tensor:
+    distance = x - x.mean(list(dims), keepdim=True) if dims else torch.zeros_like(x)
+    return tf_sum(distance * distance, dims)
+
+
 def tf_prod(x: Tensor, dims: Ints) -> Tensor:
     wide = _wide(x)
     for dim in sorted(dims, reverse=True):

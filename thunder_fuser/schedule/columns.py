@@ -3,6 +3,11 @@
     T1[c] = sum(T0[r, c])      a thread owns a vector of columns and every n-th row; the n parts of
                                a column meet in shared memory, in a fixed order
 
+Where there are too few columns to fill the machine, several blocks split the rows. Their sums meet
+in global memory, again in a fixed order, in the block that comes last.
+
+Of a running sum down the columns a thread has all rows, and what it has summed so far at each.
+
 What follows from the sums element by element is computed by the thread that owns the column.
 """
 
@@ -13,23 +18,41 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, add, atom, scale
+from thunder_fuser.analysis.digits import Form, Loaded, add, atom, ceil_div, scale
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import column_shape, is_long
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_long,
+    is_scan,
+    scanned_dim,
+    state_bytes,
+)
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
+from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, unflatten
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
+WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
-MAX_DOWN = 32  # threads that share a column
+BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
+MIN_TERMS = 256  # of a column, below which one block is as good
+MAX_SCANNING = 128  # threads of a block that scans columns
+SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
+MIN_SHARE = 64  # rows that a block sums at least, where rows are split
+MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
+MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
+# twice as many where the blocks would be fewer than two of a multiprocessor
+ENOUGH = 4  # blocks of a multiprocessor, for which a block may take fewer columns
+LINE = 128  # bytes of a row that a block takes at least, where it could take more
+REGISTERS = 65536  # of a multiprocessor, 32 bits each
+SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
 
 
@@ -51,7 +74,14 @@ class ColumnSchedule:
     full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
-    threads_down: int  # threads that share a column
+    threads_down: int  # threads of a block that share a column
+    splits: int = 1  # blocks that share a column
+
+    @property
+    def is_reversed(self) -> bool:
+        """True for running sums from the last row to the first."""
+        found = (tv.definition for tv, _ in self.reductions if is_scan(tv))
+        return any(made is not None and made.attr("reverse") is True for made in found)
 
     def is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same in all lanes."""
@@ -68,7 +98,8 @@ class ColumnSchedule:
         return "\n".join(
             [
                 f"columns over {print_axes(every, names)}",
-                f"  {self.threads_across} threads across, {self.threads_down} down",
+                f"  {self.threads_across} threads across, {self.threads_down} down"
+                + (f", rows in {self.splits} splits" if self.splits > 1 else ""),
                 f"  reduce {print_elements(self.reductions, tensors, names)} "
                 f"of {print_elements(self.terms, tensors, names)}",
                 f"  store {stored}",
@@ -93,26 +124,24 @@ def schedule(
         raise Rejected("a complex reduction")
     rows, columns = shapes.pop() or (0, 0)
     axes = _axes(segment, long, rows, columns)
-    reductions, terms = [], []
-    for tv in long:
-        index = unflatten(axes.column, tv.shape)
-        reduced = [a for a in tv.domain.logical if a.is_reduction]
-        values = dict(zip(tv.logical, index, strict=True))
-        row = unflatten(atom(axes.row), [a.size for a in reduced])
-        (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
-        reductions.append((tv, index))
-        terms.append((edge.producer, edge.index))
-    _check_levels(segment, long, terms)
+    reductions = [(tv, _result_index(tv, axes)) for tv in long]
+    terms = [_term_of(tv, index, axes) for tv, index in reductions]
+    _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.stores:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
-            full.append((store, _element(store, *terms[0])))
+            full.append((store, _element(store, terms)))
         else:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
-    _check_levels(segment, long, results)
+    _check_levels(segment, reductions, results)
     _check_writes(segment, stores, [*terms, *results])
-    across, down = _threads(axes, target, parameters)
+    scans = [tv for tv in long if is_scan(tv)]
+    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+        raise Rejected("running sums of two directions")
+    across, down, splits = _threads(axes, segment, long, target, parameters)
+    if scans:
+        across, down, splits = _scanning(axes, target), 1, 1
     return ColumnSchedule(
         segment,
         axes,
@@ -122,12 +151,35 @@ def schedule(
         tuple(stores),
         across,
         down,
+        splits,
     )
 
 
-def _element(store: Store, term: TensorView, index: Index) -> Index:
-    """The element of a full store that goes with a term: the same in row-major order."""
-    linear = Form()
+def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
+    """The index of a reduction's result, of a scan's at the row."""
+    if not is_scan(tv):
+        return unflatten(axes.column, tv.shape)
+    dim = scanned_dim(tv)
+    kept = unflatten(axes.column, [*tv.shape[:dim], *tv.shape[dim + 1 :]])
+    return (*kept[:dim], atom(axes.row), *kept[dim:])
+
+
+def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
+    """The element that a reduction or scan combines at (row, column)."""
+    reduced = [a for a in tv.domain.logical if a.is_reduction]
+    row = unflatten(atom(axes.row), [a.size for a in reduced])
+    values = dict(zip(tv.logical, index, strict=True))
+    (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
+    return edge.producer, edge.index
+
+
+def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
+    """The element of a full store that goes with a term: the one it is a view of, else the same in
+    row-major order."""
+    viewed = index_as_viewed(terms, store.value.shape)
+    if viewed is not None:
+        return viewed
+    (term, index), linear = terms[0], Form()
     for stride, form in zip(dense_strides(term.shape), index, strict=True):
         linear = add(linear, scale(form, stride))
     return unflatten(linear, store.value.shape)
@@ -135,7 +187,8 @@ def _element(store: Store, term: TensorView, index: Index) -> Index:
 
 def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
     itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) >= rows * columns]
-    lanes = MAX_ALIGNMENT // max(min(itemsizes, default=4), 1)
+    widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
+    lanes = max(widest // max(min(itemsizes, default=4), 1), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in segment.inputs]
     lanes = max(min([lanes, *aligned]), 1)
@@ -146,15 +199,20 @@ def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int)
 
 
 def _check_levels(
-    segment: Segment, long: Sequence[TensorView], terms: Sequence[tuple[TensorView, Index]]
+    segment: Segment,
+    reductions: Sequence[tuple[TensorView, Index]],
+    terms: Sequence[tuple[TensorView, Index]],
 ) -> None:
-    sums = frozenset(long)
+    """What is read at a row may need what is summed so far, at the same element."""
+    own = dict(reductions)
     for term in terms:
-        needs = demand([term], segment.leaves | sums)
-        check_places(segment, long, needs)
-        needed = needs.leaves
-        if term[0] in sums or any(tv in sums for tv, _ in needed):
-            raise Rejected("a column sum needs another one of the same segment")
+        needs = demand([term], segment.leaves | own.keys())
+        check_places(segment, tuple(own), needs)
+        for tv, index in (term, *needs.leaves):
+            if tv in own and not is_scan(tv):
+                raise Rejected("a column sum needs another one of the same segment")
+            if tv in own and index != own[tv]:
+                raise Rejected("a running sum is read at another element")
 
 
 def _check_writes(
@@ -181,15 +239,64 @@ def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
     return unflatten(axes.column, store.value.shape)
 
 
-def _threads(axes: ColumnAxes, target: Target, parameters: ColumnParameters) -> tuple[int, int]:
-    """Threads along and down a block: more where there are too few blocks to fill the machine."""
+def _threads(
+    axes: ColumnAxes,
+    segment: Segment,
+    long: Sequence[TensorView],
+    target: Target,
+    parameters: ColumnParameters,
+) -> tuple[int, int, int]:
+    """Threads along and down a block, more where there are too few blocks to fill the machine; and
+    the blocks that split the rows."""
+    rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
+    states = sum(state_bytes(tv) for tv in long) * lanes  # of a thread
     across = parameters.across
-    while across > 1 and across // 2 >= axes.vector.size:
+    while across > 1 and across // 2 >= vectors:
         across //= 2
-    blocks = -(-axes.vector.size // across)
-    preferred = THREADS if blocks >= target.multiprocessors else MAX_THREADS
-    threads = parameters.threads or preferred
+    tiles = ceil_div(vectors, across)
+    splits = _splits(rows, tiles, across * states, target)
+    line = ceil_div(LINE, lanes * _narrowest(segment, long))
+    while tiles * splits < ENOUGH * target.multiprocessors and across // 2 >= line:
+        across //= 2
+        tiles = ceil_div(vectors, across)
+        splits = _splits(rows, tiles, across * states, target)
+    threads = parameters.threads or _threads_of(tiles * splits, states, target)
+    most = WARP if threads == THREADS else MAX_DOWN
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(axes.row.size, MAX_DOWN):
+    while down * 2 * across <= threads and down * 2 <= min(rows // splits, most):
         down *= 2
-    return across, down
+    return across, down, splits
+
+
+def _scanning(axes: ColumnAxes, target: Target) -> int:
+    """Threads of a block that scans columns: large ones only where there are blocks enough."""
+    across = MAX_SCANNING
+    while across > WARP and ceil_div(axes.vector.size, across) < ENOUGH * target.multiprocessors:
+        across //= 2
+    return across
+
+
+def _threads_of(blocks: int, states: int, target: Target) -> int:
+    """Threads of a block, each with sums of `states` bytes: more where blocks are few."""
+    threads = MAX_THREADS if blocks < target.multiprocessors else MAX_THREADS // 2
+    if blocks >= ENOUGH * target.multiprocessors:
+        return THREADS
+    while threads > THREADS and threads * (states // 4 + SCRATCH) > REGISTERS:
+        threads //= 2
+    return threads
+
+
+def _narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
+    """Bytes of an element of what is read of the plane."""
+    terms = {prod(a.size for a in tv.domain.logical) for tv in long}
+    return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
+
+
+def _splits(rows: int, tiles: int, width: int, target: Target) -> int:
+    """Blocks that share the rows of each of `tiles`, each with partial sums of `width` bytes."""
+    if rows < MIN_TERMS:
+        return 1
+    wanted = BLOCKS * target.multiprocessors // tiles
+    tail = MAX_TAIL if MAX_TAIL // width * tiles >= 2 * target.multiprocessors else 2 * MAX_TAIL
+    splits = max(min(wanted, rows // MIN_SHARE, tail // width), 1)
+    return ceil_div(rows, ceil_div(rows, splits))  # none is left without a row

@@ -64,7 +64,8 @@ class Residency:
 class Row:
     """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
     read, and of what scans leave. The template `walks` it so many times, and reads other vectors,
-    which all rows share, where `has_weights`."""
+    which all rows share, where `has_weights`. What it sums `is_sent` from block to block: a word or
+    two for each."""
 
     vectors: int
     lanes: int
@@ -72,6 +73,7 @@ class Row:
     scanned: int = 0
     walks: int = 2
     has_weights: bool = False
+    is_sent: bool = True
     count: int = 1 << 30
 
     @property
@@ -90,7 +92,7 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
         return _again(row)
     alone = _in_one_block(row, target, parameters.held)
-    if alone is None or row.scanned or row.walks < 2:
+    if alone is None or row.scanned or row.walks < 2 or not row.is_sent:
         return alone
     if _leaves_room(alone, row) and not _are_few_and_long(row, target):
         return alone

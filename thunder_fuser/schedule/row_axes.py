@@ -12,9 +12,10 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
-from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
 from thunder_fuser.analysis.reductions import is_scan, row_shape
+from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -170,7 +171,23 @@ def unflatten(form: Form, sizes: Sequence[int]) -> Index:
     return tuple(reversed(found))
 
 
+def index_as_viewed(
+    terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
+) -> Index | None:
+    """The index of a term, or of a tensor of which one is a view, that has this shape: every
+    element of the plane is met at it. None where no term comes of one."""
+    for tv, index in terms:
+        while tv.shape != shape and is_metadata(tv):
+            (edge,) = edges(tv, index)
+            tv, index = edge.producer, edge.index
+            if edge.windows or prod(tv.shape) != prod(shape):
+                break
+        if tv.shape == shape:
+            return index
+    return None
+
+
 def is_of_row(offset: Form, axes: RowAxes) -> bool:
-    """True for elements that depend on the row and on the place in it."""
-    bases = offset.bases
-    return axes.vector in bases and not axes.row.bases.isdisjoint(bases)
+    """True for elements that depend on the row, if there are several, and on the place in it."""
+    bases, row = offset.bases, axes.row.bases
+    return axes.vector in bases and not (row and row.isdisjoint(bases))

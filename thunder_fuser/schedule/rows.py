@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.digits import atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
@@ -27,7 +27,15 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, beside_sums, of_rows
-from thunder_fuser.schedule.row_axes import RowAxes, along, is_of_row, row_axes, unflatten
+from thunder_fuser.schedule.row_axes import (
+    RowAxes,
+    along,
+    index_as_viewed,
+    is_of_row,
+    row_axes,
+    unflatten,
+)
+from thunder_fuser.schedule.row_splits import needs_results, shared
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -55,6 +63,7 @@ class RowSchedule:
     row: Row
     residency: Residency
     rows_per_block: int
+    splits: int = 1  # blocks that share a row
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -67,6 +76,8 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self._shared_by()}",
         ]
+        if self.splits > 1:
+            lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -106,7 +117,7 @@ class RowSchedule:
 
     @property
     def vectors_per_thread(self) -> int:
-        return -(-self.axes.vector.size // self.threads_per_row)
+        return ceil_div(ceil_div(self.axes.vector.size, self.splits), self.threads_per_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +144,8 @@ def schedule(
     down = [tv for tv in long if row_shape(tv) is None]
     if not reductions:
         raise Rejected("no reduction along rows that is longer than a thread sums in registers")
+    if any(map(is_scan, down)):
+        raise Rejected("a running sum along another axis than the rows")
     planes = {plane_of(tv) for tv in long}
     if len(planes) != 1:
         raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
@@ -142,8 +155,9 @@ def schedule(
     axes = row_axes(segment, long, (rows, columns), _turns(down))
     sums = _columns(segment, down, axes)
     placed = {s for s, _ in sums.stores}
-    stores = [_place(s, rows, columns, axes) for s in segment.stores if s not in placed]
     phases = _phases(segment, reductions, axes)
+    terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
+    stores = [_place(s, rows, columns, axes, terms) for s in segment.stores if s not in placed]
     _check_rows(
         segment, reductions, axes, [*(t for p in phases for t in p.terms), *sums.terms], stores
     )
@@ -151,6 +165,13 @@ def schedule(
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     scans = [tv for tv in long if is_scan(tv)]
     row = _row(segment, axes, phases, full, scans)
+    pieces = None
+    if len(phases) == 1 and not down and not scans:
+        whole = [(s.value, i) for s, i in full]
+        if not needs_results(segment, reductions, whole):
+            pieces = shared(row, rows, target)
+    if pieces is not None:
+        return RowSchedule(segment, axes, phases, full, single, sums, row, pieces[0], 1, pieces[1])
     if not down:
         found = of_rows(row, target, parameters)
         if found is None:
@@ -200,11 +221,20 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
 
 
-def _place(store: Store, rows: int, columns: int, axes: RowAxes) -> tuple[Store, Index]:
-    """The store's index in terms of row and column."""
+def _place(
+    store: Store,
+    rows: int,
+    columns: int,
+    axes: RowAxes,
+    terms: Sequence[tuple[TensorView, Index]],
+) -> tuple[Store, Index]:
+    """The store's index in terms of row and column, that of a term if it has the same shape."""
     shape = store.value.shape
     if prod(shape) == rows:
         return store, unflatten(axes.row, shape)
+    viewed = index_as_viewed(terms, shape)
+    if viewed is not None:
+        return store, viewed
     for cut in range(len(shape) + 1):
         if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
             row, column = (
@@ -321,6 +351,7 @@ def _row(
         _scanned(scans, axes.lanes),
         walks=len(phases) + bool(full),
         has_weights=has_weights,
+        is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
         count=axes.group.size * axes.turn.size,
     )
 

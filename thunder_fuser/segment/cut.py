@@ -38,19 +38,28 @@ from thunder_fuser.segment.segmented import SegmentedFusion
 
 Reject = Callable[[Segment], str | None]
 
+_APART = "reduces along other axes than the segment before"
+
+
+def _never(tv: TensorView) -> bool:
+    return False
+
 
 def cut(
     fusion: Fusion,
     input_layouts: Mapping[TensorView, Layout],
     reject: Reject,
     copies: bool = False,
+    is_shared: Callable[[TensorView], bool] = _never,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
-    `copies` no output is a view of another tensor."""
+    `copies` no output is a view of another tensor. Several blocks share each row of a reduction
+    that `is_shared`."""
     fusion = _settle_writes(fusion)
     opaque = frozenset(tv for tv in fusion.tensors if _is_torchs(tv))
     while True:
-        segmented = _Cutter(fusion, dict(input_layouts), reject, copies, opaque).run()
+        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, is_shared)
+        segmented = cutter.run()
         refused = _refused(segmented, reject)
         if not refused:
             return segmented
@@ -99,6 +108,7 @@ class _Cutter:
     reject: Reject
     copies: bool
     opaque: frozenset[TensorView]  # run by torch between kernels
+    is_shared: Callable[[TensorView], bool]
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
@@ -110,7 +120,7 @@ class _Cutter:
     def run(self) -> SegmentedFusion:
         self.fast = fast_enough(self.fusion)
         self.constants = constants(self.fusion)
-        self.depth = depths(self.fusion, self.opaque, self.constants)
+        self.depth = depths(self.fusion, self.opaque, self.constants, self.is_shared)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -216,14 +226,23 @@ class _Cutter:
         segments: list[Segment] = []
         reasons: list[str] = []
         late: list[Write] = []
-        why = cut_reasons(self.fusion, self.opaque, self.constants)
+        waiting: list[Store] = []
+        why = cut_reasons(self.fusion, self.opaque, self.constants, self.is_shared)
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed
-            for tv in [t for t in self.stored[depth] if t in self.opaque]:
-                segments.append(self._segment([Store(tv, tv)], is_opaque=True))
-                reasons.append(_why_torch(tv))
-            groups = self._kernels(self._stores(depth, direct, postponed))
+            opaque = [Store(t, t) for t in self.stored[depth] if t in self.opaque]
+            stores = self._stores(depth, direct, postponed)
+            if self._are_read(waiting, [*opaque, *stores]):
+                segments.append(self._segment(waiting))
+                reasons.append(_APART)
+                waiting = []
+            for store in opaque:
+                segments.append(self._segment([store], is_opaque=True))
+                reasons.append(_why_torch(store.value))
+            groups, waiting = self._kernels([*waiting, *stores]), []
+            if len(groups) > 1 and depth != max(self.stored):
+                waiting = self._without_reductions(groups)
             segments += [self._segment(group) for group, _ in groups]
             reasons += [apart or why.get(depth, "the region") for _, apart in groups]
         for write in late:
@@ -231,6 +250,26 @@ class _Cutter:
             reasons.append("in-place write ordered after the last read of the old value")
         kept = [k for k, s in enumerate(segments) if not self._is_empty(s)]
         return tuple(segments[k] for k in kept), tuple(reasons[k] for k in kept)
+
+    def _without_reductions(self, groups: list[tuple[list[Store], str]]) -> list[Store]:
+        """The stores that sum nothing, taken out of the kernels of one depth: a later kernel, which
+        may be one that sums nothing either, can compute them as well."""
+        (first, _), (second, _) = groups[:2]
+        leaves = self._segment(first).leaves
+        others = [store for group, _ in groups[1:] for store in group]
+        if any(any(self._reductions_of(s, leaves)) for s in first) or self._are_read(first, others):
+            return []
+        groups[:2] = [(second, "")]
+        return first
+
+    def _are_read(self, waiting: list[Store], stores: list[Store]) -> bool:
+        """True where one of the stores reads what another one, that waits, has not written yet."""
+        targets = {s.target for s in waiting}
+        return any(
+            self._storage(tv) in targets
+            for store in stores
+            for tv in self._segment([store], store.value in self.opaque).inputs
+        )
 
     def _kernels(self, stores: list[Store]) -> list[tuple[list[Store], str]]:
         """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
@@ -241,7 +280,7 @@ class _Cutter:
         kinds: dict[tuple[bool, ...], list[Store]] = {}
         for store in stores:
             kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
-        reasons = ["", *("reduces along other axes than the segment before" for _ in kinds)]
+        reasons = ["", *(_APART for _ in kinds)]
         return [(kinds[kind], why) for kind, why in zip(sorted(kinds), reasons, strict=False)]
 
     def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, ...]:

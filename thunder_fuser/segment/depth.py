@@ -31,6 +31,10 @@ Test = Callable[[TensorView], bool]
 Pair = Callable[[TensorView, TensorView], bool]  # a producer and its consumer
 
 
+def _never(tv: TensorView) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class _Kind:
     """Values that a kernel has one by one: what `begins` them, what `follows` from one at one depth
@@ -44,19 +48,26 @@ class _Kind:
 
 
 def depths(
-    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+    fusion: Fusion,
+    opaque: frozenset[TensorView],
+    constants: frozenset[TensorView],
+    is_shared: Test = _never,
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
-    `opaque` ones between kernels; `constants` are written as literals at any depth, so 0."""
-    return _walk(fusion, opaque, constants)[0]
+    `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
+    blocks share each row of a reduction that `is_shared`."""
+    return _walk(fusion, opaque, constants, is_shared)[0]
 
 
 def cut_reasons(
-    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+    fusion: Fusion,
+    opaque: frozenset[TensorView],
+    constants: frozenset[TensorView],
+    is_shared: Test = _never,
 ) -> dict[int, str]:
     """Why there is a cut before each depth but the first: what the first tensor of that depth
     needs."""
-    depth, kinds = _walk(fusion, opaque, constants)
+    depth, kinds = _walk(fusion, opaque, constants, is_shared)
     found: dict[int, str] = {}
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
@@ -82,7 +93,10 @@ def _stopped(tv: TensorView) -> str:
 
 
 def _walk(
-    fusion: Fusion, opaque: frozenset[TensorView], constants: frozenset[TensorView]
+    fusion: Fusion,
+    opaque: frozenset[TensorView],
+    constants: frozenset[TensorView],
+    is_shared: Test,
 ) -> tuple[dict[TensorView, int], tuple[_Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
@@ -95,6 +109,7 @@ def _walk(
 
     kinds = (
         _Kind(_is_apart, lambda p, tv: True, _needs_whole, "needs a reduction down columns whole"),
+        _Kind(is_shared, lambda p, tv: True, _needs_whole, "needs a row that blocks share whole"),
         _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
         _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
         _Kind(

@@ -1,0 +1,60 @@
+"""Which rows several blocks share, and which a cluster of blocks keeps whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs import chain, expand, total, unsqueeze
+from thunder_fuser.analysis.reductions import is_long
+from thunder_fuser.analysis.shared_rows import shared_rows
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+
+SMS = 132
+
+
+def divided(rows: int, columns: int, power: bool = False) -> Fusion:
+    """Rows divided by their sums; with `power` only the sum of what was divided."""
+    x = tensor(DataType.Float, rows, columns)
+    below = call("div", x, expand(unsqueeze(total(x, 1), 1), rows, columns))
+    return Fusion((x,), (total(chain(below, "exp"), 1) if power else below,))
+
+
+def is_shared(program: Fusion, max_cluster: int = 1) -> bool:
+    test = shared_rows(program, SMS, max_cluster)
+    (found,) = {test(tv) for tv in program.tensors if is_long(tv)}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [(1, 32767, False), (1, 32768, True), (SMS - 1, 32768, True), (SMS, 1 << 20, False)],
+)
+def test_rows_are_shared_where_they_are_few_and_long(
+    rows: int, columns: int, expected: bool
+) -> None:
+    assert is_shared(divided(rows, columns)) is expected
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (divided(8, 262144), False),
+        (divided(8, 262144 + 32768), True),  # 8 blocks of 128 KB hold no more
+        (divided(8, 65536, power=True), True),  # nothing of the row is stored
+    ],
+)
+def test_a_row_that_is_stored_whole_stays_so_where_a_cluster_holds_it(
+    program: Fusion, expected: bool
+) -> None:
+    assert is_shared(program, max_cluster=8) is expected
+    assert is_shared(program)
+
+
+def test_other_rows_beside_one_that_stays_whole_are_shared() -> None:
+    whole = divided(100, 65536)
+    y = tensor(DataType.Float, 8, 65536)
+    both = Fusion((*whole.inputs, y), (*whole.outputs, total(y, 1)))
+    test = shared_rows(both, SMS, max_cluster=8)
+    assert [test(tv) for tv in both.tensors if is_long(tv)] == [False, True]

@@ -1,0 +1,70 @@
+extern "C" __global__ void __launch_bounds__(1024)
+kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, unsigned* tickets) {
+  const int part = threadIdx.x / 16;
+  const int place = threadIdx.x % 16;
+  const int group = blockIdx.x % 1;
+  const int split = blockIdx.x / 1;
+  const int vector = (int)group * 16 + place;
+  float T3_part[4];
+#pragma unroll
+  for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
+  __shared__ float T3_parts[64][64];
+  const int first = (int)split * 64;
+  const int last = first + 64 < 512 ? first + 64 : 512;
+  if (vector < 10) {
+#pragma unroll 4
+    for (int row = first + part; row < last; row += 64) {
+      const auto v0 = tf::load<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) {
+        const float T1_0 = tf::convert<float>(v0.v[lane]);
+        T3_part[lane] = T3_part[lane] + T1_0;
+      }
+    }
+  }
+#pragma unroll
+  for (int lane = 0; lane < 4; ++lane) T3_parts[part][4 * place + lane] = T3_part[lane];
+  __syncthreads();
+  float* const T3_splits = reinterpret_cast<float*>(workspace);
+  if (part == 0) {
+    float T3_row[4];
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
+    for (int other = 1; other < 64; ++other) {
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
+    }
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 8 + split) * 4 + lane) * 16 + place] = T3_row[lane];
+  }
+  __shared__ bool is_last;
+  if (!tf::is_last(is_last, tickets + group, 8)) return;
+#pragma unroll
+  for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
+#pragma unroll 4
+  for (int other = part; other < 8; other += 64) {
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 8 + other) * 4 + lane) * 16 + place];
+  }
+#pragma unroll
+  for (int lane = 0; lane < 4; ++lane) T3_parts[part][4 * place + lane] = T3_part[lane];
+  __syncthreads();
+  if (vector < 10 && part == 0) {
+    float T3_row[4];
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
+    for (int other = 1; other < 64; ++other) {
+#pragma unroll
+      for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
+    }
+    const auto v1 = tf::load<float, 4, 16>(T0 + (4 * vector));
+    tf::Vec<float, 4> w0;
+#pragma unroll
+    for (int lane = 0; lane < 4; ++lane) {
+      const float T0_0 = v1.v[lane];
+      const float T4_0 = T0_0 + T3_row[lane];
+      w0.v[lane] = tf::convert<float>(T4_0);
+    }
+    tf::store<16>(T0 + (4 * vector), w0);
+  }
+}

@@ -1,0 +1,48 @@
+"""Which rows several blocks share, and how many."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs import H200, chain, expand, total, unsqueeze
+from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.schedule import rows
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "splits"),
+    [
+        (1, 8192, 1),  # one piece
+        (1, 8193, 2),
+        (1, 1 << 20, 128),
+        (1, (1 << 20) + 1, 129),
+        (131, 1 << 15, 4),
+        (16 * 132 - 1, 1 << 15, 4),
+        (16 * 132, 1 << 15, 1),  # rows enough for every multiprocessor to have many
+    ],
+)
+def test_rows_are_cut_into_pieces_of_one_block(count: int, columns: int, splits: int) -> None:
+    x = floats(count, columns)
+    assert rows.schedule(segment_of([x], total(x, 1)), H200).splits == splits
+
+
+def test_two_operands_halve_a_piece() -> None:
+    x, y = halves(1, 1 << 20), halves(1, 1 << 20)
+    one, two = (
+        rows.schedule(segment_of([x, y], total(tv, 1)), H200) for tv in (x, call("mul", x, y))
+    )
+    assert (one.splits, two.splits) == (64, 128)
+
+
+def test_a_row_that_is_read_again_stays_with_its_block() -> None:
+    x = floats(4, 1 << 16)
+    spread = expand(unsqueeze(total(x, 1), 1), 4, 1 << 16)
+    assert rows.schedule(segment_of([x], chain(spread, "neg")), H200).splits == 1
+
+
+def test_a_stored_row_that_needs_no_sum_may_be_shared() -> None:
+    x = floats(4, 1 << 16)
+    found = rows.schedule(segment_of([x], total(x, 1), chain(x, "neg")), H200)
+    assert found.splits == 8
+    assert "8 pieces a row" in str(found)

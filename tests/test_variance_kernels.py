@@ -1,0 +1,120 @@
+"""Variances in one pass: their error beside torch's, on data that a sum of squares would drown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.devices import copies, here
+from tests.presegment.test_one_pass_variance import deviation, mean
+from tests.programs import H200, STRICT, cuda_kernels, fusion, like, plan_of
+from thunder_fuser import pipeline
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.options import Options
+from thunder_fuser.presegment.one_pass_variance import one_pass_variance
+from thunder_fuser.runtime import nvrtc
+from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.target import HOST
+
+pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
+ORDERS = ("forward", "reverse", "shuffled")
+# Columns of one block and of several; scattered axes of odd and of even lengths; long rows.
+SHAPES = {
+    "columns": ((200, 33), (0,)),
+    "shared columns": ((3001, 20), (0,)),
+    "channels": ((5, 7, 6, 5), (0, 2, 3)),
+    "shared channels": ((40, 3, 1000), (0, 2)),
+    "odd channels": ((33, 5, 27, 31), (0, 2, 3)),
+    "rows": ((3, 70001), (1,)),
+}
+DATA = {
+    "noise": lambda *shape: torch.randn(shape),
+    "far from zero": lambda *shape: torch.randn(shape) + 1e4,
+    "constant": lambda *shape: torch.full(shape, 1e4 + 0.1),
+    "first element far off": lambda *shape: _first(torch.randn(shape), 1e5),
+    "drifting": lambda *shape: (
+        torch.randn(shape) + torch.arange(float(shape[0])).reshape(-1, *[1] * (len(shape) - 1))
+    ),
+}
+
+
+@pytest.fixture
+def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host as a machine that needs several blocks, as a GPU does."""
+    if here().type == "cpu":
+        wide = replace(HOST, multiprocessors=8)
+        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
+
+
+def _first(x: torch.Tensor, value: float) -> torch.Tensor:
+    x[(0,) * x.ndim] = value
+    return x
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("name", SHAPES)
+def test_errors_are_like_those_of_torch(name: str, data: str, order: str) -> None:
+    shape, dims = SHAPES[name]
+    x = DATA[data](*shape)
+    (a,) = like(x)
+    program = fusion([a], deviation(a, *dims), mean(a, *dims))
+    plan = plan_of(program, x, options=replace(STRICT, thread_order=order))
+    assert plan.launches == 1
+    found, _ = (t.cpu().double() for t in plan.run(*copies([x])))
+    count = x.numel() / found.numel()
+    exact, eager = (t.var(dims, correction=0).double() * count for t in (x.double(), x))
+    # A few roundings of the result, and of an element of the largest size beside its mean.
+    rounding = torch.finfo(x.dtype).eps
+    slack = 256 * rounding * exact.max() + count * (rounding * x.abs().max().double()) ** 2
+    assert (found - exact).abs().max() <= 2 * (eager - exact).abs().max() + slack
+
+
+def test_a_double_keeps_its_digits() -> None:
+    x = torch.randn(3001, 20, dtype=torch.float64) + 1e8
+    (a,) = like(x)
+    (found,) = plan_of(fusion([a], deviation(a, 0)), x, options=STRICT).run(*copies([x]))
+    exact = (x - x.mean(0)).square().sum(0)
+    torch.testing.assert_close(found.cpu(), exact, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_no_number_shows_in_its_column_alone(bad: float) -> None:
+    x = torch.randn(3001, 20)
+    x[1234, 5] = bad
+    (a,) = like(x)
+    (found,) = plan_of(fusion([a], deviation(a, 0)), x, options=STRICT).run(*copies([x]))
+    assert torch.isnan(found).nonzero().tolist() == [[5]]
+
+
+@pytest.mark.parametrize("name", ["shared columns", "shared channels", "rows"])
+def test_the_order_of_blocks_does_not_show_in_a_bit(name: str) -> None:
+    shape, dims = SHAPES[name]
+    x = torch.randn(shape) + 3
+    (a,) = like(x)
+    found = []
+    for order in ORDERS:
+        options = replace(STRICT, thread_order=order)
+        plan = plan_of(fusion([a], deviation(a, *dims)), x, options=options)
+        found += [plan.run(*copies([x]))[0].cpu() for _ in range(2)]
+    assert all(torch.equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [((200704, 256), (0,)), ((64, 256, 56, 56), (0, 2, 3)), ((64, 2048, 7, 7), (0, 2, 3))],
+)
+def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    x = torch.empty(shape, dtype=torch.bfloat16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    program = fusion([a], deviation(wide, *dims), mean(wide, *dims))
+    _, (kernel,) = cuda_kernels(one_pass_variance(program, H200.multiprocessors), x)
+    source = emit(kernel)
+    assert "tf::observed" in source.text
+    flags = nvrtc.flags(H200, Options())
+    assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0

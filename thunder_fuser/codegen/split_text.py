@@ -1,0 +1,43 @@
+"""The states of reductions, and what blocks that share one leave for each other, as C++ text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.codegen.statements import number
+from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.split_ir import WORKSPACE, Split
+from thunder_fuser.ops import OpDef
+
+
+def parts_of(accumulators: Sequence[Accumulator], split: Split) -> list[str]:
+    """The arrays `name_splits` in the workspace."""
+    lines = []
+    for total, start in zip(accumulators, split.starts(accumulators), strict=False):
+        kind = state_type(total.op, total.dtype)
+        address = f"{WORKSPACE} + {number(start)}" if start else WORKSPACE
+        name = f"{total.name}_splits"
+        lines.append(f"{kind}* const {name} = reinterpret_cast<{kind}*>({address});")
+    return lines
+
+
+def state_type(op: OpDef, dtype: DataType) -> str:
+    """What an accumulator is a variable of."""
+    return op.state.format(t=COMPUTE_TYPES[dtype])
+
+
+def combining(op: OpDef, dtype: DataType, left: str, right: str) -> str:
+    """Two states as one."""
+    return op.combine.format(left, right, t=COMPUTE_TYPES[dtype])
+
+
+def identity(op: OpDef, dtype: DataType) -> str:
+    """The state that nothing was combined into."""
+    return op.identity.format(t=COMPUTE_TYPES[dtype])
+
+
+def finished(op: OpDef, dtype: DataType, state: str) -> str:
+    """The result of a state."""
+    return op.finish.format(state, t=COMPUTE_TYPES[dtype])

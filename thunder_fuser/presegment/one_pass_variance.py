@@ -1,0 +1,94 @@
+"""Sum squared distances from a mean in the pass that sums the mean.
+
+    T1 = sum(T0);  T2 = truediv(T1, n);  T3 = sub(T0, T2);  T4 = sum(mul(T3, T3))
+        =>   T1 = sum(T0);  T4 = squared_deviation(T0)
+
+Where a block keeps a row, the distances come from registers, and two passes are the more exact. So
+only what would be read again from memory is rewritten: sums down columns, over scattered axes, and
+of rows that several blocks share.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+from thunder_fuser.analysis.access import demand
+from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.reductions import column_shape, is_long, is_scattered
+from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.scalar import Constant
+from thunder_fuser.ir.tensor import Attr, Expr, TensorView, Value
+from thunder_fuser.ops import Family
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+
+
+def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
+    """`fusion` with such sums in one pass. Several blocks share each row of a sum that
+    `is_shared`."""
+    return rewrite(fusion, partial(_rule, is_shared))
+
+
+def _rule(is_shared: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    if not (_is_sum(tv) and is_long(tv) and _is_read_twice(tv, is_shared)):
+        return None
+    assert tv.definition is not None
+    dims = tv.definition.attr("dims")
+    match inputs:
+        case (TensorView(definition=Expr(op=row, inputs=(TensorView() as a, b))),) if (
+            row.name == "mul" and a is b and tv.dtype is a.dtype
+        ):
+            x = _centred(a, dims)
+            made = None if x is None else apply(SQUARED_DEVIATION, [x], {"dims": dims})
+            assert made is None or isinstance(made, TensorView)
+            return made
+    return None
+
+
+def _is_read_twice(tv: TensorView, is_shared: Test) -> bool:
+    down = column_shape(tv) is not None
+    return down or is_scattered(tv) or is_shared(tv)
+
+
+def _centred(distance: TensorView, dims: Attr) -> TensorView | None:
+    """x, where `distance` is x - mean(x) over `dims`; else None."""
+    match distance.definition:
+        case Expr(op=row, inputs=(TensorView() as x, TensorView() as spread)) if (
+            row.name == "sub" and x.dtype in SQUARED_DEVIATION.dtypes
+        ):
+            mean = _origin(spread)
+            if _is_mean(mean, x, dims) and _is_kept_in_place(distance, x, mean, dims):
+                return x
+    return None
+
+
+def _origin(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a view."""
+    while tv.definition is not None and tv.definition.op.family is Family.VIEW:
+        (tv,) = tv.definition.tensors
+    return tv
+
+
+def _is_mean(mean: TensorView, x: TensorView, dims: Attr) -> bool:
+    match mean.definition:
+        case Expr(op=row, inputs=(TensorView(definition=Expr() as total) as of, Constant(n))) if (
+            row.name == "truediv" and _is_sum(of)
+        ):
+            count = prod(a.size for a in of.domain.logical if a.is_reduction)
+            return n == count and total.attr("dims") == dims and total.tensors == (x,)
+    return False
+
+
+def _is_kept_in_place(distance: TensorView, x: TensorView, mean: TensorView, dims: Attr) -> bool:
+    """True where each element of `distance` reads that of `x`, and the mean of its own place."""
+    assert isinstance(dims, tuple)
+    index = tuple(map(atom, distance.logical))
+    kept = tuple(form for k, form in enumerate(index) if k not in dims)
+    return set(demand([(distance, index)], {x, mean}).leaves) == {(x, index), (mean, kept)}
+
+
+def _is_sum(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.name == "sum"
