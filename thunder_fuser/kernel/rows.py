@@ -82,6 +82,7 @@ class _RowWriter:
             columns,
             located,
             planned.splits,
+            planned.chunk,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

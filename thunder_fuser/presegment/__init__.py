@@ -12,6 +12,7 @@ from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, fold_flips, stop_gathers)
@@ -21,7 +22,7 @@ def arrange(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessor
     """`fusion` for tensors that lie as `layouts` and a machine of that size. Variances come first:
     they are told by a pair of reductions of one tensor."""
     fusion = follow_memory(one_pass_variance(fusion, multiprocessors), layouts)
-    return split_reductions(fusion, multiprocessors)
+    return split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
 
 
 def tidy(fusion: Fusion) -> Fusion:

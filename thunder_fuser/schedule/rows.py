@@ -21,7 +21,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import BLOCK, Residency, Row, beside_sums, of_rows
@@ -33,7 +33,7 @@ from thunder_fuser.schedule.row_axes import (
     row_axes,
     unflatten,
 )
-from thunder_fuser.schedule.row_splits import needs_results, shared
+from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -62,6 +62,7 @@ class RowSchedule:
     residency: Residency
     rows_per_block: int
     splits: int = 1  # blocks that share a row
+    chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -74,6 +75,8 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self.threads_per_row} threads a row, {self.rows_per_block} rows a block",
         ]
+        if self.chunk:
+            lines[-1] += f", {self.chunk} vectors at a time"
         if self.splits > 1:
             lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
         for number, phase in enumerate(self.phases):
@@ -154,13 +157,17 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     loads, scans = _row_loads(segment, axes, phases, full), [tv for tv in long if is_scan(tv)]
     row = Row(axes.vector.size, axes.lanes, loads, _scanned(scans, axes.lanes))
-    pieces = None
-    if len(phases) == 1 and not down and not scans:
-        whole = [(s.value, i) for s, i in full]
-        if not needs_results(segment, reductions, whole):
-            pieces = shared(row, rows, target)
+    whole = [(s.value, i) for s, i in full]
+    results = [tv for tv in reductions if not is_scan(tv)]
+    is_once = len(phases) == 1 and not down and not needs_results(segment, results, whole)
+    pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
         return RowSchedule(segment, axes, phases, full, single, sums, row, pieces[0], 1, pieces[1])
+    if any(is_walked(tv) for tv in scans):
+        if not is_once:
+            raise Rejected("a running sum beside what is computed from whole rows too long to keep")
+        turns = walked(row, scans)
+        return RowSchedule(segment, axes, phases, full, single, sums, row, turns[0], 1, 1, turns[1])
     if not down:
         found = of_rows(row, target)
         if found is None:
@@ -171,10 +178,10 @@ def schedule(segment: Segment, target: Target) -> RowSchedule:
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
     if scans:
         raise Rejected("a running sum beside column sums")
-    walked = beside_sums(row, len(down), axes.turn.size, target)
-    if walked is None:
+    beside = beside_sums(row, len(down), axes.turn.size, target)
+    if beside is None:
         raise Rejected("column sums beside rows that are too long for one block")
-    return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)
+    return RowSchedule(segment, axes, phases, full, single, sums, row, beside, 1)
 
 
 def _scanned(scans: Sequence[TensorView], lanes: int) -> int:
@@ -238,6 +245,8 @@ def _place(
                 along(axes, shape[cut:]),
             )
             return store, (*row, *column)
+    if prod(shape) == rows * columns and not axes.is_shifted:
+        return store, unflatten(axes.flat, shape)
     raise Rejected(f"a result of shape {list(shape)} has no rows of {columns} elements")
 
 
