@@ -275,7 +275,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
     assert tv.definition is not None
     dim = tv.definition.attr("dim")
     assert isinstance(dim, int)
-    inner = unflatten(axes.column, tv.shape[dim:])
+    inner = along(axes, tv.shape[dim:])
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 
