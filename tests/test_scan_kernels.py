@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from tests.devices import copies
 from tests.programs import (
     H200,
+    STRICT,
     chain,
     check,
     cuda_kernels,
@@ -22,12 +25,15 @@ from tests.programs import (
     total,
     unsqueeze,
 )
+from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.compilation import Unit
+from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 ORDERS = ("forward", "reverse", "shuffled")
@@ -131,12 +137,96 @@ def test_what_reads_other_elements_is_behind_a_cut(name: str) -> None:
     assert not any(s.is_opaque for s in plan.segmented.segments)
 
 
-@pytest.mark.parametrize(("shape", "dim"), [((7, 9), 0), ((3, 4, 5), 1), ((2, 300000), 1)])
-def test_what_no_template_holds_is_run_by_torch(shape: tuple[int, ...], dim: int) -> None:
+# Columns of one and of several lanes, planes, axes of size 1, rows that no block keeps.
+OTHERWISE = (
+    ((7, 9), 0),
+    ((3, 4, 5), 1),
+    ((200, 64), 0),
+    ((5, 131, 1, 16), 1),
+    ((40, 33, 6), 0),
+    ((2, 16385), 1),
+    ((3, 40000), 1),
+    ((1, 65537), 1),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), OTHERWISE, ids=str)
+def test_an_axis_is_walked_by_a_thread_and_a_long_row_by_a_block(
+    shape: tuple[int, ...], dim: int, reverse: bool, order: str
+) -> None:
     x = whole(*shape)
     (a,) = like(x)
-    plan = check(fusion([a], chain(call("cumsum", a, dim=dim, reverse=False), "neg")), x)
-    assert any(s.is_opaque for s in plan.segmented.segments)
+    summed = call("cumsum", chain(a, "neg"), dim=dim, reverse=reverse)
+    options = Options(strict=True, thread_order=order)
+    plan = check(fusion([a], chain(summed, "abs"), total(a, dim)), x, options=options)
+    assert plan.launches == 1
+    assert not any(s.is_opaque for s in plan.segmented.segments)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int32])
+@pytest.mark.parametrize(("shape", "dim"), [((200, 9), 0), ((2, 16386), 1)])
+def test_any_real_type_is_walked(shape: tuple[int, ...], dim: int, dtype: torch.dtype) -> None:
+    x = torch.randint(0, 2, shape).to(dtype)
+    (a,) = like(x)
+    options = STRICT if dtype.is_floating_point and dtype.itemsize == 2 else Options()
+    check(fusion([a], call("cumsum", a, dim=dim, reverse=False)), x, options=options)
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0, 1), (1, 0)])
+def test_a_sum_of_sums_that_no_block_has_is_a_second_kernel(dims: tuple[int, int]) -> None:
+    x = whole(200, 90)
+    (a,) = like(x)
+    once = chain(call("cumsum", a, dim=dims[0], reverse=False), "neg")
+    plan = check(fusion([a], call("cumsum", once, dim=dims[1], reverse=False)), x)
+    assert plan.launches == 2
+    assert not any(s.is_opaque for s in plan.segmented.segments)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((200, 9), 0), ((2, 20000), 1)])
+def test_sums_of_two_directions_are_two_kernels_or_torchs(shape: tuple[int, int], dim: int) -> None:
+    x = whole(*shape)
+    (a,) = like(x)
+    both = [call("cumsum", a, dim=dim, reverse=reverse) for reverse in (False, True)]
+    check(fusion([a], *both), x)
+
+
+def test_what_a_walked_row_needs_whole_is_computed_before() -> None:
+    x = whole(2, 20000)
+    (a,) = like(x)
+    spread = expand(unsqueeze(call("max", a, dims=(1,)), 1), 2, 20000)
+    plan = check(fusion([a], running(call("sub", a, spread))), x)
+    assert plan.launches == 2
+    assert not any(s.is_opaque for s in plan.segmented.segments)
+
+
+# Rows and columns of a machine of 8 multiprocessors, in parts.
+PARTS = (((2, 80000), 1), ((1, 65536), 1), ((4096, 8), 0), ((2, 1000, 6), 1))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), PARTS, ids=str)
+def test_few_long_axes_are_summed_in_parts(
+    shape: tuple[int, ...],
+    dim: int,
+    reverse: bool,
+    order: str,
+    device: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if device.type == "cpu":
+        wide = replace(HOST, multiprocessors=8)
+        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
+    x = whole(*shape)
+    (a,) = like(x)
+    summed = call("cumsum", chain(a, "neg"), dim=dim, reverse=reverse)
+    options = Options(strict=True, thread_order=order)
+    plan = check(fusion([a], chain(summed, "abs")), x, options=options)
+    if device.type == "cpu":
+        assert 2 <= plan.launches <= 3  # parts of few elements are summed where they are needed
+    assert not any(s.is_opaque for s in plan.segmented.segments)
 
 
 def test_nothing_has_no_sums() -> None:
@@ -146,11 +236,26 @@ def test_nothing_has_no_sums() -> None:
         check(fusion([a], running(a)), x)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(8192, 4096), (64, 16384), (1000000, 64), (9, 131)])
-def test_nvrtc_compiles_it_without_spills(rows: int, columns: int) -> None:
-    x = torch.empty(rows, columns, dtype=torch.bfloat16)
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [
+        ((8192, 4096), 1),
+        ((64, 16384), 1),
+        ((1000000, 64), 1),
+        ((9, 131), 1),
+        ((500, 50257), 1),
+        ((8, 1 << 20), 1),
+        ((16384, 8192), 0),
+        ((32, 4096, 1024), 1),
+        ((5000, 4097), 0),
+    ],
+)
+def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dim: int) -> None:
+    x = torch.empty(shape, dtype=torch.bfloat16)
     (a,) = like(x)
-    _, kernels = cuda_kernels(fusion([a], running(a)), x)
+    program = fusion([a], call("cumsum", a, dim=dim, reverse=False))
+    segmented, kernels = cuda_kernels(split_scans(program, H200.multiprocessors), x)
+    assert not any(s.is_opaque for s in segmented.segments)
     for kernel in kernels:
         source = emit(kernel)
         flags = nvrtc.flags(H200, Options())

@@ -58,7 +58,7 @@ def segments() -> str:
 def packed() -> str:
     """The line of the symbol that stayed outside, and the summary."""
     text = explain(_run()["packed"])
-    line = next(line for line in text.splitlines() if " cumsum " in line)
+    line = next(line for line in text.splitlines() if " sort " in line)
     return _fenced("text", _short(f"{line}\n\n{_summary(text)}"))
 
 

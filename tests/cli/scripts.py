@@ -22,7 +22,7 @@ def write_script(path: Path, body: str) -> str:
 
 TWO_REGIONS = """\
 def program(x):
-    return torch.exp(torch.cumsum(torch.tanh(x) * 2, 0)) * x
+    return torch.exp(torch.cumprod(torch.tanh(x) * 2, 0)) * x
 once = jit(program)
 once(torch.randn(7, 5))
 """

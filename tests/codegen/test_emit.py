@@ -31,8 +31,10 @@ from tests.rope import Rope
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import call
+from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.compilation import Unit
@@ -148,6 +150,30 @@ def shared_along() -> Case:
     return fusion([a], chain(total(a, 1), "neg"), call("max", a, dims=(1,))), [x]
 
 
+def summed_down_columns() -> Case:
+    """A running sum from the last row to the first, of columns of planes."""
+    x = torch.empty(3, 50, 24, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], call("neg", call("cumsum", a, dim=1, reverse=True))), [x]
+
+
+def summed_along_and_on() -> Case:
+    """A running sum of rows that a block walks a piece at a time, and their whole sums."""
+    x = torch.empty(3, 50001, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], call("cumsum", a, dim=1, reverse=False), total(a, 1)), [x]
+
+
+def variances() -> Case:
+    """Of channels that lie between reduced axes, and their means."""
+    x = torch.empty(64, 24, 56, 56, dtype=torch.bfloat16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    squares = apply(SQUARED_DEVIATION, [wide], {"dims": (0, 2, 3)})
+    assert isinstance(squares, TensorView)
+    return fusion([a], squares, total(wide, 0, 2, 3)), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -165,6 +191,9 @@ CASES = {
         summed_by_index,
         shared_down,
         shared_along,
+        summed_down_columns,
+        summed_along_and_on,
+        variances,
     )
 }
 

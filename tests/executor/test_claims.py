@@ -27,7 +27,7 @@ def reasons(fn: Callable[..., Any], *args: torch.Tensor) -> dict[str, str | None
     ("op", "make", "reason"),
     [
         ("matmul", lambda x: x @ x.t(), "no rule for matmul"),
-        ("cumsum", lambda x: torch.cumsum(x, 0), "it runs along dim 0, not the last"),
+        ("cumprod", lambda x: torch.cumprod(x, 0), "no rule for cumprod"),
         ("var", lambda x: x.var(1, correction=0.5), "a correction of 0.5"),
         ("var", lambda x: x.var(1, correction=5), "a correction of 5 leaves no degrees of"),
     ],

@@ -42,17 +42,16 @@ def between(shown: list[str], first: str, last: str) -> list[str]:
 
 def test_regions_and_what_is_between_them_have_reasons_and_bytes() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
-        return torch.exp(torch.cumsum(torch.tanh(x) * 2, 0)) * x
+        return torch.exp(torch.cumprod(torch.tanh(x) * 2, 0)) * x
 
     jfn = jit(program)
     jfn(torch.randn(8, 16))
     shown = texts(jfn)
     line = program.__code__.co_firstlineno + 1
     assert shown[3:5] == ["arguments", "x: f32[8, 16], 512 B"]
-    cumsum = shown.index(f"cumsum  test_draw.py:{line}")
-    assert shown[cumsum + 1 : cumsum + 5] == [
-        "outside: cumsum: it runs along dim 0, not the",
-        "last",
+    cumprod = shown.index(f"cumprod  test_draw.py:{line}")
+    assert shown[cumprod + 1 : cumprod + 4] == [
+        "outside: no rule for cumprod",
         "reads t1: f32[8, 16], 512 B",
         "makes t6: f32[8, 16], 512 B",
     ]
@@ -107,7 +106,7 @@ def test_a_write_in_place_and_an_input_that_is_handed_on() -> None:
 
 
 def test_forward_and_backward_are_drawn_with_what_is_saved() -> None:
-    jfn = jit(lambda x: torch.sin(torch.cumsum(torch.tanh(x) * 2, 0)) * 3)
+    jfn = jit(lambda x: torch.sin(torch.cumprod(torch.tanh(x) * 2, 0)) * 3)
     jfn(torch.randn(7, 9, requires_grad=True)).sum().backward()
     shown = texts(jfn)
     forward = between(shown, "forward", "backward")
@@ -120,7 +119,7 @@ def test_forward_and_backward_are_drawn_with_what_is_saved() -> None:
 
 def test_equal_kernels_are_named_and_torch_is_named_where_it_runs() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(torch.cumsum(torch.tanh(x) * 2, 0)) * 2
+        return torch.tanh(torch.cumprod(torch.tanh(x) * 2, 0)) * 2
 
     jfn = thunder.jit(program, executors=[fuser])
     jfn(torch.randn(3, 5))
@@ -153,7 +152,7 @@ def test_all_that_a_region_makes_is_wired_to_where_it_is_made(seed: int) -> None
 def test_many_arguments_are_named_and_not_wired() -> None:
     def program(x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
         for other in others:
-            x = torch.cumsum(torch.tanh(x) * other, 0)
+            x = torch.cumprod(torch.tanh(x) * other, 0)
         return x
 
     for count, is_wired in ((3, True), (47, False)):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.executor.jitted import check, regions
+from tests.executor.jitted import check, jit, regions
 from thunder_fuser import explain
 from thunder_fuser.executor.explain import regions_of
 
@@ -24,6 +24,10 @@ CASES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "turned": lambda x: torch.cumsum(x * 2, -1).t() * 3,
     "flat": lambda x: torch.cumsum((x * 2).flatten(), -1) * 3,
     "of a column": lambda x: torch.cumsum(x[:, :1] * 2, 0) * 3,
+    "down columns": lambda x: torch.cumsum(x * 2, 0) + 1,
+    "along an axis between": lambda x: torch.cumsum(x[:, None, :].expand(5, 7, 43) * 2, 1) * 3,
+    "down and along": lambda x: torch.cumsum(torch.cumsum(x * 2, 0), 1) * 3,
+    "of probabilities down columns": lambda x: torch.cumsum(torch.softmax(x, 0), 0) * 2,
 }
 
 
@@ -32,29 +36,35 @@ def test_values_and_gradients_are_eagers(name: str) -> None:
     check(CASES[name], torch.randn(5, 43, requires_grad=True), **KERNELS)
 
 
-def test_the_gradient_is_one_kernel_as_well() -> None:
-    jfn = check(CASES["sum"], torch.randn(6, 131, requires_grad=True), **KERNELS)
+@pytest.mark.parametrize("name", ["sum", "down columns"])
+def test_the_gradient_is_one_kernel_as_well(name: str) -> None:
+    jfn = check(CASES[name], torch.randn(6, 131, requires_grad=True), **KERNELS)
     for found in regions_of(jfn):
         (plan,) = found.plans()
         assert plan.count("(kernel; ") == 1
         assert "torch;" not in plan
 
 
-def test_errors_are_like_those_of_eager(device: torch.device) -> None:
-    x = torch.randn(9, 3000, dtype=torch.bfloat16)
-    jfn = check(lambda x: torch.cumsum(x.float() * 2, -1) + 1, x, **KERNELS)
-    exact = torch.cumsum(x.double() * 2, -1) + 1
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((9, 3000), 1), ((3000, 9), 0), ((2, 40001), 1), ((3, 700, 5), 1)]
+)
+def test_errors_are_like_those_of_eager(
+    shape: tuple[int, ...], dim: int, device: torch.device
+) -> None:
+    x = torch.randn(shape, dtype=torch.bfloat16)
+    jfn = jit(lambda x: torch.cumsum(x.float() * 2, dim) + 1, **KERNELS)
+    exact = torch.cumsum(x.double() * 2, dim) + 1
     ours, eager = (
         (t.double() - exact).abs().max()
-        for t in (jfn(x.to(device)).cpu(), torch.cumsum(x.float() * 2, -1) + 1)
+        for t in (jfn(x.to(device)).cpu(), torch.cumsum(x.float() * 2, dim) + 1)
     )
-    assert ours <= 2 * eager + 1e-4
+    # A thread's sums, a warp's and those of what is carried on are rounded to f32 one by one.
+    assert ours <= 2 * eager + 16 * torch.finfo(torch.float32).eps * exact.abs().max()
 
 
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        (lambda x: torch.cumsum(x * 2, 0) + 1, "it runs along dim 0, not the last"),
         (lambda x: torch.cumsum(x.sum() * 2, 0) + 1, "a dim of a tensor that has none"),
         (lambda x: torch.cumsum(torch.complex(x, x), 1) + 1, "the running sum of"),
     ],

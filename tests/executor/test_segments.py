@@ -22,7 +22,7 @@ from thunder_fuser.executor.segments import SegmentRow
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(torch.cos(x) * y, -1) + torch.cumsum(y, 0) * 3
+    return torch.softmax(torch.cos(x) * y, -1) + torch.cumprod(y, 0) * 3
 
 
 def called() -> Callable[..., torch.Tensor]:

@@ -9,6 +9,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 PIECE = 16384  # elements of a long row that one block reduces
 
 
@@ -28,6 +29,11 @@ def is_grouped(tv: TensorView) -> bool:
 def is_library(tv: TensorView) -> bool:
     """True for what torch computes between kernels, always."""
     return tv.definition is not None and tv.definition.op.family is Family.LIBRARY
+
+
+def is_walked(tv: TensorView) -> bool:
+    """True for a scan of rows that are too long for a block to keep."""
+    return is_scan(tv) and (row_shape(tv) or (0, 0))[1] > MAX_SCANNED
 
 
 def is_long(tv: TensorView) -> bool:

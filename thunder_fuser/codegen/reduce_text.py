@@ -151,7 +151,10 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
     direction = "true" if scan.reverse else "false"
     identity = scan.op.identity.format(t=kind)
     call = f"tf::scan_row<{threads}, {direction}>"
-    lines.append(f"{call}({name}, {sums}, part, {identity}, {_combining(scan.op, scan.dtype)});")
+    start = f"{name}_so_far" if kernel.chunk else identity
+    before = f"{start} = " if kernel.chunk else ""
+    step = _combining(scan.op, scan.dtype)
+    lines.append(f"{before}{call}({name}, {sums}, part, {identity}, {start}, {step});")
     if scan.rounded is not None:
         rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
         lines += [

@@ -29,7 +29,8 @@ def row_lines(kernel: RowKernel) -> list[str]:
     split = split_of(kernel)
     if split is not None:
         return [*_rows(kernel), *located(kernel, "turn"), *_part_of_row(kernel, split)]
-    return [*_rows(kernel), *mailboxes(kernel), *located(kernel, "turn"), *_one_row(kernel)]
+    row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
+    return [*_rows(kernel), *mailboxes(kernel), *located(kernel, "turn"), *row]
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
@@ -53,6 +54,40 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
         *_walked(phase.scope, kernel),
         *_walked(kernel.final, kernel),
         *met(phase.reductions, kernel, split),
+        *combined(phase.reductions, kernel),
+        *single_lines(kernel),
+    ]
+
+
+def _chunks_of_row(kernel: RowKernel) -> list[str]:
+    """The row, some vectors of each thread at a time; scans go on from what they came to."""
+    (phase,) = kernel.phases
+    step, size = kernel.chunk * kernel.threads, number(kernel.vector.size)
+    kind = "long long" if kernel.reach >= INT_LIMIT else "int"
+    head = f"for ({kind} first = 0; first < {size}; first += {step}) {{"
+    if any(scan.reverse for scan in phase.scans):
+        start = f"({size} - 1) / {step} * {step}"
+        head = f"for ({kind} first = {start}; first >= 0; first -= {step}) {{"
+    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
+    turn = [
+        *_declare(kernel),
+        *_over_vectors(kernel, loads),
+        *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
+        *_walked(phase.scope, kernel),
+        *(line for scan in phase.scans for line in scanned(scan, kernel)),
+        *_walked(kernel.final, kernel),
+        "__syncthreads();",  # what warps handed on was read
+    ]
+    return [
+        *(load_text(a, kernel.names) for a in kernel.once),
+        *declared(phase.reductions),
+        *(
+            f"{state_type(s.op, s.dtype)} {s.name}_so_far = {identity(s.op, s.dtype)};"
+            for s in phase.scans
+        ),
+        head,
+        *indent(turn),
+        "}",
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
     ]
@@ -195,8 +230,8 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
-    if kernel.splits > 1:
-        return _vectors_of_split(kernel, lines)
+    if kernel.splits > 1 or kernel.chunk:
+        return _vectors_of_part(kernel, lines)
     if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
@@ -209,9 +244,11 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     return ["#pragma unroll", head, *indent(inner), "}"]
 
 
-def _vectors_of_split(kernel: RowKernel, lines: list[str]) -> list[str]:
-    """A loop over the thread's vectors of the block's part of the row."""
+def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the block's part of the row, or of one after another."""
     share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
+    if kernel.chunk:
+        share = kernel.chunk * threads
     tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
     tests += [f"vector < {number(size)}"] if size % share else []
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines

@@ -98,6 +98,8 @@ class RowKernel:
     the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
     slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
     multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
+    With a `chunk` a thread walks a row of one phase so many vectors at a time, and its scans go on
+    from what they came to, all in one direction.
     """
 
     pointers: tuple[Pointer, ...]
@@ -118,6 +120,7 @@ class RowKernel:
     located: tuple[LaneStatement, ...] = ()
     cluster: int = 1
     splits: int = 1
+    chunk: int = 0
 
     @property
     def lane(self) -> IterDomain | None:
@@ -151,7 +154,7 @@ class RowKernel:
 
     @property
     def vectors_per_thread(self) -> int:
-        return -(-self.vectors_per_split // self.threads_per_row)
+        return self.chunk or -(-self.vectors_per_split // self.threads_per_row)
 
     @property
     def shared_bytes(self) -> int:
@@ -200,6 +203,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
     ]
     if kernel.splits > 1:
         lines[-1] += f" in {kernel.splits} splits"
+    if kernel.chunk:
+        lines[-1] += f", {kernel.chunk} vectors at a time"
     lines += [f"  {print_statement(s, names)}" for s in kernel.located]
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
     lines += [f"  {a.name} = slot of {print_access(a, names)}" for a in kernel.slotted]

@@ -83,6 +83,7 @@ class _RowWriter:
             located,
             planned.residency.cluster,
             planned.splits,
+            planned.chunk,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

@@ -14,6 +14,7 @@ from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, fold_flips, stop_gathers)
@@ -29,7 +30,8 @@ def arrange(
     they are told by a pair of reductions of one tensor."""
     is_shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = follow_memory(one_pass_variance(fusion, is_shared), layouts)
-    return split_groups(split_reductions(fusion, multiprocessors))
+    fusion = split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
+    return split_groups(fusion)
 
 
 def tidy(fusion: Fusion) -> Fusion:

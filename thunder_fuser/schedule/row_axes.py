@@ -114,7 +114,8 @@ def _can_shift(
 ) -> bool:
     """True where everything of the plane's size lies row after row, its last dim a row."""
     is_one_dim = all(
-        [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
+        is_scan(tv)
+        or [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
         for tv in long
     )
     return (

@@ -1,9 +1,10 @@
-"""Rows that several blocks share: too few to fill the machine, or too long for one block's turn.
+"""Rows that no block keeps: too few to fill the machine, or too long.
 
     sum of 1 x 134217728     8192 blocks of a piece each, the last of which combines their sums
+    running sum of 500 x 40000     a block walks a row a piece at a time, and carries on
 
-A block keeps nothing of its piece, so this is for sums that are only stored, or from which one
-value a row is computed; what reads them at every element is another segment.
+A block keeps nothing of a row that is shared, so this is for sums that are only stored, or from
+which one value a row is computed; what reads them at every element is another segment.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
 THREADS = 256  # of a block
+SCANNING = 512  # of a block that walks a row
+SCANNED = 64  # registers that a thread fills with what it scans at a time
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 BLOCKS = 16  # rows of a multiprocessor from which on each may have a block of its own
 
@@ -29,6 +33,15 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
     if splits < 2 or rows >= BLOCKS * target.multiprocessors:
         return None
     return Residency(THREADS, registers=frozenset(row.loads)), splits
+
+
+def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:
+    """Where a block has what it scans of a row that it cannot keep, and how many vectors a thread
+    has at a time. Raises Rejected."""
+    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+        raise Rejected("running sums of two directions along rows too long to keep")
+    chunk = max(SCANNED // max(row.loaded + row.scanned, 1), 1)
+    return Residency(SCANNING, registers=frozenset(row.loads)), chunk
 
 
 def needs_results(

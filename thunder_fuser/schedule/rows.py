@@ -22,7 +22,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -35,7 +35,7 @@ from thunder_fuser.schedule.row_axes import (
     row_axes,
     unflatten,
 )
-from thunder_fuser.schedule.row_splits import needs_results, shared
+from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -64,6 +64,7 @@ class RowSchedule:
     residency: Residency
     rows_per_block: int
     splits: int = 1  # blocks that share a row
+    chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
 
     def __str__(self) -> str:
         axes, tensors = self.axes, self.segment.names
@@ -76,6 +77,8 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self._shared_by()}",
         ]
+        if self.chunk:
+            lines[-1] += f", {self.chunk} vectors at a time"
         if self.splits > 1:
             lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
         for number, phase in enumerate(self.phases):
@@ -165,13 +168,17 @@ def schedule(
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     scans = [tv for tv in long if is_scan(tv)]
     row = _row(segment, axes, phases, full, scans)
-    pieces = None
-    if len(phases) == 1 and not down and not scans:
-        whole = [(s.value, i) for s, i in full]
-        if not needs_results(segment, reductions, whole):
-            pieces = shared(row, rows, target)
+    whole = [(s.value, i) for s, i in full]
+    results = [tv for tv in reductions if not is_scan(tv)]
+    is_once = len(phases) == 1 and not down and not needs_results(segment, results, whole)
+    pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
         return RowSchedule(segment, axes, phases, full, single, sums, row, pieces[0], 1, pieces[1])
+    if any(is_walked(tv) for tv in scans):
+        if not is_once:
+            raise Rejected("a running sum beside what is computed from whole rows too long to keep")
+        turns = walked(row, scans)
+        return RowSchedule(segment, axes, phases, full, single, sums, row, turns[0], 1, 1, turns[1])
     if not down:
         found = of_rows(row, target, parameters)
         if found is None:
@@ -180,10 +187,10 @@ def schedule(
         return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
     if scans:
         raise Rejected("a running sum beside column sums")
-    walked = beside_sums(row, len(down), axes.turn.size, target, parameters)
-    if walked is None:
+    beside = beside_sums(row, len(down), axes.turn.size, target, parameters)
+    if beside is None:
         raise Rejected("column sums beside rows that are too long for one block")
-    return RowSchedule(segment, axes, phases, full, single, sums, row, walked, 1)
+    return RowSchedule(segment, axes, phases, full, single, sums, row, beside, 1)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -242,6 +249,8 @@ def _place(
                 along(axes, shape[cut:]),
             )
             return store, (*row, *column)
+    if prod(shape) == rows * columns and not axes.is_shifted:
+        return store, unflatten(axes.flat, shape)
     raise Rejected(f"a result of shape {list(shape)} has no rows of {columns} elements")
 
 
@@ -270,7 +279,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
     assert tv.definition is not None
     dim = tv.definition.attr("dim")
     assert isinstance(dim, int)
-    inner = unflatten(axes.column, tv.shape[dim:])
+    inner = along(axes, tv.shape[dim:])
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 

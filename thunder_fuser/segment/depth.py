@@ -19,6 +19,7 @@ from thunder_fuser.analysis.reductions import (
     is_long,
     is_scan,
     is_scattered,
+    is_walked,
     plane_of,
     row_shape,
 )
@@ -102,6 +103,14 @@ def _walk(
     found: dict[TensorView, int] = {}
     planes: dict[int, tuple[int, int] | None] = {}
     walks: dict[int, object] = {}
+    downs: dict[int, tuple[int, int]] = {}
+
+    def agrees(tv: TensorView, depth: int) -> bool:
+        """True where a kernel can walk what it walks at that depth for `tv` as well."""
+        walk, down = _walk_of(tv), column_shape(tv)
+        if walks.setdefault(depth, walk) != walk:
+            return False
+        return down is None or downs.setdefault(depth, down) == down
 
     def outgrows(producer: TensorView, consumer: TensorView) -> bool:
         """True for more elements than the plane has that was reduced to `producer`."""
@@ -112,6 +121,21 @@ def _walk(
         _Kind(is_shared, lambda p, tv: True, _needs_whole, "needs a row that blocks share whole"),
         _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
         _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
+        _Kind(
+            _is_row, lambda p, tv: True, _needs_many, "carries on along rows that no block keeps"
+        ),
+        _Kind(
+            is_walked,
+            lambda p, tv: not _reduces(tv),
+            lambda p, tv: is_long(tv),
+            "reduces a running sum of rows that no block keeps",
+        ),
+        _Kind(
+            _is_down,
+            lambda p, tv: not _reduces(tv),
+            lambda p, tv: is_long(tv),
+            "reduces a running sum down columns",
+        ),
         _Kind(
             is_scan,
             lambda p, tv: not _reduces(tv),
@@ -128,8 +152,7 @@ def _walk(
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
         elif is_long(tv):
-            walk = _walk_of(tv)
-            while walks.setdefault(before, walk) != walk:
+            while not agrees(tv, before):
                 before += 1
             planes[before] = plane_of(tv)
         found[tv] = 0 if tv in constants else before
@@ -163,6 +186,16 @@ def _is_row(tv: TensorView) -> bool:
     return is_long(tv) and row_shape(tv) is not None and not is_scan(tv)
 
 
+def _is_down(tv: TensorView) -> bool:
+    """True for scans along another axis than the innermost."""
+    return is_scan(tv) and column_shape(tv) is not None
+
+
+def _needs_many(producer: TensorView, consumer: TensorView) -> bool:
+    """True for a running sum that begins before the whole row was walked."""
+    return is_walked(consumer)
+
+
 def _is_one_per_row(producer: TensorView, consumer: TensorView) -> bool:
     return prod(consumer.shape) <= prod(producer.shape) and not is_long(consumer)
 
@@ -179,7 +212,22 @@ def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
     if is_long(consumer):
         return row_shape(consumer) is None
     is_pointwise = consumer.definition.op.family is Family.POINTWISE
-    return not is_pointwise or prod(consumer.shape) != prod(producer.shape)
+    is_same = is_pointwise or _merges(producer, consumer)
+    return not is_same or prod(consumer.shape) != prod(producer.shape)
+
+
+def _merges(producer: TensorView, consumer: TensorView) -> bool:
+    """True for a reshape that only makes neighbouring dims one."""
+    if consumer.definition is None or consumer.definition.op.name != "reshape":
+        return False
+    sizes = list(producer.shape)
+    for extent in consumer.shape:
+        made = 1
+        while made < extent and sizes:
+            made *= sizes.pop(0)
+        if made != extent:
+            return False
+    return True
 
 
 def _stays_in_group(producer: TensorView, consumer: TensorView) -> bool:

@@ -26,7 +26,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T4) {
     }
   }
   __shared__ float T2_scan_sums[16];
-  tf::scan_row<64, false>(T2_scan, T2_scan_sums + threadIdx.x / 64 * 8, part, float(0), [](float a, float b) -> float { return a + b; });
+  tf::scan_row<64, false>(T2_scan, T2_scan_sums + threadIdx.x / 64 * 8, part, float(0), float(0), [](float a, float b) -> float { return a + b; });
   if (is_active) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {

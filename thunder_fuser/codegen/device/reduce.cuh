@@ -40,10 +40,10 @@ TF_FN T shuffle_along(T x, int delta) {
 
 // chunk: scan_row
 // The elements x[k][lane] of a row, at (k * THREADS + part) * LANES + lane, each combined with all
-// before it or, in REVERSE, behind it. `sums` has room for a value per k and warp of the row. Every
-// thread of the block takes part.
+// before it or, in REVERSE, behind it, and with what was there `so_far`. `sums` has room for a value
+// per k and warp of the row. Every thread of the block takes part, and gets what is there now.
 template <int THREADS, bool REVERSE, int HELD, int LANES, class T, class Combine>
-TF_FN void scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, Combine combine) {
+TF_FN T scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, T so_far, Combine combine) {
   constexpr int WIDTH = THREADS < 32 ? THREADS : 32, WARPS = THREADS / WIDTH;
   const int warp = part / WIDTH;
   const int ahead = REVERSE ? WIDTH - 1 - part % WIDTH : part % WIDTH;  // threads before this one
@@ -67,7 +67,7 @@ TF_FN void scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, Combine 
     if (WARPS > 1 && ahead == WIDTH - 1) sums[k * WARPS + warp] = sum;
   }
   if constexpr (WARPS > 1) __syncthreads();
-  T carry = identity;
+  T carry = so_far;
 #pragma unroll
   for (int turn = 0; turn < HELD; ++turn) {
     const int k = REVERSE ? HELD - 1 - turn : turn;
@@ -85,4 +85,5 @@ TF_FN void scan_row(T (&x)[HELD][LANES], T* sums, int part, T identity, Combine 
 #pragma unroll
     for (int lane = 0; lane < LANES; ++lane) x[k][lane] = combine(offset, x[k][lane]);
   }
+  return carry;
 }

@@ -1,0 +1,59 @@
+extern "C" __global__ void __launch_bounds__(512)
+kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __restrict__ T2) {
+  const int part = threadIdx.x;
+  const int group = blockIdx.x;
+  float T2_part = float(0);
+  float T1_scan_so_far = float(0);
+  for (int first = 0; first < 6251; first += 2048) {
+    tf::Vec<tf::bf16, 8> v0[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const auto vector = first + k * 512 + part;
+      if (vector < 6251) {
+        v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003);
+      }
+    }
+    float T1_scan[4][8];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int lane = 0; lane < 8; ++lane) T1_scan[k][lane] = float(0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const auto vector = first + k * 512 + part;
+      if (vector < 6251) {
+#pragma unroll
+        for (int lane = 0; lane < 8; ++lane) {
+          const float T0_0 = tf::convert<float>(v0[k].v[lane]);
+          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T1_scan[k][lane] = T1_scan[k][lane] + T0_0;
+          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T2_part = T2_part + T0_0;
+        }
+      }
+    }
+    __shared__ float T1_scan_sums[64];
+    T1_scan_so_far = tf::scan_row<512, false>(T1_scan, T1_scan_sums, part, float(0), T1_scan_so_far, [](float a, float b) -> float { return a + b; });
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const auto vector = first + k * 512 + part;
+      if (vector < 6251) {
+        tf::Vec<tf::bf16, 8> w0;
+#pragma unroll
+        for (int lane = 0; lane < 8; ++lane) {
+          w0.v[lane] = tf::convert<tf::bf16>(T1_scan[k][lane]);
+        }
+        tf::store_within<16>(T1 + (8 * ((50001 * group) / 8) + 8 * vector), w0, (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector), 50001);
+      }
+    }
+    __syncthreads();
+  }
+  T2_part = tf::warp_reduce<32>(T2_part, [](float a, float b) -> float { return a + b; });
+  __shared__ float T2_parts[16];
+  if (part % 32 == 0) T2_parts[threadIdx.x / 32] = T2_part;
+  __syncthreads();
+  const float T2_row = tf::combine_warps<16>(T2_parts, [](float a, float b) -> float { return a + b; });
+  if (part == 0) {
+    tf::Vec<tf::bf16, 1> w0;
+    w0.v[0] = tf::convert<tf::bf16>(T2_row);
+    tf::store<2>(T2 + (group), w0);
+  }
+}
