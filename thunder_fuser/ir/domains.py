@@ -23,6 +23,7 @@ from thunder_fuser.ir.domain import (
     split,
     tensor_domain,
 )
+from thunder_fuser.ir.group_domains import GROUP_DOMAINS, GroupDomain
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Attr, TensorView
 
@@ -398,68 +399,6 @@ def take_along_axis(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     return Derived(tensor_domain(root), tuple(maps))
 
 
-def vector(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """One axis, of the operand's extent."""
-    (producer,) = inputs
-    if producer.ndim != 1:
-        raise ValueError(f"the operand has rank {producer.ndim}; legal: 1")
-    return Derived(tensor_domain([_copy(producer.logical[0])]), ((0,),))
-
-
-def group_ends(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """An axis over groups."""
-    vector(inputs, attrs)
-    made = source((), {"length": attrs["count"]})
-    return Derived(made.domain, ((None,),))
-
-
-def group_sum(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """The axis `dim` of x becomes that of the groups. The reduced axis runs over all of the order,
-    of which an element of the result takes the stretch of its group."""
-    _, _, ends = inputs
-    if ends.ndim != 1:
-        raise ValueError(f"ends has rank {ends.ndim}; legal: 1")
-    root, maps = _grouped(inputs, attrs, ends.logical[0])
-    return Derived(tensor_domain(root), (*maps, (_ints((attrs["dim"],))[0],)))
-
-
-def group_pieces(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """The axis `dim` of x becomes that of the whole pieces of the order."""
-    _, order, keys = inputs
-    (size,) = _ints((attrs["size"],))
-    count = sc.static_int(order.extents[0]) if order.ndim else None
-    if count is None or size < 1 or keys.ndim != 1:
-        raise ValueError(f"pieces of {size} of {order!r} with {keys!r}")
-    root, maps = _grouped(inputs, attrs, axis(count // size))
-    return Derived(tensor_domain(root), (*maps, (None,)))
-
-
-def group_sum_of_pieces(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """As `group_sum`."""
-    *others, pieces = inputs
-    made = group_sum(others, attrs)
-    (dim,) = _ints((attrs["dim"],))
-    kept = tuple(None if k == dim else k for k in range(pieces.ndim))
-    return Derived(made.domain, (*made.axis_maps, kept))
-
-
-def _grouped(
-    inputs: Sequence[TensorView], attrs: Attrs, along: IterDomain
-) -> tuple[list[IterDomain], tuple[tuple[int | None, ...], ...]]:
-    """The root axes of a sum of x in an order with `along` in place of `dim`, and the axis maps of
-    both."""
-    x, order, *_ = inputs
-    (dim,) = _ints((attrs["dim"],))
-    if order.ndim != 1:
-        raise ValueError(f"order has rank {order.ndim}; legal: 1")
-    sizes = [sc.static_int(e) for e in (x.extents[dim], order.extents[0])]
-    if None not in sizes and sizes[0] != sizes[1]:
-        raise ValueError(f"dim {dim} of x has {sizes[0]} elements, the order has {sizes[1]}")
-    root = [_copy(along) if k == dim else _copy(a) for k, a in enumerate(x.logical)]
-    root.append(IterDomain(order.extents[0], IterType.REDUCTION))
-    return root, (tuple(None if k == dim else k for k in range(x.ndim)), (x.ndim,))
-
-
 def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
     dims = _ints(attrs["dims"])
@@ -511,6 +450,10 @@ def _ints(attr: Attr) -> tuple[int, ...]:
     return tuple(out)
 
 
+def _of_groups(function: GroupDomain) -> Callable[[Sequence[TensorView], Attrs], Derived]:
+    return lambda inputs, attrs: Derived(*function(inputs, attrs))
+
+
 _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "": pointwise,
     "broadcast_in_dim": broadcast_in_dim,
@@ -526,11 +469,7 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "cat": cat,
     "index_select": index_select,
     "take_along_axis": take_along_axis,
-    "vector": vector,
-    "group_ends": group_ends,
-    "group_sum": group_sum,
-    "group_pieces": group_pieces,
-    "group_sum_of_pieces": group_sum_of_pieces,
+    **{name: _of_groups(function) for name, function in GROUP_DOMAINS.items()},
     "reduce": reduce,
     "scan": scan,
     "source": source,

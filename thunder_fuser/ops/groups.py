@@ -50,7 +50,7 @@ GROUPS = (
         (_X,),
         fixed(DataType.Int),
         torch="torch.argsort({0}, stable=True)",
-        domain="vector",
+        domain="argsort",
         cost=Cost.NEVER,
         dtypes=INTEGERS,
         is_permutation=True,
