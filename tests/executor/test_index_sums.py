@@ -73,6 +73,10 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Ten
         lambda x, i, v: torch.index_add(x * 2, 0, i, v * 3) + 1,
         lambda: (torch.randn(6, 24), places(6, 40), torch.randn(40, 24)),
     ),
+    "index_add in place": (
+        lambda x, i, v: x.index_add_(0, i, v * 3) * 2,
+        lambda: (torch.randn(6, 24), places(6, 40), torch.randn(40, 24)),
+    ),
     "index_add of integers": (
         lambda x, i, v: torch.index_add(x * 2, 1, i, v * 3) + 1,
         lambda: (places(9, 6, 24), places(24, 40), places(9, 6, 40)),
@@ -134,6 +138,17 @@ def test_a_gradient_that_meets_another_is_added_by_the_kernel_that_makes_it() ->
     program, arguments = CASES["tied weights"]
     jfn = check(program, *arguments(), **KERNELS)
     assert any(set(names) >= {"embedding_backward", "add"} for names in regions(jfn).backward)
+
+
+def test_two_tables_that_one_index_reads_are_one_kernel_behind_one_sort() -> None:
+    jfn = check(
+        lambda i, w, v: F.embedding(i, w) * F.embedding(i, v),
+        *(places(50, 39), table(50, 24), table(50, 24)),
+        **KERNELS,
+    )
+    text = explain(jfn)
+    assert text.count("argsort is done by torch") == 1
+    assert text.count("reads what a segment of torch's computes") == 1
 
 
 def test_the_backward_says_what_torch_does_of_it() -> None:

@@ -12,12 +12,18 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
+from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 
-PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, fold_flips, stop_gathers)
+PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
+    share_indices,
+    fold_powers,
+    fold_flips,
+    stop_gathers,
+)
 
 
 def arrange(
