@@ -261,6 +261,18 @@ def test_sums_of_one_order_share_a_kernel() -> None:
     assert kernels_of(check(fusion([a, b, i], call("sub", *both), *both), x, y, index)) == 1
 
 
+def test_many_sums_of_one_order_share_a_kernel() -> None:
+    tables, index = [whole(60, 256) for _ in range(9)], places(60, 9, 30)
+    *many, i = like(*tables, index)
+    order = call("argsort", i)
+    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([9]))
+    sums = [call("group_sum", t, order, ends, dim=0, skip=-1) for t in many]
+    assert kernels_of(check(fusion([*many, i], *sums), *tables, index)) == 1
+    _, kernels = cuda_kernels(fusion([*many, i], *sums), *tables, index)
+    source = emit(kernels[-1])
+    nvrtc.compile_cubin(Unit(source.name, source.text), nvrtc.flags(H200, Options()), None)
+
+
 def test_sums_of_two_orders_are_two_kernels() -> None:
     x, index, other = whole(60, 24), places(60, 9), places(60, 9)
     a, i, j = like(x, index, other)

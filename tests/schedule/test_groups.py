@@ -90,6 +90,14 @@ def test_threads_and_rows_of_a_block(
     assert schedule.rows_per_block == each
 
 
+@pytest.mark.parametrize(("count", "parts"), [(1, 8), (6, 8), (7, 4), (30, 1)])
+def test_the_parts_of_many_sums_fit_into_shared_memory(count: int, parts: int) -> None:
+    tables, places, last = [halves(60, 4096) for _ in range(count)], integers(60), integers(500)
+    made = [summed(v, places, last) for v in tables]
+    schedule = groups.schedule(segment_of([*tables, places, last], *made), H200)
+    assert schedule.parts == parts
+
+
 @pytest.mark.parametrize(
     ("width", "alignment", "lanes"),
     [(64, 16, 8), (64, 4, 2), (64, 2, 1), (36, 16, 4), (37, 16, 1)],

@@ -31,6 +31,7 @@ from thunder_fuser.target import Target
 
 WARP = 32
 THREADS = 256  # of one block
+SHARED_BYTES = 48 << 10  # that a block has without asking
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
@@ -151,10 +152,7 @@ def schedule(
     pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
     stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
-    across = parameters.across
-    while across > 1 and across // 2 >= axes.vector.size:
-        across //= 2
-    parts = min(THREADS // across, WARP)
+    across, parts = _threads(axes, long, parameters.across)
     blocks = -(-axes.row.size // (parts * TURNS)) * -(-axes.vector.size // across)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
     written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
@@ -172,6 +170,18 @@ def schedule(
         parts * turns,
         streams,
     )
+
+
+def _threads(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> tuple[int, int]:
+    """Threads along a row, `across` at most, and the parts of a block, whose sums meet in shared
+    memory."""
+    while across > 1 and across // 2 >= axes.vector.size:
+        across //= 2
+    parts = min(THREADS // across, WARP)
+    each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
+    while parts > 1 and parts * each > SHARED_BYTES:
+        parts //= 2
+    return across, parts
 
 
 @dataclass(frozen=True)
