@@ -41,7 +41,6 @@ def test_long_rows_may_be_read_again_instead(columns: int, threads: int) -> None
         (65536, 2, 4, 256, (1, 1)),
         (16384 * 7, 1, 8, 224, (0, 1)),
         (262144, 1, 8, 512, (0, 1)),  # three blocks at most
-        (524288, 2, 8, 1024, (1, 1)),  # one
     ],
 )
 def test_a_long_row_is_shared_by_as_few_blocks_as_take_turns_on_a_multiprocessor(
@@ -72,6 +71,21 @@ def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     found = of_rows(replace(row, has_weights=True), H200)
     assert found is not None
     assert (found.cluster, found.threads, len(found.shared)) == (8, 128, 2)
+
+
+def test_the_longest_rows_leave_room_for_one_block() -> None:
+    found = of_rows(halves_of(524288, count=2), H200)
+    assert found is not None
+    assert (found.cluster, found.threads, found.blocks) == (8, 1024, 1)
+    assert len(found.registers) == len(found.shared) == 1
+
+
+def test_a_row_of_many_tensors_is_shared_by_whole_blocks() -> None:
+    many = {floats(1): 4 for _ in range(24)}
+    found = of_rows(Row(512, 8, many), H200)
+    assert found is not None
+    assert (found.cluster, found.threads) == (2, 128)
+    assert len(found.registers) + len(found.shared) == 24
 
 
 def test_a_row_that_is_walked_once_or_scanned_stays_in_a_block() -> None:

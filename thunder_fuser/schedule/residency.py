@@ -74,7 +74,7 @@ class Row:
     walks: int = 2
     has_weights: bool = False
     is_sent: bool = True
-    count: int = 1 << 30
+    count: int = 1 << 20  # enough for any machine
 
     @property
     def loaded(self) -> int:
@@ -132,18 +132,19 @@ def _in_cluster(row: Row, sizes: Sequence[int], target: Target, least: int) -> R
 
 def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency | None]:
     """A row in the registers and the shared memory of `cluster` blocks, divided so that most blocks
-    fit on a multiprocessor, and how many; where it is the same, with more in registers."""
+    fit on a multiprocessor, and how many; where it is the same, with more in shared memory, which
+    does not spill."""
     piece = -(-row.vectors // cluster)
-    threads = _rounded(-(-piece // HELD_IN_CLUSTER))
+    threads = max(_rounded(-(-piece // HELD_IN_CLUSTER)), MIN_BLOCK)
     held = -(-piece // threads)
     best: tuple[int, Residency | None] = 0, None
-    for count in range(len(row.loads), -1, -1):
+    for count in range(len(row.loads) + 1):
         registers = frozenset(row.by_width[:count])
         shared = frozenset(row.by_width[count:])
         fitting = _fitting(row, registers, threads, held, target)
         if fitting > best[0]:
-            slots = 1 if shared else 0
-            best = fitting, Residency(threads, registers, shared, slots, cluster=cluster)
+            slots, alone = 1 if shared else 0, 1 if fitting == 1 else None
+            best = fitting, Residency(threads, registers, shared, slots, alone, cluster)
     return best
 
 
