@@ -12,7 +12,10 @@ from typing import Literal
 
 HOPPER_SHARED_BYTES = 227 * 1024
 MAX_CLUSTER = 8  # blocks that every GPU with clusters can run at the same time
-FIRST_WITH_CLUSTERS = 90  # Hopper
+WITH_CLUSTERS = (
+    9,
+    10,
+)  # Hopper and the Blackwell of data centres; the desktop's has none of several
 WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
@@ -62,7 +65,7 @@ def cuda(
         raise ValueError(f"arch={arch!r} is no CUDA architecture; write it as 'sm_80' or 'sm_90a'")
     if multiprocessors < 1:
         raise ValueError(f"multiprocessors={multiprocessors}: a GPU has at least one")
-    has_clusters = int(found[1] + found[2]) >= FIRST_WITH_CLUSTERS
+    has_clusters = int(found[1]) in WITH_CLUSTERS
     return Target(
         "cuda",
         arch,
