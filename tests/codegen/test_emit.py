@@ -210,6 +210,20 @@ def test_text(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"codegen/{name}.cu", "".join(entry(emit(k).text) for k in kernels))
 
 
+def test_stores_that_no_cache_holds_are_of_the_same_family() -> None:
+    """Their hint is a literal."""
+    sources = []
+    for rows in (64, 65536):
+        x = torch.empty(rows, 1024)
+        (a,) = like(x)
+        _, (kernel,) = cuda_kernels(fusion([a], call("exp", a)), x)
+        sources.append(emit(kernel))
+    small, large = sources
+    assert small.fragments == large.fragments
+    (hint,) = small.hints & large.hints
+    assert (small.literals[hint], large.literals[hint]) == (0, 1)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_nvrtc_compiles_the_text_without_spills(name: str) -> None:
     program, arguments = CASES[name]()

@@ -31,6 +31,18 @@ def test_static_members_add_to_what_changes() -> None:
     assert [family.positions(x, 2) for x in ((64, 8), (64, 9), (70, 8))] == [(), (), (0, 1)]
 
 
+def test_hints_are_lifted_before_they_change() -> None:
+    family = Family((64, 8, 0), hints=frozenset({2}))
+    seen = [(64, 8, 0), (128, 8, 0), (256, 8, 0), (512, 8, 1)]
+    assert [family.positions(literals, 2) for literals in seen] == [(), (), (0, 2), (0, 2)]
+
+
+def test_members_that_differ_in_hints_alone_count_once() -> None:
+    family = Family((64, 8, 0), hints=frozenset({2}))
+    seen = [(64, 8, 0), (64, 8, 1), (128, 8, 0), (128, 8, 1), (256, 8, 0)]
+    assert [family.positions(literals, 2) for literals in seen] == [(), (), (), (), (0, 2)]
+
+
 def test_family_is_one_whatever_literals_and_grid() -> None:
     same = replace(SOURCE, literals=(5,), blocks=9)
     assert family_key(same, HOST, ()) == family_key(SOURCE, HOST, ())

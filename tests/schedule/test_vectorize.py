@@ -119,13 +119,13 @@ def test_stores_that_no_cache_holds_bypass_it(streamed: int, streams: bool) -> N
 def test_pieces_of_one_store_do_not_bypass_the_cache() -> None:
     a, b = floats(64, 5), floats(64, 8)
     schedule = map.schedule(segment_of([a, b], cat(a, b)), MapParameters(streamed=1))
-    assert [c.streams for c in schedule.classes] == [False, False]
+    assert [c.streams for c in schedule.classes] == [None, None]
 
 
 def test_vectors_and_rest_are_pieces_too() -> None:
     """They share a line."""
     schedule = map.schedule(copied(floats(4099)), MapParameters(streamed=1))
-    assert [(c.lanes, c.streams) for c in schedule.classes] == [(4, False), (1, False)]
+    assert [(c.lanes, c.streams) for c in schedule.classes] == [(4, None), (1, None)]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -7,6 +7,7 @@ in them only are one family.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.group_text import group_lines
@@ -22,12 +23,13 @@ from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
-from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, accumulators_of, split_of
+from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, Split, accumulators_of, split_of
 from thunder_fuser.kernel.streams import StreamKernel
 from thunder_fuser.kernel.templates import AnyKernel
 
 ENTRY = "kernel"
-_MARK = re.compile("\x01(-?\\d+)\x02")
+_MARK = re.compile("\x01(-?\\d+)([\x02\x03])")
+_HINT = "\x03"
 
 
 def emit(kernel: AnyKernel) -> Source:
@@ -37,17 +39,34 @@ def emit(kernel: AnyKernel) -> Source:
     pieces = _MARK.split(prelude(code) + code)
     parameters = [Parameter(p.name, p.dtype, True) for p in kernel.pointers]
     parameters += [Parameter(s.name, s.dtype, False) for s in kernel.scalars]
-    literals = tuple(map(int, pieces[1::2]))
-    fragments = tuple(pieces[::2])
+    literals = tuple(map(int, pieces[1::3]))
+    hints = frozenset(k for k, kind in enumerate(pieces[2::3]) if kind == _HINT)
+    fragments = tuple(pieces[::3])
     shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
-    shape = (kernel.blocks, kernel.threads, shared, _cluster(kernel))
+    made = Source(
+        ENTRY,
+        fragments,
+        literals,
+        tuple(parameters),
+        kernel.blocks,
+        kernel.threads,
+        shared,
+        _cluster(kernel),
+        hints,
+    )
     split = split_of(kernel)
-    if split is None:
-        return Source(ENTRY, fragments, literals, tuple(parameters), *shape)
-    parameters += [Parameter(WORKSPACE, DataType.UInt8, True)]
-    parameters += [Parameter(TICKETS, DataType.Int32, True)]
-    room = (split.starts(accumulators_of(kernel))[-1], split.groups)
-    return Source(ENTRY, fragments, literals, tuple(parameters), *shape, *room)
+    return made if split is None else _shared(made, split, kernel)
+
+
+def _shared(made: Source, split: Split, kernel: AnyKernel) -> Source:
+    """With what the blocks of a launch leave for each other."""
+    parameters = (
+        *made.parameters,
+        Parameter(WORKSPACE, DataType.UInt8, True),
+        Parameter(TICKETS, DataType.Int32, True),
+    )
+    room = split.starts(accumulators_of(kernel))[-1]
+    return replace(made, parameters=parameters, workspace_bytes=room, tickets=split.groups)
 
 
 def _lines(kernel: AnyKernel) -> list[str]:

@@ -47,8 +47,15 @@ def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     if access.window is not None:
         inside = _inside(access.window, names)
         return f"tf::store_within<{access.access_bytes}>({to}, {inside});"
-    store = "store_streaming" if access.is_streaming else "store"
-    return f"tf::{store}<{access.access_bytes}>({to});"
+    return store_call(access, to)
+
+
+def store_call(access: VectorAccess, to: str) -> str:
+    """Where the size of a store decides whether it bypasses the cache, it is told as a literal: so
+    kernels for small and for large ones are a family."""
+    if access.is_streaming is None:
+        return f"tf::store<{access.access_bytes}>({to});"
+    return f"tf::store_hinted<{access.access_bytes}>({to}, {hint(access.is_streaming)});"
 
 
 def copy_text(access: VectorAccess, place: str, names: Mapping[IterDomain, str]) -> str:
@@ -154,6 +161,11 @@ def _digit_text(digit: Digit, names: Mapping[IterDomain, str]) -> str:
 def number(value: int) -> str:
     """An index literal, marked so that `Source` can set it apart."""
     return f"\x01{value}\x02"
+
+
+def hint(value: bool) -> str:
+    """A literal, 1 or 0, that changes how fast a kernel is and not for which sizes it is."""
+    return f"\x01{int(value)}\x03"
 
 
 def indent(lines: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from thunder_fuser.codegen.statements import (
     load_call,
     number,
     statement_text,
+    store_call,
     vector_type,
 )
 from thunder_fuser.codegen.types import CUDA_TYPES, INT_LIMIT
@@ -104,9 +105,8 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
     run = (
         f"tf::load<{kind}, {tile.lanes}, {_run_bytes(access, tile)}>({access.name} + {_run(tile)})"
     )
-    store = "store_streaming" if access.is_streaming else "store"
     target = f"{access.pointer} + {form_text(access.offset, names)}"
-    return f"tf::{store}<{access.access_bytes}>({target}, {run});"
+    return store_call(access, f"{target}, {run}")
 
 
 def _run(tile: Tile) -> str:

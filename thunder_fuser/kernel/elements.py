@@ -73,7 +73,7 @@ class ElementWriter:
             self.segment,
             self.tensors,
             self.scalars,
-            Accesses(self.segment.layouts, None, self.tensors, streams=False),
+            Accesses(self.segment.layouts, None, self.tensors, streams=None),
             self.strict,
         )
         inner.copies = self.copies

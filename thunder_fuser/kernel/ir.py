@@ -215,8 +215,9 @@ LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | A
 @dataclass(frozen=True)
 class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
-    is marked as the last one to its lines. With a window, whose form tells the place of element 0,
-    only those elements are moved whose places are in it."""
+    is marked as the last one to its lines; None is one that would not be, whatever its size. With a
+    window, whose form tells the place of element 0, only those elements are moved whose places are
+    in it."""
 
     name: str
     pointer: str
@@ -224,7 +225,7 @@ class VectorAccess:
     length: int
     access_bytes: int
     dtype: DataType
-    is_streaming: bool = False
+    is_streaming: bool | None = None
     window: Window | None = None
 
 

@@ -33,8 +33,9 @@ class Parameter:
 class Source:
     """One kernel: text, parameters in launch order, and the launch shape it was written for.
 
-    `fragments` has one more entry than `literals`. The entry point is `name`. Each `cluster` blocks
-    run at the same time, as the text says too.
+    `fragments` has one more entry than `literals`, of which `hints` are positions of those that
+    tell nothing of sizes. The entry point is `name`. Each `cluster` blocks run at the same time, as
+    the text says too.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Source:
     threads: int
     shared_bytes: int = 0
     cluster: int = 1
+    hints: frozenset[int] = frozenset()
     workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
     tickets: int = 0
 
@@ -78,6 +80,7 @@ def lift(source: Source, positions: Collection[int]) -> Source:
         fragments=_declare(source.name, fragments, lifted),
         literals=tuple(literals),
         parameters=(*source.parameters, *lifted),
+        hints=frozenset(),
     )
 
 

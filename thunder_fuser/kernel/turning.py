@@ -36,7 +36,7 @@ class TurnedAccesses(Accesses):
         layouts: Mapping[TensorView, Layout],
         tile: Tile,
         names: Mapping[TensorView, str],
-        streams: bool,
+        streams: bool | None,
     ) -> None:
         super().__init__(layouts, tile.lane, names, streams, lambda tv, offset: "[k]")
         self.tile = tile

@@ -57,7 +57,7 @@ class Accesses:
         layouts: Mapping[TensorView, Layout],
         lane: IterDomain | None,
         names: Mapping[TensorView, str],
-        streams: bool,
+        streams: bool | None,
         suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix

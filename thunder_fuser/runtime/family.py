@@ -8,7 +8,9 @@
 
 The first members know all their numbers, which makes the fastest code. When more come, the
 literals that have ever been seen to change become parameters, so a dimension that keeps changing
-costs `static_kernels` + 1 compilations.
+costs `static_kernels` + 1 compilations. Hints, such as whether a store is too large for the cache,
+are lifted with the others, since they change with sizes. Members that differ in nothing else count
+as one: a contest between them is no change of shape.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Family:
     """The literals that members were seen with. Safe for several threads."""
 
     first: tuple[int, ...]
+    hints: frozenset[int] = frozenset()
     is_lifted: bool = False
     _static: set[tuple[int, ...]] = field(default_factory=set)
     _changing: set[int] = field(default_factory=set)
@@ -44,8 +47,9 @@ class Family:
         with self._lock:
             pairs = zip(self.first, literals, strict=True)
             self._changing |= {position for position, (a, b) in enumerate(pairs) if a != b}
-            if literals in self._static or len(self._static) < static_kernels:
-                self._static.add(literals)
+            numbers = tuple(n for k, n in enumerate(literals) if k not in self.hints)
+            if numbers in self._static or len(self._static) < static_kernels:
+                self._static.add(numbers)
                 return ()
             self.is_lifted = True
-            return tuple(sorted(self._changing))
+            return tuple(sorted(self._changing | self.hints))

@@ -128,7 +128,9 @@ class KernelCache:
         self, source: Source, target: Target, options: Options, chain: Toolchain
     ) -> _Request:
         flags = chain.flags(target, options)
-        family = self._families.keep(family_key(source, target, flags), Family(source.literals))
+        family = self._families.keep(
+            family_key(source, target, flags), Family(source.literals, source.hints)
+        )
         positions = family.positions(source.literals, options.static_kernels)
         constants = tuple(source.literals[position] for position in positions)
         lifted = lift(source, positions) if positions else source

@@ -26,11 +26,12 @@ MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder cla
 @dataclass(frozen=True, eq=False)
 class VectorClass:
     """An iteration class whose innermost axis is cut into lanes; None where a thread has one. With
-    a tile its two innermost axes are walked in squares."""
+    a tile its two innermost axes are walked in squares. `streams` is None where no store may bypass
+    the cache, however large it is."""
 
     group: IterationClass
     lane: IterDomain | None
-    streams: bool
+    streams: bool | None
     tile: Tile | None = None
 
     @property
@@ -64,12 +65,12 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     left = innermost.size % lanes
     if left:
         whole, remainder = _cut(group, innermost, innermost.size - left)
-        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams=False))
+        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams=None))
     whole, _, lane = _in_lanes(group, innermost, lanes)
     return (VectorClass(whole, lane, streams),)
 
 
-def _tiled(group: IterationClass, found: Square, streams: bool) -> VectorClass:
+def _tiled(group: IterationClass, found: Square, streams: bool | None) -> VectorClass:
     """`group` with the axes of the square innermost."""
     walked = (found.down, found.across)
     order = (*(a for a in group.axes if a not in walked), *walked)
@@ -102,13 +103,14 @@ def _cut(
     return IterationClass(group.segment, below), IterationClass(group.segment, above)
 
 
-def _streams(group: IterationClass, streamed: int) -> bool:
-    """True where nobody will find the stores in the cache, and each nest writes whole lines: pieces
-    of one store share lines, which the cache has to put together."""
+def _streams(group: IterationClass, streamed: int) -> bool | None:
+    """True where nobody will find the stores in the cache. None unless each nest writes whole
+    lines: pieces of one store share lines, which the cache has to put together."""
     layouts = group.segment.layouts
+    if not all(nest.is_whole for nest in group.nests):
+        return None
     return all(
-        nest.is_whole
-        and layouts[nest.store.target].numel * nest.store.target.dtype.itemsize >= streamed
+        layouts[nest.store.target].numel * nest.store.target.dtype.itemsize >= streamed
         for nest in group.nests
     )
 

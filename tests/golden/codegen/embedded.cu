@@ -37,7 +37,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::i64* __restrict__ T1, tf::bf16
         const float T7_0 = tf::fast_divide(T3_1, T4_row);
         w0.v[lane] = tf::convert<tf::bf16>(T7_0);
       }
-      tf::store<16>(T7 + (512 * group + 8 * vector), w0);
+      tf::store_hinted<16>(T7 + (512 * group + 8 * vector), w0, 0);
     }
   }
 }

@@ -123,6 +123,6 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T6, const t
       const float T0_0 = tf::convert<float>(v0.v[lane]);
       w0.v[lane] = tf::convert<tf::bf16>(T0_0);
     }
-    tf::store<16>(T32 + (16384 * i0 + 8192 * i1 + 2048 * i2 + 32 * i3 + 8 * i4), w0);
+    tf::store_hinted<16>(T32 + (16384 * i0 + 8192 * i1 + 2048 * i2 + 32 * i3 + 8 * i4), w0, 0);
   }
 }

@@ -14,5 +14,5 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T1, tf::bf16* 
     const float T2_0 = T0_0 * T1_0;
     w0.v[lane] = tf::convert<tf::bf16>(T2_0);
   }
-  tf::store<16>(T3 + (40 * i0 + 8 * i1), w0);
+  tf::store_hinted<16>(T3 + (40 * i0 + 8 * i1), w0, 0);
 }

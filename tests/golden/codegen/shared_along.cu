@@ -66,7 +66,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
     const float T2_0 = -T1_row;
     w0.v[0] = tf::convert<float>(T2_0);
     w1.v[0] = tf::convert<float>(T3_row);
-    tf::store<4>(T2 + (group), w0);
-    tf::store<4>(T3 + (group), w1);
+    tf::store_hinted<4>(T2 + (group), w0, 0);
+    tf::store_hinted<4>(T3 + (group), w1, 0);
   }
 }

@@ -61,11 +61,11 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T1, tf::bf1
       const float T9_0 = T0_1 * T8_0;
       w0.v[lane] = tf::convert<tf::bf16>(T9_0);
     }
-    tf::store<16>(T10 + (65536 * group + 8 * vector), w0);
+    tf::store_hinted<16>(T10 + (65536 * group + 8 * vector), w0, 0);
   }
   if (part == 0) {
     tf::Vec<float, 1> w0;
     w0.v[0] = tf::convert<float>(T5_row);
-    tf::store<4>(T5 + (group), w0);
+    tf::store_hinted<4>(T5 + (group), w0, 0);
   }
 }

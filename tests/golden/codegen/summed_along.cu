@@ -37,7 +37,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T4) {
         const float T3_0 = -T2_scan[k][lane];
         w0.v[lane] = tf::convert<tf::bf16>(T3_0);
       }
-      tf::store<16>(T4 + (2048 * group + 8 * vector), w0);
+      tf::store_hinted<16>(T4 + (2048 * group + 8 * vector), w0, 0);
     }
   }
 }

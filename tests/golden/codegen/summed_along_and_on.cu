@@ -54,6 +54,6 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
   if (part == 0) {
     tf::Vec<tf::bf16, 1> w0;
     w0.v[0] = tf::convert<tf::bf16>(T2_row);
-    tf::store<2>(T2 + (group), w0);
+    tf::store_hinted<2>(T2 + (group), w0, 0);
   }
 }

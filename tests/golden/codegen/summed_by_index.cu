@@ -11,7 +11,7 @@ kernel(const int* __restrict__ T0, const tf::i64* __restrict__ T1, int* __restri
     const int T0_0 = T0[(T1_0)];
     w0.v[lane] = tf::convert<int>(T0_0);
   }
-  tf::store<16>(T2 + (4 * i0), w0);
+  tf::store_hinted<16>(T2 + (4 * i0), w0, 0);
 }
 extern "C" __global__ void __launch_bounds__(256, 4)
 kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {
@@ -79,7 +79,7 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
       const float T7_0 = T0_0 + T6_row[lane];
       w0.v[lane] = tf::convert<float>(T7_0);
     }
-    tf::store<16>(T7 + (512 * row + 8 * vector), w0);
+    tf::store_hinted<16>(T7 + (512 * row + 8 * vector), w0, 0);
   };
   bool is_shared = false;
   for (int row = first + part; row < last; row += 8) {

@@ -16,5 +16,5 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1) {
     const float T1_0 = ((T0_0 + T0_1) + T0_2);
     w0.v[lane] = tf::convert<tf::bf16>(T1_0);
   }
-  tf::store<16>(T1 + (64 * i0 + 8 * i1), w0);
+  tf::store_hinted<16>(T1 + (64 * i0 + 8 * i1), w0, 0);
 }

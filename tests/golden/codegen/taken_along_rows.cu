@@ -15,5 +15,5 @@ kernel(const float* __restrict__ T0, const int* __restrict__ T2, float* __restri
     const float T1_0 = -T0_0;
     w0.v[lane] = tf::convert<float>(T1_0);
   }
-  tf::store<16>(T3 + (64 * i0 + 4 * i1), w0);
+  tf::store_hinted<16>(T3 + (64 * i0 + 4 * i1), w0, 0);
 }

@@ -44,7 +44,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
         t1[tf::square_element<32, 4>(vector, lane, row)] = tf::convert<tf::bf16>(T5_0);
         w0.v[lane] = tf::convert<tf::bf16>(T3_0);
       }
-      tf::store<8>(T3 + (100 * i0 + 4 * i1), w0);
+      tf::store_hinted<8>(T3 + (100 * i0 + 4 * i1), w0, 0);
     }
   }
   __syncthreads();

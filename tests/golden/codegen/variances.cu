@@ -65,7 +65,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
     tf::Vec<float, 1> w1;
     w0.v[0] = tf::convert<float>(T2_row);
     w1.v[0] = tf::convert<float>(T3_row);
-    tf::store<4>(T2 + (group), w0);
-    tf::store<4>(T3 + (group), w1);
+    tf::store_hinted<4>(T2 + (group), w0, 0);
+    tf::store_hinted<4>(T3 + (group), w1, 0);
   }
 }

@@ -53,7 +53,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
           w0.v[lane] = tf::convert<tf::bf16>(T3_0);
           T5_part[k][lane] = T5_part[k][lane] + T0_1;
         }
-        tf::store<16>(T3 + (20800 * group + 520 * turn + 8 * vector), w0);
+        tf::store_hinted<16>(T3 + (20800 * group + 520 * turn + 8 * vector), w0, 0);
       }
     }
     if (turn + 6 < 40) {
@@ -76,7 +76,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
       for (int lane = 0; lane < 8; ++lane) {
         w0.v[lane] = tf::convert<tf::bf16>(T5_part[k][lane]);
       }
-      tf::store<16>(T5 + (520 * group + 8 * vector), w0);
+      tf::store_hinted<16>(T5 + (520 * group + 8 * vector), w0, 0);
     }
   }
 }

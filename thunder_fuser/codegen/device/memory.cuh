@@ -108,6 +108,16 @@ TF_FN void store_streaming(T* p, const tf::Vec<T, N>& x) {
     Access::store_streaming(reinterpret_cast<typename Access::Word*>(p) + k, in.words[k]);
 }
 
+// chunk: store_hinted
+// Past the cache, where nobody will find it there. The hint is a constant in kernels of one size.
+template <int ACCESS_BYTES, class T, int N>
+TF_FN void store_hinted(T* p, const tf::Vec<T, N>& x, int is_streaming) {
+  if (is_streaming)
+    tf::store_streaming<ACCESS_BYTES>(p, x);
+  else
+    tf::store<ACCESS_BYTES>(p, x);
+}
+
 // chunk: load_within
 // A vector whose first element has place `first`: elements beyond the places [0, extent) are not read.
 template <class T, int N, int ACCESS_BYTES, class First, class Extent>
