@@ -48,6 +48,12 @@ CASES: dict[str, tuple[Program, torch.dtype, int, int]] = {
     "softmax of an odd length": (softmax, BF16, 50257, 1),
     "softmax of a length that lanes divide": (softmax, F32, 36864, 1),
     "softmax that fills a cluster": (softmax, F32, 262140, 1),
+    "softmax of all elements": (
+        lambda x: torch.softmax(x.flatten(), -1).reshape(x.shape),
+        F32,
+        22000,
+        1,
+    ),
     "log_softmax": (lambda x: torch.log_softmax(x, -1), F32, 35003, 1),
     "below logsumexp": (below_logsumexp, BF16, 34824, 1),
     "rms_norm": (rms_norm, BF16, 40040, 2),

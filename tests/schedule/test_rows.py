@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import H200, chain, flip, ints, piece, reshape, total
+from tests.programs import H200, chain, flip, full, ints, piece, reshape, total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import Form, atom, evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -126,6 +126,20 @@ def test_the_text_says_how_many_blocks_share_a_row() -> None:
       4 blocks of 160 threads a row
       phase 0: T1[group] of T0[group, 8*vector + lane]
       store whole rows: T5[group, 8*vector + lane]""")
+
+
+@pytest.mark.parametrize(("columns", "cluster"), [(4096, 1), (65536, 8)])
+def test_a_row_without_others_is_kept_too(columns: int, cluster: int) -> None:
+    v = halves(1, columns)
+    found = rows.schedule(segment_of([v], centred(v)), H200).residency
+    assert found.registers | found.shared == {v}
+    assert found.cluster == cluster
+
+
+def test_a_row_of_which_nothing_is_read_has_no_cluster() -> None:
+    ones = full(1.0, 3, 70_000)
+    found = rows.schedule(segment_of([], centred(ones)), H200).residency
+    assert (found.cluster, found.registers, found.shared) == (1, frozenset(), frozenset())
 
 
 def test_column_sums_and_scans_and_single_walks_have_no_clusters() -> None:

@@ -92,7 +92,8 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
         return _again(row)
     alone = _in_one_block(row, target, parameters.held)
-    if alone is None or row.scanned or row.walks < 2 or not row.is_sent:
+    is_single = row.scanned or row.walks < 2 or not row.loads or not row.is_sent
+    if alone is None or is_single:
         return alone
     if _leaves_room(alone, row) and not _are_few_and_long(row, target):
         return alone
