@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ import torch
 from thunder_fuser import log
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.templates import Draft, draft, variants
+from thunder_fuser.kernel.templates import Draft, draft, general, variants
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
 from thunder_fuser.runtime.choices import CHOICES, Choice, Subject, size_class
@@ -88,7 +89,11 @@ class Tuner:
         """The kernel of a draft; `watch` is told of each stage."""
         watch("schedule", found.schedule)
         kernel = watch("kernel", found.lower(self.options.strict))
-        return Candidate(found, watch("source", emit(kernel)))
+        source = watch("source", emit(kernel))
+        return Candidate(found, replace(source, general=partial(self._general, found)))
+
+    def _general(self, found: Draft) -> Source:
+        return emit(general(found).lower(self.options.strict))
 
     def race(
         self,
@@ -155,7 +160,7 @@ class Tuner:
         return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
 
     def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
-        """Each kernel that another set of parameters makes, once."""
+        """Each kernel that another set of parameters makes, once, for this size alone."""
         seen = {_work(preferred.source)}
         for found in variants(segment, self.target, preferred.draft):
             try:
@@ -165,7 +170,7 @@ class Tuner:
                 continue
             if _takes(other.source) == _takes(preferred.source) and _work(other.source) not in seen:
                 seen.add(_work(other.source))
-                yield other
+                yield replace(other, source=replace(other.source, general=None))
 
     def _won(self, entrants: Sequence[Entrant], times: Times) -> Entrant:
         """The fastest, which is remembered."""

@@ -31,10 +31,10 @@ def test_static_members_add_to_what_changes() -> None:
     assert [family.positions(x, 2) for x in ((64, 8), (64, 9), (70, 8))] == [(), (), (0, 1)]
 
 
-def test_hints_are_lifted_before_they_change() -> None:
-    family = Family((64, 8, 0), hints=frozenset({2}))
-    seen = [(64, 8, 0), (128, 8, 0), (256, 8, 0), (512, 8, 1)]
-    assert [family.positions(literals, 2) for literals in seen] == [(), (), (0, 2), (0, 2)]
+def test_hints_and_counts_are_lifted_before_they_change() -> None:
+    family = Family((64, 8, 0, 1), hints=frozenset({2}), counts=frozenset({3}))
+    seen = [(64, 8, 0, 1), (128, 8, 0, 1), (256, 8, 0, 1), (512, 8, 1, 2)]
+    assert [family.positions(n, 2) for n in seen] == [(), (), (0, 2, 3), (0, 2, 3)]
 
 
 def test_members_that_differ_in_hints_alone_count_once() -> None:

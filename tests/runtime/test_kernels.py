@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,24 @@ def test_a_literal_that_changes_later_costs_one_more_kernel(options: Options) ->
     for shift in range(-10, 10):
         check(cache, options, 70 + shift, shift=shift)
     assert cache.statistics().compiled == 4
+
+
+def test_members_of_several_texts_share_one_that_is_general(options: Options) -> None:
+    """The first ones keep their own text, all others are launches of the general kernel."""
+    cache = KernelCache()
+    for length in range(10, 110, 10):
+        general = affine(length)
+        own = f"  // {length % 20}\n  if (i < "
+        text = general.fragments[0].replace("  if (i < ", own)
+        source = replace(
+            general, fragments=(text, *general.fragments[1:]), general=partial(affine, length)
+        )
+        x, y = torch.randn(200), torch.zeros(200)
+        cache.launcher(source, HOST, options)(0, y.data_ptr(), x.data_ptr())
+        assert torch.equal(y[:length], x[:length] * 3 + 5)
+        assert not y[length:].any()
+    found = cache.statistics()
+    assert (found.compiled, found.families, found.lifted_families) == (3, 1, 1)
 
 
 @pytest.mark.parametrize("static_kernels", [1, 4])

@@ -28,8 +28,8 @@ from thunder_fuser.kernel.streams import StreamKernel
 from thunder_fuser.kernel.templates import AnyKernel
 
 ENTRY = "kernel"
-_MARK = re.compile("\x01(-?\\d+)([\x02\x03])")
-_HINT = "\x03"
+_MARK = re.compile("\x01(-?\\d+)([\x02-\x04])")
+_HINT, _COUNT = "\x03", "\x04"
 
 
 def emit(kernel: AnyKernel) -> Source:
@@ -40,7 +40,10 @@ def emit(kernel: AnyKernel) -> Source:
     parameters = [Parameter(p.name, p.dtype, True) for p in kernel.pointers]
     parameters += [Parameter(s.name, s.dtype, False) for s in kernel.scalars]
     literals = tuple(map(int, pieces[1::3]))
-    hints = frozenset(k for k, kind in enumerate(pieces[2::3]) if kind == _HINT)
+    hints, counts = (
+        frozenset(k for k, kind in enumerate(pieces[2::3]) if kind == wanted)
+        for wanted in (_HINT, _COUNT)
+    )
     fragments = tuple(pieces[::3])
     shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
     made = Source(
@@ -53,6 +56,7 @@ def emit(kernel: AnyKernel) -> Source:
         shared,
         _cluster(kernel),
         hints,
+        counts,
     )
     split = split_of(kernel)
     return made if split is None else _shared(made, split, kernel)

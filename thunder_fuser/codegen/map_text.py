@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
+    counted,
     indent,
     lane_lines,
     load_text,
@@ -23,29 +24,29 @@ def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
     """A group of bodies behind the test of its block range."""
     lines, start = [], 0
     if len(blocks.bodies) > 1:
-        own = f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
-        lines.append(f"const int round = {own} / {number(blocks.length)};")
-        lines.append(f"const int turn = {own} % {number(blocks.length)};")
+        own = f"(blockIdx.x - {counted(blocks.start)})" if blocks.start else "blockIdx.x"
+        lines.append(f"const int round = {own} / {counted(blocks.length)};")
+        lines.append(f"const int turn = {own} % {counted(blocks.length)};")
     for body, count in zip(blocks.bodies, blocks.counts, strict=True):
         text = _body(body, _block(blocks, start, count), blocks.rounds * count, kernel.threads)
         start += count
         if start < blocks.length:
-            lines += [f"if (turn < {number(start)}) {{", *indent([*text, "return;"]), "}"]
+            lines += [f"if (turn < {counted(start)}) {{", *indent([*text, "return;"]), "}"]
         else:
             lines += ["{", *indent(text), "}"] if len(blocks.bodies) > 1 else text
     if len(kernel.groups) == 1:
         return lines
     if blocks.end < kernel.blocks:
-        return [f"if (blockIdx.x < {number(blocks.end)}) {{", *indent([*lines, "return;"]), "}"]
+        return [f"if (blockIdx.x < {counted(blocks.end)}) {{", *indent([*lines, "return;"]), "}"]
     return ["{", *indent(lines), "}"]
 
 
 def _block(blocks: BlockRange, start: int, count: int) -> str:
     """The number of a body's block among all its blocks."""
     if len(blocks.bodies) > 1:
-        place = f"turn - {number(start)}" if start else "turn"
-        return f"(round * {number(count)} + {place})"
-    return f"(blockIdx.x - {number(blocks.start)})" if blocks.start else "blockIdx.x"
+        place = f"turn - {counted(start)}" if start else "turn"
+        return f"(round * {counted(count)} + {place})"
+    return f"(blockIdx.x - {counted(blocks.start)})" if blocks.start else "blockIdx.x"
 
 
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
@@ -64,7 +65,7 @@ def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str
     kind = "long long" if max([blocks * threads, *reach]) >= INT_LIMIT else "int"
     wide = f"({kind}){block}" if kind != "int" else block
     lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
-    lines.append(f"if (thread >= {number(body.threads)}) return;")
+    lines.append(f"if (thread >= {counted(body.threads)}) return;")
     rest = "thread"
     for position in range(len(body.axes) - 1, -1, -1):
         axis, name = body.axes[position], f"i{position}"

@@ -163,6 +163,12 @@ def number(value: int) -> str:
     return f"\x01{value}\x02"
 
 
+def counted(value: int) -> str:
+    """A literal that counts blocks or threads: it may be the same for many sizes, but not for
+    all."""
+    return f"\x01{value}\x04"
+
+
 def hint(value: bool) -> str:
     """A literal, 1 or 0, that changes how fast a kernel is and not for which sizes it is."""
     return f"\x01{int(value)}\x03"

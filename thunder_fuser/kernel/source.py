@@ -11,8 +11,8 @@ changes what a kernel means.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from thunder_fuser.dtypes import DataType
@@ -34,8 +34,10 @@ class Source:
     """One kernel: text, parameters in launch order, and the launch shape it was written for.
 
     `fragments` has one more entry than `literals`, of which `hints` are positions of those that
-    tell nothing of sizes. The entry point is `name`. Each `cluster` blocks run at the same time, as
-    the text says too.
+    tell nothing of sizes, `counts` of those that count blocks and threads. The entry point is
+    `name`. Each `cluster` blocks run at the same time, as the text says too. `general` makes a
+    kernel for the same work, slower perhaps, whose text is the same for more sizes; without it that
+    is this one.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Source:
     shared_bytes: int = 0
     cluster: int = 1
     hints: frozenset[int] = frozenset()
+    counts: frozenset[int] = frozenset()
+    general: Callable[[], Source] | None = field(default=None, compare=False, repr=False)
     workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
     tickets: int = 0
 
@@ -81,6 +85,8 @@ def lift(source: Source, positions: Collection[int]) -> Source:
         literals=tuple(literals),
         parameters=(*source.parameters, *lifted),
         hints=frozenset(),
+        counts=frozenset(),
+        general=None,
     )
 
 

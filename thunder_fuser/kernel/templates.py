@@ -13,7 +13,7 @@ is and in which order it sums, nothing else; the first of `parameters` is what t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from thunder_fuser.kernel.column_ir import ColumnKernel
@@ -106,6 +106,18 @@ def draft(segment: Segment, target: Target, strict: bool) -> Draft:
                 return found
             reasons.append(found)
     raise Rejected("; ".join(reasons))
+
+
+def general(found: Draft) -> Draft:
+    """The draft as it would be for most sizes: what depends on the size alone is decided as for
+    large ones, so that kernels for many sizes have the same text. That of in-place stores stays as
+    it is: of no other is it known that it reads nothing too late."""
+    segment = found.schedule.segment
+    is_in_place = any(store.is_in_place for store in segment.stores)
+    if is_in_place or not isinstance(found.parameters, MapParameters):
+        return found
+    parameters = replace(found.parameters, busy=1, rests=True)
+    return Draft(found.template, parameters, map.schedule(segment, parameters))
 
 
 def variants(segment: Segment, target: Target, preferred: Draft) -> Iterator[Draft]:

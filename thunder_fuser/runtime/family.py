@@ -8,9 +8,14 @@
 
 The first members know all their numbers, which makes the fastest code. When more come, the
 literals that have ever been seen to change become parameters, so a dimension that keeps changing
-costs `static_kernels` + 1 compilations. Hints, such as whether a store is too large for the cache,
-are lifted with the others, since they change with sizes. Members that differ in nothing else count
-as one: a contest between them is no change of shape.
+costs `static_kernels` + 1 compilations. Counts of blocks and threads, and hints, such as whether a
+store is too large for the cache, are lifted with the others even if they were equal so far: at some
+size they change. Members that differ in hints alone count as one: a contest between them is no
+change of shape.
+
+Sizes may decide more than numbers: whether vectors leave a rest, whether loads are shared. So a
+kernel can have a general form whose text does not depend on that. The first members are still
+compiled as they are; their family is that of their general forms, which the others are lifted from.
 """
 
 from __future__ import annotations
@@ -25,6 +30,35 @@ from thunder_fuser.target import Target
 Positions = tuple[int, ...]
 
 
+@dataclass
+class Kin:
+    """Kernels that may be a family in their general form, which is not made before there are more
+    of them than may be static. Safe for several threads."""
+
+    _known: dict[object, Source] = field(default_factory=dict)
+    _is_open: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def meet(self, source: Source, static_kernels: int) -> tuple[Source, ...] | None:
+        """None for a kernel of its own. Else those that were, once: their families have to know of
+        them."""
+        with self._lock:
+            if self._is_open:
+                return ()
+            member = (source.fragments, source.literals)
+            if member in self._known or len(self._known) < static_kernels:
+                self._known[member] = source
+                return None
+            self._is_open = True
+            found, self._known = tuple(self._known.values()), {}
+            return found
+
+
+def kin_key(source: Source, target: Target, flags: tuple[str, ...]) -> object:
+    """What kernels with the same general form share at least."""
+    return source.parameters, source.threads, target, flags
+
+
 def family_key(source: Source, target: Target, flags: tuple[str, ...]) -> object:
     """What the members of a family share: everything but their literals and grids."""
     digest = hashlib.sha256("\0".join(source.fragments).encode()).digest()
@@ -37,6 +71,7 @@ class Family:
 
     first: tuple[int, ...]
     hints: frozenset[int] = frozenset()
+    counts: frozenset[int] = frozenset()
     is_lifted: bool = False
     _static: set[tuple[int, ...]] = field(default_factory=set)
     _changing: set[int] = field(default_factory=set)
@@ -52,4 +87,4 @@ class Family:
                 self._static.add(numbers)
                 return ()
             self.is_lifted = True
-            return tuple(sorted(self._changing | self.hints))
+            return tuple(sorted(self._changing | self.hints | self.counts))

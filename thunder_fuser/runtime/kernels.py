@@ -20,7 +20,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
 from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit
 from thunder_fuser.runtime.disk_cache import disk_cache
-from thunder_fuser.runtime.family import Family, family_key
+from thunder_fuser.runtime.family import Family, Kin, Positions, family_key, kin_key
 from thunder_fuser.runtime.progress import Progress
 from thunder_fuser.runtime.recent import Recent
 from thunder_fuser.runtime.single_flight import SingleFlight
@@ -111,6 +111,7 @@ class KernelCache:
         self._flights: SingleFlight[tuple[Loaded, bool]] = SingleFlight()
         self._kernels: Recent[str, Loaded] = Recent(self.max_kernels)
         self._families: Recent[object, Family] = Recent(self.max_kernels)
+        self._kin: Recent[object, Kin] = Recent(self.max_kernels)
         self._statistics = KernelStatistics()
         self._metadata: Recent[str, Metadata] = Recent(self.max_kernels)
         self._described: WeakKeyDictionary[Launcher, Metadata] = WeakKeyDictionary()
@@ -128,15 +129,36 @@ class KernelCache:
         self, source: Source, target: Target, options: Options, chain: Toolchain
     ) -> _Request:
         flags = chain.flags(target, options)
-        family = self._families.keep(
-            family_key(source, target, flags), Family(source.literals, source.hints)
-        )
-        positions = family.positions(source.literals, options.static_kernels)
-        constants = tuple(source.literals[position] for position in positions)
-        lifted = lift(source, positions) if positions else source
+        general, positions = self._general(source, target, flags, options.static_kernels)
+        constants = tuple(general.literals[position] for position in positions)
+        lifted = lift(general, positions) if positions else source
         unit = chain.unit(lifted.name, lifted.text)
         key = cache_key(unit.complete, flags, target.arch, chain.identity())
         return _Request(lifted, constants, unit, flags, target.arch, key)
+
+    def _general(
+        self, source: Source, target: Target, flags: tuple[str, ...], static_kernels: int
+    ) -> tuple[Source, Positions]:
+        """The general form of a kernel, and where its literals have to be parameters; where none
+        have to, the form does not matter."""
+        if source.general is not None:
+            kin = self._kin.keep(kin_key(source, target, flags), Kin())
+            before = kin.meet(source, static_kernels)
+            if before is None:
+                return source, ()
+            for one in before:
+                self._positions(_generalised(one), target, flags, static_kernels)
+        general = _generalised(source)
+        return general, self._positions(general, target, flags, static_kernels)
+
+    def _positions(
+        self, general: Source, target: Target, flags: tuple[str, ...], static_kernels: int
+    ) -> Positions:
+        family = self._families.keep(
+            family_key(general, target, flags),
+            Family(general.literals, general.hints, general.counts),
+        )
+        return family.positions(general.literals, static_kernels)
 
     def _obtain(
         self, requests: Iterable[_Request], options: Options, chain: Toolchain
@@ -206,6 +228,10 @@ class KernelCache:
         with self._lock:
             now = {name: getattr(self._statistics, name) + n for name, n in added.items()}
             self._statistics = replace(self._statistics, **now)
+
+
+def _generalised(source: Source) -> Source:
+    return source if source.general is None else source.general()
 
 
 def _launch_nothing(stream: int, *values: object) -> None:

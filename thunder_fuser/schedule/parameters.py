@@ -27,6 +27,7 @@ class MapParameters:
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
     streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
+    rests: bool = False  # what vectors leave over is never nothing, and never one element
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """The innermost axis of a class as vectors: a whole number of them, and what is left over.
 
 axis i{4097}      =>      i1{1024}, lane{4} and, for the last element, a class of its own
+
+So kernels for axes of some lengths have another text than those for others. Where they are to share
+one, there is always something left over.
 """
 
 from __future__ import annotations
@@ -63,9 +66,13 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
         return (VectorClass(group, None, streams),)
     innermost = group.axes[-1]
     left = innermost.size % lanes
+    is_flat = len(group.axes) == 1  # else it is the outer axes that have many sizes
+    if parameters.rests and is_flat and left < 2 and innermost.size >= 3 * lanes:
+        left += lanes
     if left:
         whole, remainder = _cut(group, innermost, innermost.size - left)
-        return (*vectorize(whole, parameters), VectorClass(remainder, None, streams=None))
+        exact = replace(parameters, rests=False)
+        return (*vectorize(whole, exact), VectorClass(remainder, None, streams=None))
     whole, _, lane = _in_lanes(group, innermost, lanes)
     return (VectorClass(whole, lane, streams),)
 
