@@ -19,9 +19,9 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (fold_powers, fold_flips, stop_
 
 
 def arrange(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Fusion:
-    """`fusion` for tensors that lie as `layouts` and a machine of that size. Variances come first:
-    they are told by a pair of reductions of one tensor."""
-    fusion = follow_memory(one_pass_variance(fusion, multiprocessors), layouts)
+    """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
+    comes first: it decides which reductions are along rows."""
+    fusion = one_pass_variance(follow_memory(fusion, layouts), multiprocessors)
     return split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
 
 
