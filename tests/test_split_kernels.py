@@ -117,7 +117,7 @@ def test_any_real_type_is_summed(name: str, dtype: torch.dtype) -> None:
     (a,) = like(x)
     plan = check(fusion([a], *(call(op, a, dims=dims) for op in ("sum", "max", "all"))), x)
     assert plan.launches == 1
-    assert is_split(plan)
+    assert is_split(plan) or dtype.itemsize == 1  # a piece has more of them
 
 
 @pytest.mark.parametrize(("shape", "dim"), [((700, 40), 0), ((2, 300007), 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import thunder
@@ -11,8 +12,9 @@ import torch
 from torch import nn
 
 from tests.executor.test_norms import kinds
-from thunder_fuser import fuser
+from thunder_fuser import fuser, pipeline
 from thunder_fuser.executor.explain import regions_of
+from thunder_fuser.target import HOST
 
 STEPS = 3
 SHAPES = {
@@ -21,6 +23,10 @@ SHAPES = {
     "images": (8, 5, 7, 6),
     "channels in lanes": (4, 64, 8, 8),
     "one channel": (40, 1, 3, 3),
+    "one image": (1, 5, 9, 11),
+    "one pixel": (45, 5, 1, 1),
+    "channels that blocks share": (40, 3, 29, 31),
+    "many features": (700, 37),
 }
 
 
@@ -48,8 +54,8 @@ def trained(
 
 
 def compare(module: nn.Module, batches: Sequence[torch.Tensor], device: torch.device) -> nn.Module:
-    """Errors against fp64 are like eager's, or a few roundings of the largest operand or result;
-    the statistics are eager's."""
+    """Errors against fp64 are like eager's, or a few roundings of the largest operand or result,
+    those of the statistics of the statistic."""
     exact, ours = copy.deepcopy(module).double(), copy.deepcopy(module).to(device)
     jitted = thunder.jit(ours, executors=[fuser])
     cotangents = [torch.randn_like(batch) for batch in batches]
@@ -58,12 +64,17 @@ def compare(module: nn.Module, batches: Sequence[torch.Tensor], device: torch.de
     eager, expected = trained(module, batches, cotangents)
     wide = [[t.double() for t in group] for group in (batches, cotangents)]
     largest = max(batch.abs().max() for batch in batches).double()
-    for value, got, other in zip(trained(exact, *wide)[0], found, eager, strict=True):
+    wanted, exactly = trained(exact, *wide)
+    for value, got, other in zip(wanted, found, eager, strict=True):
         rounding = torch.finfo(batches[0].dtype).eps * torch.maximum(value.abs().max(), largest)
         assert (got - value).abs().max() <= 2 * (other - value).abs().max() + 8 * rounding
-    assert statistics.keys() == expected.keys()
-    for name, buffer in expected.items():
-        torch.testing.assert_close(statistics[name], buffer, msg=name)
+    assert statistics.keys() == expected.keys() == exactly.keys()
+    for name, value in exactly.items():
+        got, other = statistics[name], expected[name]
+        assert got.dtype == other.dtype
+        rounding = torch.finfo(torch.float32).eps * value.abs().max()
+        bound = 2 * (other - value).abs().max() + 8 * rounding
+        assert (got - value).abs().max() <= bound, name
     return jitted
 
 
@@ -79,7 +90,13 @@ def test_training(name: str, device: torch.device) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"affine": False}, {"track_running_stats": False}, {"momentum": 0.5}, {"eps": 0.1}],
+    [
+        {"affine": False},
+        {"affine": False, "track_running_stats": False},
+        {"track_running_stats": False},
+        {"momentum": 0.5},
+        {"eps": 0.1},
+    ],
     ids=str,
 )
 def test_options(options: dict[str, object], device: torch.device) -> None:
@@ -94,10 +111,54 @@ def test_other_floats(dtype: torch.dtype, device: torch.device) -> None:
     compare(module, batches_of(shape, dtype), device)
 
 
-def test_channels_that_lie_innermost(device: torch.device) -> None:
-    shape = SHAPES["images"]
+@pytest.mark.parametrize(
+    "name", [name for name, shape in SHAPES.items() if len(shape) == 4 and name != "one pixel"]
+)
+def test_channels_that_lie_innermost(name: str, device: torch.device) -> None:
+    shape = SHAPES[name]
     batches = [b.to(memory_format=torch.channels_last) for b in batches_of(shape)]
-    compare(layer(shape), batches, device)
+    jitted = compare(layer(shape), batches, device)
+    found = [kinds(r) for r in regions_of(jitted)]
+    assert all(k in (["kernel"], ["kernel"] * 2) for k in found)  # one where channels are rows
+    result = jitted(batches[0].to(device))
+    assert result.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("lies", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_a_large_machine_shares_the_channels(
+    lies: torch.memory_format, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device.type == "cpu":
+        wide = replace(HOST, multiprocessors=132)
+        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
+    shape = SHAPES["channels that blocks share"]
+    batches = [b.to(memory_format=lies) for b in batches_of(shape)]
+    jitted = compare(layer(shape), batches, device)
+    plans = [plan for region in regions_of(jitted) for plan in region.plans()]
+    assert all("tickets" in plan for plan in plans)
+
+
+def test_sixteen_bits_with_statistics_of_thirty_two(device: torch.device) -> None:
+    """The input is bf16; the parameters and the running statistics are not rounded to it."""
+    shape = SHAPES["images"]
+    x = (torch.randn(shape) * 3 + 5).bfloat16()
+    weight, bias = torch.rand(5) + 0.5, torch.rand(5)
+
+    def function(
+        x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, m: torch.Tensor, v: torch.Tensor
+    ) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x, m, v, w, b, training=True)
+
+    statistics = [torch.zeros(5), torch.ones(5)]
+    ours = [t.clone().to(device) for t in statistics]
+    jitted = thunder.jit(function, executors=[fuser])
+    found = jitted(x.to(device), weight.to(device), bias.to(device), *ours).cpu().double()
+    exact = function(x.double(), weight.double(), bias.double(), *(t.double() for t in statistics))
+    eager = function(x, weight, bias, *statistics)
+    slack = torch.finfo(torch.bfloat16).eps * exact.abs().max()
+    assert (found - exact).abs().max() <= 2 * (eager.double() - exact).abs().max() + slack
+    for got, want in zip(ours, statistics, strict=True):
+        torch.testing.assert_close(got.cpu(), want)
 
 
 def test_inference_uses_the_statistics(device: torch.device) -> None:

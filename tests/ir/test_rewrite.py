@@ -8,7 +8,7 @@ from tests.programs import chain
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion, Write
-from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.rewrite import lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 
 
@@ -61,3 +61,11 @@ def test_attributes_and_writes_go_along_and_targets_stay() -> None:
           T0 <- T2
           return T1
         }""")
+
+
+def test_what_is_made_anew_lies_in_memory_as_before() -> None:
+    x = tensor(DataType.Float, 4, 6)
+    turned = lying(chain(x, "neg", "neg", "abs"), (1, 0))
+    (made,) = rewrite(Fusion((x,), (turned,)), negation_twice).outputs
+    assert made is not turned
+    assert [made.logical.index(a) for a in made.domain.allocation] == [1, 0]

@@ -69,8 +69,9 @@ def test_distances_from_a_mean_are_summed_as_one_reduction_of_the_operand() -> N
         ((400, 7), (0,), True),  # down columns
         ((8, 5, 49), (0, 2), True),  # scattered
         ((3, 65536), (1,), True),  # rows that blocks share
-        ((131, 32768), (1,), True),
-        ((132, 32768), (1,), False),  # a block for each row
+        ((131, 65536), (1,), True),
+        ((132, 65536), (1,), False),  # a block for each row
+        ((3, 65535), (1,), False),  # not long enough
         ((400, 4096), (1,), False),
         ((8, 7), (0,), False),  # a thread keeps its terms
     ],

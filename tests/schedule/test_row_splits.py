@@ -14,7 +14,8 @@ from thunder_fuser.schedule import rows
     ("count", "columns", "splits"),
     [
         (1, 8192, 1),  # one piece
-        (1, 8193, 2),
+        (1, 3 * 8192, 1),  # as soon done by one block
+        (1, 3 * 8192 + 1, 4),
         (1, 1 << 20, 128),
         (1, (1 << 20) + 1, 129),
         (131, 1 << 15, 4),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from thunder_fuser.ir.build import apply
 from thunder_fuser.ir.fusion import Fusion, Write
@@ -24,10 +25,25 @@ def rewrite(fusion: Fusion, rule: Rule) -> Fusion:
         made: Value | None = rule(tv, inputs)
         if made is None:
             same = all(a is b for a, b in zip(inputs, expr.inputs, strict=True))
-            made = tv if same else apply(expr.op, inputs, dict(expr.attrs))
+            made = tv if same else _lying_like(tv, apply(expr.op, inputs, dict(expr.attrs)))
         assert isinstance(made, TensorView)
         new[tv] = made
     if all(old is made for old, made in new.items()):
         return fusion
     writes = tuple(Write(new[w.value], w.target) for w in fusion.writes)
     return Fusion(fusion.inputs, tuple(new[tv] for tv in fusion.outputs), writes)
+
+
+def lying(tv: TensorView, order: Sequence[int]) -> TensorView:
+    """`tv` with its dims in that order in memory, the outermost first, without gaps."""
+    axes = tuple(tv.logical[k] for k in order)
+    contiguity = tuple(None if a.is_broadcast else True for a in axes)
+    return replace(tv, domain=replace(tv.domain, allocation=axes, contiguity=contiguity))
+
+
+def _lying_like(old: TensorView, made: Value) -> Value:
+    """`made`, which takes the place of `old`, in its order in memory."""
+    order = tuple(old.logical.index(a) for a in old.domain.allocation)
+    if not isinstance(made, TensorView) or order == tuple(range(made.ndim)):
+        return made
+    return lying(made, order)

@@ -32,10 +32,10 @@ def arrange(
     multiprocessors: int,
     max_cluster: int = 1,
 ) -> Fusion:
-    """`fusion` for tensors that lie as `layouts` and a machine of that size. Variances come first:
-    they are told by a pair of reductions of one tensor."""
-    is_shared = shared_rows(fusion, multiprocessors, max_cluster)
-    fusion = follow_memory(one_pass_variance(fusion, is_shared), layouts)
+    """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
+    comes first: it decides which reductions are along rows."""
+    fusion = follow_memory(fusion, layouts)
+    fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
     return split_groups(fusion)
 

@@ -12,12 +12,12 @@ operand: then its kept or its reduced axes are innermost, which templates look a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.rewrite import lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 
@@ -74,7 +74,7 @@ class _Walk:
             made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
         assert isinstance(made, TensorView)
         if order != tuple(range(tv.ndim)):
-            made = _lying(made, order)
+            made = lying(made, order)
         self.orders[made] = order
         return made
 
@@ -93,10 +93,3 @@ class _Walk:
             made = call("permute", made, dims=back)
         assert isinstance(made, TensorView)
         return made
-
-
-def _lying(tv: TensorView, order: Order) -> TensorView:
-    """`tv` with its dims in that order in memory, without gaps."""
-    axes = tuple(tv.logical[k] for k in order)
-    contiguity = tuple(None if a.is_broadcast else True for a in axes)
-    return replace(tv, domain=replace(tv.domain, allocation=axes, contiguity=contiguity))

@@ -17,7 +17,7 @@ from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.reductions import column_shape, is_long, is_scattered
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
@@ -35,17 +35,35 @@ def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
 def _rule(is_shared: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     if not (_is_sum(tv) and is_long(tv) and _is_read_twice(tv, is_shared)):
         return None
+    (operand,) = inputs
     assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    match inputs:
-        case (TensorView(definition=Expr(op=row, inputs=(TensorView() as a, b))),) if (
+    assert isinstance(operand, TensorView)
+    squares, dims, order = _unturned(operand, tv.definition.attr("dims"))
+    match squares.definition:
+        case Expr(op=row, inputs=(TensorView() as a, b)) if (
             row.name == "mul" and a is b and tv.dtype is a.dtype
         ):
             x = _centred(a, dims)
-            made = None if x is None else apply(SQUARED_DEVIATION, [x], {"dims": dims})
-            assert made is None or isinstance(made, TensorView)
+            if x is None:
+                return None
+            turned = x if order is None else call("permute", x, dims=order)
+            attrs = {"dims": tv.definition.attr("dims")}
+            made = apply(SQUARED_DEVIATION, [turned], attrs)
+            assert isinstance(made, TensorView)
             return made
     return None
+
+
+def _unturned(operand: TensorView, dims: Attr) -> tuple[TensorView, Attr, Attr | None]:
+    """The tensor that `operand` is a permutation of, `dims` among its own, and the permutation."""
+    made = operand.definition
+    if made is None or made.op.name != "permute":
+        return operand, dims, None
+    order = made.attr("dims")
+    assert isinstance(order, tuple)
+    assert isinstance(dims, tuple)
+    own = tuple(dim for k, dim in enumerate(order) if k in dims)
+    return made.tensors[0], tuple(sorted(own)), order  # type: ignore[type-var]
 
 
 def _is_read_twice(tv: TensorView, is_shared: Test) -> bool:
@@ -78,7 +96,8 @@ def _is_mean(mean: TensorView, x: TensorView, dims: Attr) -> bool:
             row.name == "truediv" and _is_sum(of)
         ):
             count = prod(a.size for a in of.domain.logical if a.is_reduction)
-            return n == count and total.attr("dims") == dims and total.tensors == (x,)
+            operand, summed, _ = _unturned(total.tensors[0], total.attr("dims"))
+            return n == count and summed == dims and operand is x
     return False
 
 

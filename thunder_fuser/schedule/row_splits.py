@@ -22,6 +22,7 @@ from thunder_fuser.target import Target
 THREADS = 256  # of a block
 SCANNING = 512  # of a block that walks a row
 SCANNED = 64  # registers that a thread fills with what it scans at a time
+FEWEST = 4  # pieces, below which a block has them all as soon
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 BLOCKS = 16  # rows of a multiprocessor from which on each may have a block of its own
 
@@ -30,7 +31,7 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
     """Where a block has its piece, and the pieces of a row; None for rows of one piece."""
     held = max(IN_FLIGHT // max(row.loaded, 1), 1)
     splits = ceil_div(row.vectors, held * THREADS)
-    if splits < 2 or rows >= BLOCKS * target.multiprocessors:
+    if splits < FEWEST or rows >= BLOCKS * target.multiprocessors:
         return None
     return Residency(THREADS, registers=frozenset(row.loads)), splits
 
