@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, atom, combine
+from thunder_fuser.analysis.digits import Form, Loaded, atom, ceil_div, combine
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped, is_long
@@ -153,7 +153,7 @@ def schedule(
     stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
     across, parts = _threads(axes, long, parameters.across)
-    blocks = -(-axes.row.size // (parts * TURNS)) * -(-axes.vector.size // across)
+    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
     written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
     streams = written >= max(target.l2_bytes, 1)
