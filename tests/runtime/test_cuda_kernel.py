@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 import torch
 from cuda.bindings import driver
 
+from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Parameter, Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cuda_kernel
+from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.cuda_kernel import CudaKernel, target_of
 from thunder_fuser.runtime.errors import CaptureError, LaunchError
 from thunder_fuser.runtime.kernels import KernelCache
@@ -138,6 +141,14 @@ def test_refused_launch_says_which_kernel_and_why(fake: FakeDriver) -> None:
         launch(0, 1, 2, 3.0)
 
 
+def test_a_refused_launch_of_clusters_says_how_large_they_are(fake: FakeDriver) -> None:
+    source = replace(affine(1000), cluster=2)
+    launch = CudaKernel(b"cubin", "affine").bind(source, (), Options(), None)
+    fake.answers = [Status.CUDA_ERROR_INVALID_VALUE]
+    with pytest.raises(LaunchError, match=r"\(4 blocks of 256 threads in clusters of 2\)"):
+        launch(0, 1, 2, 3.0)
+
+
 def test_out_of_memory_is_torchs_own_error(fake: FakeDriver) -> None:
     launch = CudaKernel(b"cubin", "affine").bind(affine(1000), (), Options(), None)
     fake.answers = [Status.CUDA_ERROR_OUT_OF_MEMORY]
@@ -246,6 +257,45 @@ def test_gpu_and_host_agree(options: Options) -> None:
     launch = cache.launcher(source, target, options, 0)
     launch(raw_stream(), y_gpu.data_ptr(), x_gpu.data_ptr(), -2.0, 9)
     torch.testing.assert_close(y_gpu.cpu(), y)
+
+
+def passed_on() -> Source:
+    """y[i] = x[j], where j is the same place in the next block of the cluster."""
+    text = (
+        'extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64)\n'
+        "passed_on(float* y, const float* x) {\n"
+        "  __shared__ tf::Mailbox mail;\n  __shared__ float from[64];\n"
+        "  if (threadIdx.x == 0) tf::expect_mail(mail, 256);\n"
+        "  tf::cluster_arrive();\n  const int i = blockIdx.x * 64 + threadIdx.x;\n"
+        "  tf::cluster_wait();\n"
+        "  tf::send_mail(from + threadIdx.x, x[i], mail, (blockIdx.x + 3) % 4);\n"
+        "  tf::await_mail(mail);\n  y[i] = from[threadIdx.x];\n}\n"
+    )
+    text = prelude(text) + text
+    return Source("passed_on", (text,), (), PARAMETERS[:2], blocks=4000, threads=64, cluster=4)
+
+
+def passes_on(launch: Launcher, stream: int, device: str) -> bool:
+    x = torch.randn(1000, 4, 64, device=device)
+    y = torch.zeros_like(x)
+    launch(stream, y.data_ptr(), x.data_ptr())
+    return torch.equal(y, x.roll(-1, 1))
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffled"])
+def test_blocks_of_a_cluster_pass_values_on(options: Options, order: str) -> None:
+    launch = KernelCache().launcher(passed_on(), HOST, replace(options, thread_order=order))
+    assert passes_on(launch, 0, "cpu")
+
+
+@pytest.mark.gpu
+@gpu
+def test_an_ordinary_launch_forms_the_clusters_of_the_text(options: Options) -> None:
+    target = target_of(torch.device("cuda", 0))
+    if target.max_cluster == 1:
+        pytest.skip("needs a GPU with clusters")
+    launch = KernelCache().launcher(passed_on(), target, options, 0)
+    assert passes_on(launch, raw_stream(), "cuda")
 
 
 @pytest.mark.gpu

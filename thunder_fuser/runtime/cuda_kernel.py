@@ -75,6 +75,9 @@ class CudaKernel:
         lock, pack, address = Lock(), arguments.pack, arguments.address
         enqueue = driver.cuLaunchKernel
         current_device = torch._C._cuda_getDevice
+        shape = f"{blocks} blocks of {threads} threads"
+        if source.cluster > 1:  # the text asks for it, so that an ordinary launch does
+            shape += f" in clusters of {source.cluster}"
 
         def launch(stream: int, *values: object) -> None:
             if device is not None and current_device() != device:
@@ -91,7 +94,7 @@ class CudaKernel:
                             function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, address, 0
                         )
             if status:
-                self._checked((status,), f"be launched ({blocks} blocks of {threads} threads)")
+                self._checked((status,), f"be launched ({shape})")
 
         return launch
 
