@@ -119,3 +119,20 @@ def test_large_tensors_are_counted_without_listing_their_elements() -> None:
 def test_expanded_axes_have_one_element() -> None:
     assert Layout((3, 4, 5), (5, 0, 1)).distinct == 15
     assert Layout((3, 0, 5), (5, 0, 1)).distinct == 0
+
+
+@pytest.mark.parametrize("terms", [60, 4608])
+def test_the_terms_of_a_sum_by_an_index_are_read_once(terms: int) -> None:
+    """Also where pieces of it are summed first: 64 terms each, of 24 values in f32."""
+    grad, index = torch.randn(terms, 24), torch.randint(9, (terms,))
+    jitted = thunder.jit(
+        lambda x, i, g: torch.index_add(x, 0, i, g) * 2, executors=[fuser], fuser_evaluator=True
+    )
+    jitted(torch.randn(9, 24), index, grad)
+    (region,) = regions_of(jitted)
+    segments = region.definitions[0].leaf.program.plans[0].segmented.segments  # type: ignore[attr-defined]
+    *before, summed = segments
+    own = 4 * 24 * terms
+    order, ends, table = 8 * terms, 8 * 9, 4 * 24 * 9
+    assert 0 <= bytes_read(summed) - (own + order + ends + table) < own // 50
+    assert all(bytes_read(s) < own // 4 for s in before)

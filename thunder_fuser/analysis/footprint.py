@@ -12,12 +12,12 @@ leaf.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, atom, substitute
-from thunder_fuser.analysis.index_map import Window, edges_from
+from thunder_fuser.analysis.index_map import Edge, Window, edges_from
 from thunder_fuser.analysis.layout import Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -84,7 +84,7 @@ class _Walk:
         values = {a: atom(a) for a in tv.domain.logical if a.is_reduction}
         values |= dict(zip(tv.logical, index, strict=True))
         found = []
-        for edge in edges_from(tv, values):
+        for edge in _read(tv, edges_from(tv, values)):
             inside = self._inside(edge.index, edge.windows)
             if inside is not None:
                 found.append((edge.producer, inside))
@@ -114,6 +114,12 @@ class _Walk:
             made = atom(axis(extent))
             self._narrowed[key] = Form(first, made.terms)
         return self._narrowed[key]
+
+
+def _read(tv: TensorView, edges: Sequence[Edge]) -> Sequence[Edge]:
+    """Of pieces of groups and the sum of these, each term is read by one: the sum is charged."""
+    assert tv.definition is not None
+    return edges[1:] if tv.definition.op.name == "group_pieces" else edges
 
 
 def _only_axis(form: Form) -> IterDomain | None:
