@@ -48,13 +48,13 @@ def _line(row: pd.Series, peers: pd.DataFrame) -> tuple[str, ...]:
     key = tuple(row[ROW])
     beside = peers.loc[[key]] if key in peers.index else peers.iloc[:0]
     best = beside.sort_values("kernel_us_p50").head(1)
-    who = (str(best["executor"].iloc[0]), text(best["part_of_copy"].iloc[0], ".0%"))
+    names, parts = best["executor"], best["part_of_copy"]
     return (
         *(str(row["label"]), str(row["phase"])),
         *(text(row[column], ".0%") for column in ("part_of_size", "part_of_copy")),
         *(amount(row["io_bytes_min"] / 1e6), amount(row["kernel_us_p50"])),
         text(row["n_kernels"], ".0f"),
-        *(who if len(best) else ("-", "-")),
+        *((str(names.iloc[0]), text(parts.iloc[0], ".0%")) if len(best) else ("-", "-")),
     )
 
 

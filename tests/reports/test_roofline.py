@@ -66,6 +66,12 @@ def test_each_pass_of_each_executor_is_a_point_and_the_roof_a_line(tmp_path: Pat
     assert len(re.findall("stroke-dasharray", figure.svg)) >= 2 * 2
 
 
+def test_without_peers_there_is_none_beside(tmp_path: Path) -> None:
+    rows = [row for row in kernel_rows() if row["executor"] == "ours"]
+    (table,) = roofline.tables(made(tmp_path, rows))
+    assert {line[-2:] for line in table.rows} == {("-", "-")}
+
+
 @pytest.mark.parametrize("rows", [host_target_run(1), []])
 def test_without_a_roof_there_is_neither(tmp_path: Path, rows: list[Row]) -> None:
     unknown = {"io_bytes_min": None}
