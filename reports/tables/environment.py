@@ -85,6 +85,8 @@ def warnings_of(runs: Sequence[Run]) -> tuple[str, ...]:
 
 def _values(frame: pd.DataFrame, column: str) -> str:
     values = list(dict.fromkeys(frame[column].dropna().astype(str)))
+    if column == "timestamp_utc" and len(values) > 2:  # each process of a run has its own
+        return f"{min(values)} to {max(values)}"
     return ", ".join(value[:_SHA] if column == "git_sha" else value for value in values)
 
 

@@ -28,6 +28,17 @@ def test_the_head_says_how_to_measure_again(tmp_path: Path, capsys: Capture) -> 
     assert "| device copy | 4,273 GB/s |" in text
 
 
+def test_a_run_of_several_processes_is_one(tmp_path: Path, capsys: Capture) -> None:
+    """Each measured when it could, and the roof of its own."""
+    rows = [
+        row | {"timestamp_utc": f"2026-11-20T0{k}:00:00+00:00", "copy_gbps": 4273.0 * (1 + k % 2)}
+        for k, row in enumerate(run())
+    ]
+    text = report(tmp_path, capsys, rows)
+    assert "| measured | 2026-11-20T00:00:00+00:00 to 2026-11-20T08:00:00+00:00 |" in text
+    assert "| softmax | forward | **66.7 · 47% · 1** | 162 · 39% · 1 | skipped |" in text
+
+
 def test_kernels_stand_beside_each_other(tmp_path: Path, capsys: Capture) -> None:
     text = report(tmp_path, capsys, run())
     # 268,435,456 bytes in 66.657 us are 4,027 GB/s, 94 % of the copy's
