@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import prod
 
-from thunder_fuser.analysis.reductions import is_scan, row_shape, scanned_dim
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_scan, row_shape, scanned_dim
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
@@ -23,7 +23,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 
 MIN_PART = 4096  # elements of a part of a row
-MIN_PART_OF_COLUMN = 32
+MIN_PART_OF_COLUMN = 2 * MAX_SHORT_REDUCTION  # a thread would sum a shorter one where it is needed
 FEWEST = 8  # parts that an axis must have room for: a shorter one is walked as soon
 MOST = 1024  # parts
 BLOCKS = 4  # of a multiprocessor that are enough
