@@ -4,38 +4,44 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
   const int group = blockIdx.x;
   float T2_part = float(0);
   float T1_scan_so_far = float(0);
-  for (int first = 0; first < 50001; first += 8192) {
-    tf::Vec<tf::bf16, 1> v0[16];
+  for (int first = 0; first < 6251; first += 2048) {
+    tf::Vec<tf::bf16, 8> v0[4];
 #pragma unroll
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < 4; ++k) {
       const auto vector = first + k * 512 + part;
-      if (vector < 50001) {
-        v0[k] = tf::load<tf::bf16, 1, 2>(T0 + (50001 * group + vector));
+      if (vector < 6251) {
+        v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003);
       }
     }
-    float T1_scan[16][1];
+    float T1_scan[4][8];
 #pragma unroll
-    for (int k = 0; k < 16; ++k)
+    for (int k = 0; k < 4; ++k)
 #pragma unroll
-      for (int lane = 0; lane < 1; ++lane) T1_scan[k][lane] = float(0);
+      for (int lane = 0; lane < 8; ++lane) T1_scan[k][lane] = float(0);
 #pragma unroll
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < 4; ++k) {
       const auto vector = first + k * 512 + part;
-      if (vector < 50001) {
-        const float T0_0 = tf::convert<float>(v0[k].v[0]);
-        T1_scan[k][0] = T1_scan[k][0] + T0_0;
-        T2_part = T2_part + T0_0;
+      if (vector < 6251) {
+#pragma unroll
+        for (int lane = 0; lane < 8; ++lane) {
+          const float T0_0 = tf::convert<float>(v0[k].v[lane]);
+          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T1_scan[k][lane] = T1_scan[k][lane] + T0_0;
+          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T2_part = T2_part + T0_0;
+        }
       }
     }
-    __shared__ float T1_scan_sums[256];
+    __shared__ float T1_scan_sums[64];
     T1_scan_so_far = tf::scan_row<512, false>(T1_scan, T1_scan_sums, part, float(0), T1_scan_so_far, [](float a, float b) -> float { return a + b; });
 #pragma unroll
-    for (int k = 0; k < 16; ++k) {
+    for (int k = 0; k < 4; ++k) {
       const auto vector = first + k * 512 + part;
-      if (vector < 50001) {
-        tf::Vec<tf::bf16, 1> w0;
-        w0.v[0] = tf::convert<tf::bf16>(T1_scan[k][0]);
-        tf::store<2>(T1 + (50001 * group + vector), w0);
+      if (vector < 6251) {
+        tf::Vec<tf::bf16, 8> w0;
+#pragma unroll
+        for (int lane = 0; lane < 8; ++lane) {
+          w0.v[lane] = tf::convert<tf::bf16>(T1_scan[k][lane]);
+        }
+        tf::store_within<16>(T1 + (8 * ((50001 * group) / 8) + 8 * vector), w0, (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector), 50001);
       }
     }
     __syncthreads();
