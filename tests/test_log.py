@@ -28,7 +28,7 @@ def quiet_afterwards() -> Iterator[None]:
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.cumsum(torch.exp(x) * y, 0)
+    return torch.cumprod(torch.exp(x) * y, 0)
 
 
 def lines(caplog: pytest.LogCaptureFixture, topic: str) -> list[str]:
@@ -50,7 +50,7 @@ def test_every_topic_has_its_lines(caplog: pytest.LogCaptureFixture) -> None:
     told = {topic: "\n".join(lines(caplog, topic)) for topic in LOG_TOPICS if topic != "recompile"}
     assert all(told.values()), told
     assert "TF0: exp, mul" in told["claim"]
-    assert "outside: cumsum: cumsum: it runs along dim 0" in told["claim"]
+    assert "outside: cumprod: no rule for cumprod" in told["claim"]
     assert "TF0: segment 0 (kernel; the region): reads T0, T1" in told["segment"]
     assert "TF0 segment 0: 2 blocks of 128 threads, 3 parameters" in told["codegen"]
     assert "TF0: 60 bytes allocated, 0 of them between segments" in told["memory"]

@@ -53,10 +53,10 @@ def is_split(plan: Plan) -> bool:
 
 # Columns, several of a thread and odd; few long rows, odd ones too; axes that lie scattered.
 CASES = {
-    "columns": ((300, 48), (0,)),
+    "columns": ((1200, 48), (0,)),
     "odd columns": ((1031, 7), (0,)),
     "one column": ((2999, 1, 3), (0, 1)),
-    "columns of planes": ((3, 700, 40), (1,)),
+    "columns of planes": ((3, 1300, 40), (1,)),
     "everything": ((300, 1001), (0, 1)),
     "a prime": ((65537,), (0,)),
     "few rows": ((3, 70001), (1,)),

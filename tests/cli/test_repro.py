@@ -59,6 +59,6 @@ def test_what_is_not_clear_is_a_wrong_call(
 def test_a_script_without_regions_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = "f = jit(lambda x: torch.cumsum(x, 0))\nf(torch.randn(3))\n"
+    body = "f = jit(lambda x: torch.cumprod(x, 0))\nf(torch.randn(3))\n"
     assert main(["repro", write_script(tmp_path / "script.py", body)]) == 2
     assert "called no region; explain tells why" in capsys.readouterr().err

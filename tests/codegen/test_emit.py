@@ -137,7 +137,7 @@ def summed_by_index() -> Case:
 
 def shared_down() -> Case:
     """Columns whose rows several blocks share, and a running sum of them."""
-    x, running = torch.empty(512, 40, dtype=torch.bfloat16), torch.empty(40)
+    x, running = torch.empty(2048, 40, dtype=torch.bfloat16), torch.empty(40)
     a, r = like(x, running)
     summed = total(call("cast", a, dtype=DataType.Float), 0)
     return fusion([a, r], writes=[(call("add", r, summed), r)]), [x, running]

@@ -36,7 +36,7 @@ def test_equal_results_stay_two_tensors() -> None:
 def test_equal_expressions_across_regions_keep_their_values() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         a = torch.sin(x) * 2
-        b = torch.cumsum(a, 0)
+        b = torch.cumprod(a, 0)
         return torch.sin(x) * 2 + b
 
     check(program, torch.randn(3, 5))

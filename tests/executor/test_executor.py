@@ -44,8 +44,8 @@ def test_importing_costs_little_beyond_thunder() -> None:
 
 def test_fuel_bounds_the_number_of_regions() -> None:
     def cut(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        a = torch.cumsum(torch.sin(x) * 2, 0)
-        b = torch.cumsum(torch.cos(y) + a, 0)
+        a = torch.cumprod(torch.sin(x) * 2, 0)
+        b = torch.cumprod(torch.cos(y) + a, 0)
         return torch.exp(b) * 3
 
     x, y = torch.randn(3, 5), torch.randn(3, 5)

@@ -32,7 +32,7 @@ def test_a_read_is_not_recomputed_after_the_write(fusion_type: str) -> None:
         z = x * 2
         z = z + 1
         x.copy_(y)
-        return z + torch.sin(x) + torch.cumsum(y, 0)
+        return z + torch.sin(x) + torch.cumprod(y, 0)
 
     check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
 
@@ -43,7 +43,7 @@ def test_a_write_is_done_once_when_an_unclaimed_op_cuts_the_region(fusion_type: 
         x.mul_(2)
         z = torch.sin(x)
         x.mul_(3)
-        return z + torch.cumsum(y, 0)
+        return z + torch.cumprod(y, 0)
 
     check(program, torch.randn(3, 5), torch.randn(3, 5), fusion_type=fusion_type)
 
@@ -76,7 +76,7 @@ def test_a_write_nothing_reads_is_not_lost(device: torch.device) -> None:
 @FUSION_TYPES
 def test_the_return_follows_a_write_that_nothing_reads(fusion_type: str) -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        z = torch.cumsum(x, 0)
+        z = torch.cumprod(x, 0)
         z.copy_(torch.sin(x) * 2)
         return x, y.reshape(-1)
 
@@ -86,7 +86,7 @@ def test_the_return_follows_a_write_that_nothing_reads(fusion_type: str) -> None
 def test_a_view_of_one_input_shows_the_write_through_another() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         part = y[1:]
-        z = torch.cumsum(x, 0)
+        z = torch.cumprod(x, 0)
         flat = y.reshape(-1)
         part.add_(part)
         return z, part, flat
@@ -99,7 +99,7 @@ def test_a_reshape_of_a_written_argument_is_written_in_turn() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x.copy_(torch.sin(x))
         flat = x.reshape(-1)
-        z = torch.cumsum(y, 0)
+        z = torch.cumprod(y, 0)
         flat.copy_(torch.sin(flat))
         return x - z, flat
 

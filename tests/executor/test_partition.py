@@ -10,7 +10,7 @@ from tests.executor.jitted import check, jit, regions
 
 def two_arms(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a = torch.sin(x) * 2
-    b = torch.cumsum(y, 0)
+    b = torch.cumprod(y, 0)
     return a + torch.cos(x) + b * 3
 
 
@@ -34,10 +34,10 @@ def test_what_a_run_does_not_depend_on_moves_to_its_front() -> None:
 def test_a_write_keeps_its_place_in_a_run() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         a = torch.sin(x) * y
-        torch.cumsum(a, 0)
-        b = torch.cumsum(x, 0)
+        torch.cumprod(a, 0)
+        b = torch.cumprod(x, 0)
         x.mul_(2)
-        c = torch.cumsum(x, 0)
+        c = torch.cumprod(x, 0)
         return a * b + c * x
 
     check(program, torch.randn(3, 5), torch.randn(3, 5))
@@ -75,7 +75,7 @@ def test_one_op_alone_stays_with_torch() -> None:
 def test_rematerialisation_hands_over_the_smaller_value() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         wide = x.double() * 2
-        return torch.cumsum(y, 0), (wide + 1).float()
+        return torch.cumprod(y, 0), (wide + 1).float()
 
     def consume(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         a, b = program(x, y)

@@ -10,7 +10,7 @@ from thunder_fuser import fuser
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.exp(torch.cumsum(torch.sin(x) * y, 0)) * 2
+    return torch.exp(torch.cumprod(torch.sin(x) * y, 0)) * 2
 
 
 def test_regions_of_forward_and_backward_are_timed() -> None:

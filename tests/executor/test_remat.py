@@ -87,8 +87,8 @@ def test_a_long_reduction_is_not_computed_again_in_the_backward() -> None:
 def test_a_value_passes_through_several_fusions_from_the_input() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         wide = x.double() * 2
-        first = torch.cumsum(wide.float(), 0)
-        second = torch.cumsum((wide + first).float(), 0)
+        first = torch.cumprod(wide.float(), 0)
+        second = torch.cumprod((wide + first).float(), 0)
         return (wide - second) * y
 
     jfn = check(program, torch.randn(3, 5), torch.randn(3, 5))
@@ -147,7 +147,7 @@ def test_the_cut_is_the_cheapest_of_all(seed: int) -> None:
 def test_numbers_that_a_fusion_computes_are_computed_again_in_the_next() -> None:
     def program(x: torch.Tensor, n: int) -> torch.Tensor:
         scaled = torch.sin(x * (n * 2.5 + x.shape[0]))
-        summed = torch.cumsum(scaled, 0)
+        summed = torch.cumprod(scaled, 0)
         return (summed * scaled).exp() * (n * 2.5)
 
     jfn = jit(program, cache="symbolic values")

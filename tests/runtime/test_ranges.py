@@ -47,7 +47,7 @@ def test_torchs_profiler_shows_regions_and_their_segments(device: torch.device) 
 
 def test_equal_regions_have_ranges_of_their_own_names() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(torch.cumsum(torch.tanh(x) * 2, 0)) * 2
+        return torch.tanh(torch.cumprod(torch.tanh(x) * 2, 0)) * 2
 
     jfn = jit(program, fuser_ranges="profiler")
     with torch.profiler.profile() as profiler:

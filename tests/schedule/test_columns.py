@@ -99,7 +99,7 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
         (64, 4 * 32 * 4 * 132, 32, 8),  # blocks enough
         (64, 4 * 32 * 4 * 132 - 4 * 32, 16, 16),  # fewer columns each
         (33, 1024, 8, 32),  # down to a line of memory
-        (1000, 4096, 16, 16),  # blocks that share rows are as good
+        (2000, 4096, 16, 16),  # blocks that share rows are as good
         (40, 4097, 32, 32),  # a line of single elements, and too few blocks: large ones
         (40, 64, 8, 32),
         (40, 12, 4, 32),  # no more threads across than vectors
@@ -115,13 +115,13 @@ def test_threads_across_and_down(rows: int, width: int, across: int, down: int) 
 @pytest.mark.parametrize(
     ("rows", "width", "splits"),
     [
-        (255, 4096, 1),  # few rows
-        (256, 4096, 4),
+        (1023, 4096, 1),  # few rows, as of the partial sums of a norm's gradient
+        (1024, 4096, 8),
         (16384, 8192, 64 * 132 // 256),  # enough blocks
         (1 << 20, 64, 1024),  # not more than one block combines at the end
         (1 << 20, 4 * 32 * 16 * 132, 1),
-        (257, 4096, 4),
-        (320, 4 * 32, 5),
+        (1025, 4096, 8),
+        (1280, 4 * 32, 10),
     ],
 )
 def test_rows_are_split_where_columns_are_few(rows: int, width: int, splits: int) -> None:

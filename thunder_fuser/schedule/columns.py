@@ -42,10 +42,10 @@ WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
 BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
-MIN_TERMS = 256  # of a column, below which one block is as good
+MIN_TERMS = 1024  # of a column, below which one block is as good
 MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
-MIN_SHARE = 64  # rows that a block sums at least, where rows are split
+MIN_SHARE = 128  # rows that a block sums at least, where rows are split
 MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
 # twice as many where the blocks would be fewer than two of a multiprocessor

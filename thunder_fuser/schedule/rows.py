@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
@@ -170,27 +171,25 @@ def schedule(
     row = _row(segment, axes, phases, full, scans)
     whole = [(s.value, i) for s, i in full]
     results = [tv for tv in reductions if not is_scan(tv)]
-    is_once = len(phases) == 1 and not down and not needs_results(segment, results, whole)
+    is_once = len(phases) == 1 and not needs_results(segment, results, whole)
+    planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row)
+    if down:
+        if scans:
+            raise Rejected("a running sum beside column sums")
+        beside = beside_sums(row, len(down), axes.turn.size, target, parameters)
+        if beside is None:
+            raise Rejected("column sums beside rows that are too long for one block")
+        return planned(beside, 1)
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
-        return RowSchedule(segment, axes, phases, full, single, sums, row, pieces[0], 1, pieces[1])
-    if any(is_walked(tv) for tv in scans):
+        return planned(pieces[0], 1, splits=pieces[1])
+    found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
+    if found is None:
         if not is_once:
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
-        turns = walked(row, scans)
-        return RowSchedule(segment, axes, phases, full, single, sums, row, turns[0], 1, 1, turns[1])
-    if not down:
-        found = of_rows(row, target, parameters)
-        if found is None:
-            raise Rejected("a running sum of rows too long for the registers")
-        per_block = max(parameters.block // found.threads, 1)
-        return RowSchedule(segment, axes, phases, full, single, sums, row, found, per_block)
-    if scans:
-        raise Rejected("a running sum beside column sums")
-    beside = beside_sums(row, len(down), axes.turn.size, target, parameters)
-    if beside is None:
-        raise Rejected("column sums beside rows that are too long for one block")
-    return RowSchedule(segment, axes, phases, full, single, sums, row, beside, 1)
+        where, chunk = walked(row, scans)
+        return planned(where, 1, chunk=chunk)
+    return planned(found, max(parameters.block // found.threads, 1))
 
 
 def _turns(down: Sequence[TensorView]) -> int:

@@ -9,8 +9,8 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
   __shared__ float T3_parts[64][64];
-  const int first = (int)split * 64;
-  const int last = first + 64 < 512 ? first + 64 : 512;
+  const int first = (int)split * 128;
+  const int last = first + 128 < 2048 ? first + 128 : 2048;
   if (vector < 10) {
 #pragma unroll 4
     for (int row = first + part; row < last; row += 64) {
@@ -35,16 +35,16 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
       for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
     }
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 8 + split) * 4 + lane) * 16 + place] = T3_row[lane];
+    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 16 + split) * 4 + lane) * 16 + place] = T3_row[lane];
   }
   __shared__ bool is_last;
-  if (!tf::is_last(is_last, tickets + group, 8)) return;
+  if (!tf::is_last(is_last, tickets + group, 16)) return;
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
 #pragma unroll 4
-  for (int other = part; other < 8; other += 64) {
+  for (int other = part; other < 16; other += 64) {
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 8 + other) * 4 + lane) * 16 + place];
+    for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 16 + other) * 4 + lane) * 16 + place];
   }
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_parts[part][4 * place + lane] = T3_part[lane];
