@@ -10,17 +10,20 @@ import pytest
 
 from thunder_fuser import tuning
 from thunder_fuser.kernel.source import Source
+from thunder_fuser.runtime.kernels import KERNELS
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, pattern: str, replacement: str) -> None:
     """Have every kernel generated from now on changed where `pattern` matches its text."""
+    KERNELS.clear()  # else general forms of earlier kernels may be generated now too
     emit: Callable[..., Source] = tuning.emit
 
     def emit_faulty(kernel: object) -> Source:
         source = emit(kernel)
         text = re.sub(pattern, replacement, source.text)
         assert text != source.text, "nothing was planted"
-        return replace(source, fragments=(text,), literals=())
+        none: frozenset[int] = frozenset()
+        return replace(source, fragments=(text,), literals=(), hints=none, counts=none)
 
     monkeypatch.setattr(tuning, "emit", emit_faulty)
 
