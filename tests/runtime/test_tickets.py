@@ -82,7 +82,9 @@ def test_threads_get_different_zeros_for_different_streams() -> None:
 
 
 def test_on_the_host_each_call_has_its_own() -> None:
-    take = tickets(Source("kernel", ("",), (), (), 1, 1, 0, 16, 5), torch.device("cpu"))
+    take = tickets(
+        Source("kernel", ("",), (), (), 1, 1, workspace_bytes=16, tickets=5), torch.device("cpu")
+    )
     first, second = take(0), take(0)
     assert first.tolist() == [0] * 5
     assert first.data_ptr() != second.data_ptr()
