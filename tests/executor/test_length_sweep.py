@@ -58,9 +58,9 @@ def draw(*shape: int) -> torch.Tensor:
 
 def test_rope_is_three_kernels() -> None:
     def make(n: int) -> list[torch.Tensor]:
-        return [torch.randn(2, n, 64), torch.randn(n, 4), torch.randn(n, 4)]
+        return [torch.randn(2, n, 512), torch.randn(n, 32), torch.randn(n, 32)]
 
-    assert swept(rope(4, 2, 8, 4), make, "symbolic values", 5) == (KERNELS_PER_SWEEP, 1)
+    assert swept(rope(4, 2, 64, 32), make, "symbolic values", 5) == (KERNELS_PER_SWEEP, 1)
 
 
 def test_swiglu_is_three_kernels_each_way() -> None:

@@ -10,8 +10,7 @@ from tests.programs import H200, cat, chain, expand, full, permute, piece, unsqu
 from tests.schedule.segments import classes_of, floats, halves, segment_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
-from thunder_fuser.schedule.classes import NEAR
-from thunder_fuser.schedule.parameters import MapParameters, map_parameters
+from thunder_fuser.schedule.parameters import NEAR, MapParameters, map_parameters
 from thunder_fuser.segment.segment import Segment
 
 

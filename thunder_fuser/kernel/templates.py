@@ -40,6 +40,7 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
 AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel
+NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depends on their number
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def general(found: Draft) -> Draft:
     is_in_place = any(store.is_in_place for store in segment.stores)
     if is_in_place or not isinstance(found.parameters, MapParameters):
         return found
-    parameters = replace(found.parameters, busy=1, rests=True)
+    parameters = replace(found.parameters, busy=1, near=NEAR_IN_GENERAL, rests=True)
     return Draft(found.template, parameters, map.schedule(segment, parameters))
 
 

@@ -22,10 +22,10 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
+from thunder_fuser.schedule.parameters import Sharing
 from thunder_fuser.segment.segment import Segment
 
 CACHE_LINE = 128  # bytes
-NEAR = 2048  # bytes between stores of one thread; more at a time scatter the writes of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +71,15 @@ _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
 
 def classify(
-    segment: Segment, nests: Sequence[Nest], owned: int, busy: int
+    segment: Segment, nests: Sequence[Nest], sharing: Sharing
 ) -> tuple[IterationClass, ...]:
-    """Group nests greedily, in order, into as few classes as pair up. `owned` bounds the extent of
-    an axis that is unrolled to make them pair, `busy` is how many elements must be left to run in
-    parallel by it."""
+    """Group nests greedily, in order, into as few classes as pair up."""
     classes: list[IterationClass] = []
     for nest in nests:
-        nest = _unroll_replicated(segment, nest, owned, busy)
+        nest = _unroll_replicated(segment, nest, sharing)
         for position, existing in enumerate(classes):
-            joined = _join(segment, existing, nest, owned)
-            if joined is not None and _is_busy(joined, (existing.nests[0], nest), busy):
+            joined = _join(segment, existing, nest, sharing)
+            if joined is not None and _is_busy(joined, (existing.nests[0], nest), sharing.busy):
                 classes[position] = joined
                 break
         else:
@@ -89,15 +87,16 @@ def classify(
     return tuple(classes)
 
 
-def _unroll_replicated(segment: Segment, nest: Nest, owned: int, busy: int) -> Nest:
+def _unroll_replicated(segment: Segment, nest: Nest, sharing: Sharing) -> Nest:
     """An axis that nothing read depends on becomes a loop of stores of one value."""
     alone = IterationClass(segment, (nest,))
     if not alone.needs[0].leaves:
         return nest
     read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms_read))
     for axis in nest.parallel:
-        few = axis.size <= owned and axis.size * nest.instances <= MAX_INSTANCES
-        is_worth_it = _elements(nest) // axis.size >= busy and _stays_near(segment, nest, axis)
+        few = axis.size <= sharing.owned and axis.size * nest.instances <= MAX_INSTANCES
+        left = _elements(nest) // axis.size
+        is_worth_it = left >= sharing.busy and _stays_near(segment, nest, axis, sharing.near)
         if axis not in read and few and is_worth_it:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
     return nest
@@ -115,18 +114,19 @@ def _elements(nest: Nest) -> int:
 
 
 def _join(
-    segment: Segment, existing: IterationClass, nest: Nest, owned: int
+    segment: Segment, existing: IterationClass, nest: Nest, sharing: Sharing
 ) -> IterationClass | None:
     """`existing` with `nest` in it; None where axes too long for one thread are left over."""
-    group, joined = _align(existing, IterationClass(segment, (nest,)), owned)
+    group, joined = _align(existing, IterationClass(segment, (nest,)), sharing.owned)
     here, there = group.nests[0], joined.nests[0]
     read_here, read_there = _strides_read(group), _strides_read(joined)
     pairs = _pair(here.parallel, there.parallel, read_here, read_there)
     lonely_here = [a for a in here.parallel if a not in pairs.values()]
     lonely_there = [a for a in there.parallel if a not in pairs]
-    near_here = all(_stays_near(segment, n, a) for n in group.nests for a in lonely_here)
-    near = near_here and all(_stays_near(segment, there, a) for a in lonely_there)
-    if not pairs or not near or any(a.size > owned for a in (*lonely_here, *lonely_there)):
+    stored = [(n, a) for n in group.nests for a in lonely_here]
+    stored += [(there, a) for a in lonely_there]
+    are_near = all(_stays_near(segment, n, a, sharing.near) for n, a in stored)
+    if not pairs or not are_near or any(a.size > sharing.owned for _, a in stored):
         return None
     members = [_unroll(n, lonely_here) for n in group.nests]
     members.append(_rename(_unroll(there, lonely_there), pairs))
@@ -183,11 +183,11 @@ def _fills_line(axis: IterDomain, tv: TensorView) -> bool:
     return axis.size * tv.dtype.itemsize >= CACHE_LINE
 
 
-def _stays_near(segment: Segment, nest: Nest, axis: IterDomain) -> bool:
+def _stays_near(segment: Segment, nest: Nest, axis: IterDomain, near: int) -> bool:
     """True where values of `axis` that one thread owns are stored close together."""
     target = nest.store.target
     offset = offset_of(segment.layouts[target], nest.index)
-    return all(abs(w) * target.dtype.itemsize <= NEAR for w, d in offset.terms if d.base is axis)
+    return all(abs(w) * target.dtype.itemsize <= near for w, d in offset.terms if d.base is axis)
 
 
 def _unroll(nest: Nest, axes: Sequence[IterDomain]) -> Nest:

@@ -16,7 +16,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
-from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.parameters import MapParameters, Sharing
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
@@ -40,7 +40,7 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
     in-place target must be read only by the thread and at the element that writes it."""
     _check_reductions(segment)
-    groups = _groups(segment, parameters.owned, parameters.busy)
+    groups = _groups(segment, parameters.sharing)
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():
@@ -49,9 +49,9 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
-def _groups(segment: Segment, owned: int, busy: int) -> tuple[IterationClass, ...]:
+def _groups(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    return tuple(arrange(g) for g in classify(segment, nests, owned, busy))
+    return tuple(arrange(g) for g in classify(segment, nests, sharing))
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:

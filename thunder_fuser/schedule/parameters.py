@@ -15,7 +15,19 @@ from thunder_fuser.target import Target
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
+NEAR = 2048  # bytes; stores of one thread that lie farther apart scatter the writes of a block
 NEVER = 1 << 62  # bytes that no store has
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """When one thread owns several values of an axis, so that what they read is loaded once: of
+    axes of up to `owned` values, stored up to `near` bytes apart, where at least `busy` elements
+    are left to run in parallel."""
+
+    owned: int = MAX_OWNED
+    busy: int = 1
+    near: int = NEAR
 
 
 @dataclass(frozen=True)
@@ -26,8 +38,13 @@ class MapParameters:
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
+    near: int = NEAR  # bytes between stores of one thread, at most
     streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
     rests: bool = False  # what vectors leave over is never nothing, and never one element
+
+    @property
+    def sharing(self) -> Sharing:
+        return Sharing(self.owned, self.busy, self.near)
 
 
 @dataclass(frozen=True)
