@@ -101,49 +101,13 @@ def _walk(
 ) -> tuple[dict[TensorView, int], tuple[_Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
-    planes: dict[int, tuple[int, int] | None] = {}
-    walks: dict[int, object] = {}
-    downs: dict[int, tuple[int, int]] = {}
-
-    def agrees(tv: TensorView, depth: int) -> bool:
-        """True where a kernel can walk what it walks at that depth for `tv` as well."""
-        walk, down = _walk_of(tv), column_shape(tv)
-        if walks.setdefault(depth, walk) != walk:
-            return False
-        return down is None or downs.setdefault(depth, down) == down
+    walks = _Walks()
 
     def outgrows(producer: TensorView, consumer: TensorView) -> bool:
         """True for more elements than the plane has that was reduced to `producer`."""
-        return prod(consumer.shape) > prod(planes.get(found[producer]) or (0,))
+        return prod(consumer.shape) > prod(walks.planes.get(found[producer]) or (0,))
 
-    kinds = (
-        _Kind(_is_apart, lambda p, tv: True, _needs_whole, "needs a reduction down columns whole"),
-        _Kind(is_shared, lambda p, tv: True, _needs_whole, "needs a row that blocks share whole"),
-        _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
-        _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
-        _Kind(
-            _is_row, lambda p, tv: True, _needs_many, "carries on along rows that no block keeps"
-        ),
-        _Kind(
-            is_walked,
-            lambda p, tv: not _reduces(tv),
-            lambda p, tv: is_long(tv),
-            "reduces a running sum of rows that no block keeps",
-        ),
-        _Kind(
-            _is_down,
-            lambda p, tv: not _reduces(tv),
-            lambda p, tv: is_long(tv),
-            "reduces a running sum down columns",
-        ),
-        _Kind(
-            is_scan,
-            lambda p, tv: not _reduces(tv),
-            _leaves_scan,
-            "reads a running sum at other places",
-        ),
-        _Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
-    )
+    kinds = _kinds(is_shared, outgrows)
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
@@ -152,15 +116,66 @@ def _walk(
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
         elif is_long(tv):
-            while not agrees(tv, before):
-                before += 1
-            planes[before] = plane_of(tv)
+            before = walks.join(tv, before)
         found[tv] = 0 if tv in constants else before
         for kind in kinds:
             near = (p for p in producers if p in kind.members and found[p] == before)
             if any(kind.follows(p, tv) for p in near) or (tv not in opaque and kind.begins(tv)):
                 kind.members.add(tv)
     return found, kinds
+
+
+def _kinds(is_shared: Test, outgrows: Pair) -> tuple[_Kind, ...]:
+    return (
+        _Kind(_is_apart, _always, _needs_whole, "needs a reduction down columns whole"),
+        _Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
+        _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
+        _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
+        _Kind(_is_row, _always, _needs_many, "carries on along rows that no block keeps"),
+        _Kind(
+            is_walked,
+            _goes_on,
+            _is_reduced,
+            "reduces a running sum of rows that no block keeps",
+        ),
+        _Kind(_is_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
+        _Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
+        _Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
+    )
+
+
+@dataclass
+class _Walks:
+    """What the kernels of each depth walk."""
+
+    planes: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    _of_depth: dict[int, object] = field(default_factory=dict)
+    _downs: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def join(self, tv: TensorView, depth: int) -> int:
+        """The first depth from there on whose kernel can walk for a long reduction as well."""
+        while not self._agrees(tv, depth):
+            depth += 1
+        self.planes[depth] = plane_of(tv)
+        return depth
+
+    def _agrees(self, tv: TensorView, depth: int) -> bool:
+        walk, down = _walk_of(tv), column_shape(tv)
+        if self._of_depth.setdefault(depth, walk) != walk:
+            return False
+        return down is None or self._downs.setdefault(depth, down) == down
+
+
+def _always(producer: TensorView, consumer: TensorView) -> bool:
+    return True
+
+
+def _goes_on(producer: TensorView, consumer: TensorView) -> bool:
+    return not _reduces(consumer)
+
+
+def _is_reduced(producer: TensorView, consumer: TensorView) -> bool:
+    return is_long(consumer)
 
 
 def _walk_of(tv: TensorView) -> object:
