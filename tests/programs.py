@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from tests.devices import CPU, copies, here
+from tests.devices import CPU, copies, here, to_cpu
 from thunder_fuser import pipeline
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
@@ -122,7 +122,9 @@ def plan_of(program: Fusion, *tensors: torch.Tensor, options: Options | None = N
 
 
 def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> list[torch.Tensor]:
-    return plan_of(program, *tensors, options=options).run(*tensors)
+    """The results on the CPU; on another device copies of the tensors are read and written."""
+    given = tensors if here() == CPU else copies(tensors)
+    return to_cpu(plan_of(program, *given, options=options).run(*given))
 
 
 def check(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> Plan:

@@ -260,6 +260,7 @@ def test_a_tuned_call_returns_what_an_untuned_one_does(device: torch.device) -> 
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_a_captured_graph_replays_a_tuned_plan() -> None:
     program, x = rows(64)
     given = x.cuda()
