@@ -67,6 +67,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "fuse_s": "of it finding regions; part of what Thunder's transforms take",
         "codegen_s": "of it from a fusion to the text of its kernels and its plan",
         "nvrtc_s": "of it having kernels: the compiler's time, or that of loading them from disk",
+        "tune_s": "of it timing kernels with other parameters, which were compiled too",
         "n_compiled": "kernels of ours, or graphs of Inductor, that were compiled",
         "n_cache_hit": "and that were found on disk; in the compile suite by the warm process",
     },

@@ -14,13 +14,14 @@ from benchmarks.cases import Function
 @dataclass(frozen=True)
 class Costs:
     """Seconds of tracing, of fusing traces, of generating code, of compiling it or loading it from
-    disk; what was compiled (kernels of ours, graphs of Inductor) and what was on disk. None is what
-    nobody tells."""
+    disk, of timing kernels; what was compiled (kernels of ours, graphs of Inductor) and what was on
+    disk. None is what nobody tells."""
 
     trace_s: float | None = None
     fuse_s: float | None = None
     codegen_s: float | None = None
     nvrtc_s: float | None = None
+    tune_s: float | None = None
     compiled: int | None = None
     cache_hits: int | None = None
 

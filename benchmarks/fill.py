@@ -21,6 +21,7 @@ def with_costs(row: Row, costs: Costs) -> Row:
         fuse_s=costs.fuse_s,
         codegen_s=costs.codegen_s,
         nvrtc_s=costs.nvrtc_s,
+        tune_s=costs.tune_s,
         n_compiled=costs.compiled,
         n_cache_hit=costs.cache_hits,
     )

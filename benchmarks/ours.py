@@ -53,6 +53,7 @@ def watch(function: Function) -> Callable[[], Costs]:
             fuse_s=found.fusion_seconds,
             codegen_s=found.generation_seconds,
             nvrtc_s=found.compilation_seconds,
+            tune_s=found.tuning_seconds,
             compiled=found.compiled,
             cache_hits=found.disk_hits,
         )

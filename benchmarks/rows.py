@@ -109,6 +109,7 @@ class Row:
     fuse_s: float | None = None
     codegen_s: float | None = None
     nvrtc_s: float | None = None
+    tune_s: float | None = None
     n_compiled: int | None = None
     n_cache_hit: int | None = None
     err_vs_fp64: float | None = None

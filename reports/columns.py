@@ -18,7 +18,7 @@ NUMBERS = [
     *("n_regions", "n_segments", "n_kernels", "n_unclaimed_ops"),
     *("peak_alloc_mib", "saved_for_backward_mib"),
     *("first_call_s", "first_call_s_cold", "first_call_s_warm"),
-    *("trace_s", "fuse_s", "codegen_s", "nvrtc_s", "n_compiled", "n_cache_hit"),
+    *("trace_s", "fuse_s", "codegen_s", "nvrtc_s", "tune_s", "n_compiled", "n_cache_hit"),
     *("regs_max", "spill_bytes", "smem_bytes"),
     *("sm_clock_mhz", "mem_clock_mhz", "power_w", "temp_c"),
     *("err_vs_fp64", "err_eager_vs_fp64", "err_vs_eager"),

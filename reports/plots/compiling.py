@@ -20,6 +20,7 @@ _STAGES = (  # column, name, colour: of no executor
     ("fuse_s", "fuse", "#8f6fc9"),
     ("codegen_s", "codegen", "#c9a227"),
     ("nvrtc_s", "NVRTC", "#6e6e6e"),
+    ("tune_s", "timing", "#5fa8a8"),
 )
 SAMPLES_WIDTH = 3.0  # points
 _EXECUTOR_HEIGHT = 0.11  # inches of a line that each executor takes

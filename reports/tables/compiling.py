@@ -8,7 +8,7 @@ from reports.columns import OURS
 from reports.rows import Run
 from reports.table import Column, Table, across, amount, down, number
 
-PARTS = ("trace_s", "fuse_s", "codegen_s", "nvrtc_s")
+PARTS = ("trace_s", "fuse_s", "codegen_s", "nvrtc_s", "tune_s")
 
 
 def tables(run: Run) -> tuple[Table, ...]:
@@ -33,6 +33,7 @@ _PHASES: tuple[Column, ...] = (
     ("fuse s", number("fuse_s", ".3f")),
     ("codegen s", number("codegen_s", ".3f")),
     ("NVRTC s", number("nvrtc_s", ".3f")),
+    ("timing s", number("tune_s", ".3f")),
     ("compiled", number("n_compiled", ".0f")),
     ("from cache", number("n_cache_hit", ".0f")),
 )

@@ -121,7 +121,7 @@ def _compiles(draw: random.Random) -> Iterator[Row]:
             row |= {"cold_samples_s": [cold * 0.97, cold, cold * 1.04]}
             row |= {"warm_samples_s": [warm * 0.9, warm, warm * 1.1]}
             if executor == "ours":
-                parts = dict.fromkeys(("trace_s", "fuse_s", "codegen_s", "nvrtc_s"))
+                parts = dict.fromkeys(("trace_s", "fuse_s", "codegen_s", "nvrtc_s", "tune_s"))
                 row |= {name: cold * draw.uniform(0.05, 0.24) for name in parts}
                 row |= {"n_compiled": draw.randint(1, 9), "n_cache_hit": 0}
             yield row
