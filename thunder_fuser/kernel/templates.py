@@ -4,7 +4,7 @@
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
     T5 columns   down the columns of a plane              schedule/columns.py
-    T6 groups    rows that an index sends to one place    schedule/groups.py
+    T7 groups    rows that an index sends to one place    schedule/groups.py
 
 The first that does not reject a segment runs it. A template's parameters change how fast a kernel
 is and in which order it sums, nothing else; the first of `parameters` is what the model prefers.

@@ -1,4 +1,4 @@
-"""T6, the group template: sums of the rows that an index sends to one place.
+"""T7, the group template: sums of the rows that an index sends to one place.
 
     T4[v, d] = sum(T0[order[k], d]) for ends[v - 1] <= k < ends[v]
 
@@ -127,7 +127,7 @@ def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
 
 
 def reject(segment: Segment, target: Target) -> str | None:
-    """Why T6 cannot run this segment, or None."""
+    """Why T7 cannot run this segment, or None."""
     return rejection(schedule, segment, target)
 
 

@@ -77,7 +77,7 @@ class ColumnParameters:
 
 @dataclass(frozen=True)
 class GroupParameters:
-    """The knobs of T6."""
+    """The knobs of T7."""
 
     across: int = 32  # threads side by side along a row, at most
     turns: int | None = None  # rows of each part of a block's threads
