@@ -29,7 +29,7 @@ def is_shared(program: Fusion, max_cluster: int = 1) -> bool:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "expected"),
-    [(1, 32767, False), (1, 32768, True), (SMS - 1, 32768, True), (SMS, 1 << 20, False)],
+    [(1, 65535, False), (1, 65536, True), (SMS - 1, 65536, True), (SMS, 1 << 20, False)],
 )
 def test_rows_are_shared_where_they_are_few_and_long(
     rows: int, columns: int, expected: bool

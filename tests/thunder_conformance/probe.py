@@ -41,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The same data in every run: these tests compare with torch's default tolerance, which eager
+    itself misses on unlucky data, such as a layer norm of two elements that nearly agree."""
+    torch.manual_seed(42)
+
+
 @pytest.fixture
 def turn_off_tf32_and_set_seed() -> None:
     """The fixture of Thunder's conftest, which is left out: it wants pytest-benchmark."""
