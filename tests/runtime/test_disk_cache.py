@@ -16,66 +16,18 @@ from pathlib import Path
 import filelock
 import pytest
 
+from tests.runtime.cached import KEY, cache, entry, file_of, never
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cache_directory
 from thunder_fuser.runtime.cache_entry import (
-    CorruptEntry,
     Entry,
-    Metadata,
     cache_key,
     decode,
     encode,
 )
 from thunder_fuser.runtime.disk_cache import DiskCache, disk_cache
 
-KEY = cache_key("text", ("-O1",), "sm_90a", "nvrtc 13.0")
-
-
-def entry(key: str = KEY, payload: bytes = b"\x7fELF machine code") -> Entry:
-    return Entry(Metadata(key, "k", "sm_90a", "nvrtc 13.0", ("-O1",), "0.1.0", 32, 0), payload)
-
-
-def never() -> Entry:
-    raise AssertionError("built although it was cached")
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> DiskCache:
-    return DiskCache(tmp_path / "cache")
-
-
-def file_of(cache: DiskCache, key: str = KEY) -> Path:
-    return cache.directory / f"{key}.kernel"
-
-
-# The key
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        ("text ", ("-O1",), "sm_90a", "nvrtc 13.0"),
-        ("text", ("-O2",), "sm_90a", "nvrtc 13.0"),
-        ("text", ("-O1",), "sm_90", "nvrtc 13.0"),
-        ("text", ("-O1",), "sm_90a", "nvrtc 13.1"),
-        ("text", ("-", "O1"), "sm_90a", "nvrtc 13.0"),
-        ("-O1text", (), "sm_90a", "nvrtc 13.0"),
-    ],
-)
-def test_every_part_of_the_key_counts(changed: tuple[str, tuple[str, ...], str, str]) -> None:
-    assert cache_key(*changed) != KEY
-
-
-def test_the_key_is_the_same_in_a_process_with_another_hash_seed() -> None:
-    code = (
-        "from thunder_fuser.runtime.cache_entry import cache_key;"
-        "print(cache_key('text', ('-O1',), 'sm_90a', 'nvrtc 13.0'))"
-    )
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "RANK": seed}
-        assert subprocess.check_output(
-            [sys.executable, "-c", code], env=environment, text=True
-        ) == (KEY + "\n")
+__all__ = ["cache"]  # a fixture
 
 
 # The file
@@ -92,17 +44,6 @@ def test_directory_and_file_are_private(cache: DiskCache) -> None:
     for path in (cache.directory.parent, cache.directory):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert stat.S_IMODE(file_of(cache).stat().st_mode) == 0o600
-
-
-def test_every_flipped_bit_and_every_truncation_is_noticed() -> None:
-    data = encode(entry())
-    for position in range(len(data)):
-        flipped = bytearray(data)
-        flipped[position] ^= 1 << (position % 8)
-        with pytest.raises(CorruptEntry):
-            decode(bytes(flipped), KEY)
-        with pytest.raises(CorruptEntry):
-            decode(data[:position], KEY)
 
 
 @pytest.mark.parametrize(
@@ -150,88 +91,6 @@ def test_equal_options_share_one_cache(tmp_path: Path) -> None:
     options = Options(cache_dir=str(tmp_path))
     assert disk_cache(options) is disk_cache(Options(cache_dir=str(tmp_path), strict=True))
     assert disk_cache(options) is not disk_cache(Options(cache_dir=str(tmp_path), cache="ro"))
-
-
-def expect_off(cache: DiskCache, reason: str) -> None:
-    """The cache warns once, serves nothing, and what is built is right."""
-    with pytest.warns(RuntimeWarning, match=reason) as warned:
-        built = [cache.fetch(KEY, entry) for _ in range(3)]
-    assert built == [(entry(), False)] * 3
-    assert len(warned) == 1
-    assert cache.mode == "off"
-
-
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_directory_that_others_can_write_is_not_used(cache: DiskCache, mode: int) -> None:
-    cache.put(KEY, entry())
-    cache.directory.chmod(mode)
-    expect_off(DiskCache(cache.directory.parent), "can be written by others")
-
-
-def test_symbolic_link_is_not_used(cache: DiskCache, tmp_path: Path) -> None:
-    cache.put(KEY, entry())
-    (tmp_path / "link").symlink_to(cache.directory.parent)
-    expect_off(DiskCache(tmp_path / "link"), "is a symbolic link")
-
-
-def test_directory_of_another_user_is_not_used(
-    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache.put(KEY, entry())
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    expect_off(DiskCache(cache.directory.parent), "belongs to user")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_directory_that_was_given_away_is_not_used(cache: DiskCache) -> None:
-    cache.put(KEY, entry())
-    os.chown(cache.directory, 65534, 65534)
-    expect_off(DiskCache(cache.directory.parent), "belongs to user 65534")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_entry_of_another_user_is_dropped(cache: DiskCache) -> None:
-    cache.put(KEY, entry())
-    os.chown(file_of(cache), 65534, 65534)
-    with pytest.warns(RuntimeWarning, match="a file that belongs to user 65534"):
-        assert cache.fetch(KEY, entry) == (entry(), False)
-    assert cache.fetch(KEY, never) == (entry(), True)
-
-
-def test_plain_file_in_the_place_of_the_directory_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    expect_off(DiskCache(tmp_path / "file"), "running without the kernel cache")
-
-
-def test_relative_place_is_not_used() -> None:
-    expect_off(DiskCache(Path("cache")), "not an absolute path")
-
-
-def test_directory_that_cannot_be_made_is_not_used(
-    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Path, *_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    expect_off(cache, "Permission denied")
-
-
-def test_entry_that_is_a_symbolic_link_is_dropped(cache: DiskCache, tmp_path: Path) -> None:
-    cache.put(KEY, entry())
-    file_of(cache).rename(tmp_path / "elsewhere")
-    file_of(cache).symlink_to(tmp_path / "elsewhere")
-    with pytest.warns(RuntimeWarning, match="symbolic link"):
-        assert cache.get(KEY) is None
-    assert not file_of(cache).is_symlink()
-    assert (tmp_path / "elsewhere").exists()
-
-
-def test_entry_that_others_can_write_is_dropped(cache: DiskCache) -> None:
-    cache.put(KEY, entry())
-    file_of(cache).chmod(0o666)
-    with pytest.warns(RuntimeWarning, match="can be written by others"):
-        assert cache.get(KEY) is None
 
 
 # Modes
