@@ -96,7 +96,8 @@ def test_the_order_of_blocks_does_not_show_in_a_bit(name: str) -> None:
     (a,) = like(x)
     found = []
     for order in ORDERS:
-        plan = plan_of(fusion([a], total(a, *dims)), x, options=replace(STRICT, thread_order=order))
+        program, options = fusion([a], total(a, *dims)), replace(STRICT, thread_order=order)
+        plan = plan_of(program, *copies([x]), options=options)
         for _ in range(3):  # shuffled anew each time
             (result,) = plan.run(*copies([x]))
             found.append(result.cpu())

@@ -63,7 +63,7 @@ def test_errors_are_like_those_of_torch(name: str, data: str, order: str) -> Non
     x = DATA[data](*shape)
     (a,) = like(x)
     program = fusion([a], deviation(a, *dims), mean(a, *dims))
-    plan = plan_of(program, x, options=replace(STRICT, thread_order=order))
+    plan = plan_of(program, *copies([x]), options=replace(STRICT, thread_order=order))
     assert plan.launches == 1
     found, _ = (t.cpu().double() for t in plan.run(*copies([x])))
     count = x.numel() / found.numel()
@@ -77,7 +77,8 @@ def test_errors_are_like_those_of_torch(name: str, data: str, order: str) -> Non
 def test_a_double_keeps_its_digits() -> None:
     x = torch.randn(3001, 20, dtype=torch.float64) + 1e8
     (a,) = like(x)
-    (found,) = plan_of(fusion([a], deviation(a, 0)), x, options=STRICT).run(*copies([x]))
+    given = copies([x])
+    (found,) = plan_of(fusion([a], deviation(a, 0)), *given, options=STRICT).run(*given)
     exact = (x - x.mean(0)).square().sum(0)
     torch.testing.assert_close(found.cpu(), exact, rtol=1e-9, atol=0)
 
@@ -87,7 +88,8 @@ def test_what_is_no_number_shows_in_its_column_alone(bad: float) -> None:
     x = torch.randn(3001, 20)
     x[1234, 5] = bad
     (a,) = like(x)
-    (found,) = plan_of(fusion([a], deviation(a, 0)), x, options=STRICT).run(*copies([x]))
+    given = copies([x])
+    (found,) = plan_of(fusion([a], deviation(a, 0)), *given, options=STRICT).run(*given)
     assert torch.isnan(found).nonzero().tolist() == [[5]]
 
 
@@ -99,7 +101,7 @@ def test_the_order_of_blocks_does_not_show_in_a_bit(name: str) -> None:
     found = []
     for order in ORDERS:
         options = replace(STRICT, thread_order=order)
-        plan = plan_of(fusion([a], deviation(a, *dims)), x, options=options)
+        plan = plan_of(fusion([a], deviation(a, *dims)), *copies([x]), options=options)
         found += [plan.run(*copies([x]))[0].cpu() for _ in range(2)]
     assert all(torch.equal(found[0], other) for other in found)
 

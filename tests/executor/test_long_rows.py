@@ -100,7 +100,8 @@ def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:
     jfn = thunder.jit(softmax, executors=[fuser])
     found = jfn(x.to(device)).cpu()
     torch.testing.assert_close(found, torch.softmax(x, -1), rtol=1e-5, atol=1e-9, equal_nan=True)
-    assert clusters(jfn) == [4]
+    (cluster,) = clusters(jfn)
+    assert cluster > 1
 
 
 def test_a_variance_is_of_the_differences_from_the_mean(device: torch.device) -> None:
