@@ -41,6 +41,7 @@ from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.relu_masks import drop_relu_masks
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
@@ -181,7 +182,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = replace_uniform(trace)  # dropout becomes a function of (seed, offset)
-        trace = own_gradients(trace)
+        trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
         groups = partition(trace, _kind_of(report), storages, settings.fusion_type)
         groups = [piece for group in groups for piece in split_at_writes(group, storages)]
