@@ -128,6 +128,23 @@ def test_a_block_sums_down_the_columns_of_the_rows_it_walks() -> None:
     assert "-> T5[1024*group + 4*vector]" in after
 
 
+def test_a_block_that_walks_rows_keeps_what_it_reads_again_and_the_weights() -> None:
+    x, weight = floats(512, 1024), floats(1024)
+    scaled = call("mul", centred(x), call("expand", weight, shape=ints([512, 1024])))
+    kernel = kernel_of(segment_of([x, weight], scaled, total(reshape(x, 8, 64, 1024), 1)))
+    assert [a.pointer for a in kernel.fixed] == ["T4"]
+    assert kernel.kept == kernel.slotted
+    assert not kernel.phases[0].scope.loads
+    assert not kernel.final.loads
+    head = str(kernel).split("  phase 0\n")[0].split("\n")
+    assert head[2:] == [
+        "  v0 = load T4[4*vector], 4 x f32, 16 bytes at a time",
+        "  v1 = slot of T0[65536*group + 1024*turn + 4*vector], 4 x f32, 16 bytes at a time, "
+        "in registers",
+        "",
+    ]
+
+
 def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:
     x = floats(130, 48)
     kernel = kernel_of(segment_of([x], centred(x)))

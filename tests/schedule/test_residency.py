@@ -68,7 +68,7 @@ def test_few_long_rows_have_blocks_for_every_multiprocessor(
 
 def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     row = halves_of(65536, count=2)
-    found = of_rows(replace(row, has_weights=True), H200)
+    found = of_rows(replace(row, weights=4), H200)
     assert found is not None
     assert (found.cluster, found.threads, len(found.shared)) == (8, 128, 2)
 
@@ -135,14 +135,38 @@ def test_a_smaller_machine_holds_less() -> None:
 def test_rows_are_on_their_way_while_one_is_summed(
     columns: int, threads: int, slots: int, blocks: int
 ) -> None:
-    found = beside_sums(halves_of(columns), sums=1, turns=64, target=H200)
+    many = RowParameters(slots=6)
+    found = beside_sums(halves_of(columns), sums=1, turns=64, target=H200, parameters=many)
     assert found == Residency(threads, frozenset(), frozenset({X}), slots, blocks)
+    preferred = beside_sums(halves_of(columns), sums=1, turns=64, target=H200)
+    assert preferred == Residency(threads, frozenset(), frozenset({X}), 2, blocks)
 
 
 def test_a_block_has_no_more_slots_than_rows() -> None:
-    found = beside_sums(halves_of(4096), sums=1, turns=3, target=H200)
+    found = beside_sums(halves_of(4096), 1, 3, H200, RowParameters(slots=6))
     assert found is not None
     assert found.slots == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "count", "sums", "threads", "kept"),
+    [
+        (4096, 1, 1, 512, True),
+        (4096, 2, 2, 256, True),
+        (16384, 1, 1, 256, False),  # eight vectors a thread
+    ],
+)
+def test_what_is_read_again_beside_sums_is_in_registers_where_they_are_free(
+    columns: int, count: int, sums: int, threads: int, kept: bool
+) -> None:
+    row = halves_of(columns, count=count)
+    row = replace(row, again=frozenset(row.loads), weights=4)
+    found = beside_sums(row, sums, 64, H200)
+    assert found is not None
+    assert (found.threads, found.shared) == (threads, row.again)
+    assert (found.registers, found.weights) == ((row.again, True) if kept else (frozenset(), False))
+    again = beside_sums(row, sums, 64, H200, RowParameters(keeps=False))
+    assert again == replace(found, registers=frozenset(), weights=False)
 
 
 def test_little_shared_memory_has_fewer_slots_or_none() -> None:

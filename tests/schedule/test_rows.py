@@ -182,6 +182,18 @@ def test_a_block_walks_the_rows_of_its_column_sums() -> None:
     assert len(schedule.columns.reductions) == len(schedule.columns.stores) == 1
 
 
+@pytest.mark.parametrize(
+    ("run", "row"), [(1, "8*turn + group"), (4, "32*(turn/4) + 4*group + (turn%4)")]
+)
+def test_a_block_walks_the_rows_that_its_column_sums_deal_it(run: int, row: str) -> None:
+    v = floats(512, 1024)
+    dealt = reshape(v, 64 // run, 8, run, 1024)
+    mine = call("permute", dealt, dims=(1, 0, 2, 3))
+    schedule = rows.schedule(segment_of([v], centred(v), total(mine, 1, 2)), H200)
+    assert (schedule.axes.group.size, schedule.axes.turn.size) == (8, 64)
+    assert f"phase 0: T1[{row}] of T0[{row}, 4*vector + lane]" in str(schedule)
+
+
 def test_column_sums_of_different_groups_are_refused() -> None:
     v = floats(512, 1024)
     other = total(reshape(v, 4, 128, 1024), 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
@@ -35,7 +37,7 @@ def row_lines(kernel: RowKernel) -> list[str]:
 
 def _one_row(kernel: RowKernel) -> list[str]:
     loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
-    held = [*_declare(kernel), *_over_vectors(kernel, loads)]
+    held = [*_declare(kernel.kept, kernel), *_over_vectors(kernel, loads)]
     if kernel.slotted:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
         held = [*sent, "tf::commit_copies();", *held, "tf::await_copies<0>();"]
@@ -47,7 +49,7 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
     (phase,) = kernel.phases
     loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
     return [
-        *_declare(kernel),
+        *_declare(kernel.kept, kernel),
         *_over_vectors(kernel, loads),
         *(load_text(a, kernel.names) for a in kernel.once),
         *declared(phase.reductions),
@@ -70,7 +72,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
         head = f"for ({kind} first = {start}; first >= 0; first -= {step}) {{"
     loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
     turn = [
-        *_declare(kernel),
+        *_declare(kernel.kept, kernel),
         *_over_vectors(kernel, loads),
         *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
         *_walked(phase.scope, kernel),
@@ -97,9 +99,13 @@ def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
     turns, slots = number(kernel.axes.turn.size), kernel.slots
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
+    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.fixed]
+    from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
     turn = [
         f"tf::await_copies<{slots - 1}>();",
         f"const int slot = turn % {slots};",
+        *_declare(kernel.kept, kernel),
+        *_over_vectors(kernel, from_slots),
         *located(kernel, "turn"),
         *_row(kernel),
         f"if (turn + {slots} < {turns}) {{",
@@ -109,6 +115,8 @@ def _walk(kernel: RowKernel) -> list[str]:
     ]
     return [
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *_declare(kernel.fixed, kernel),
+        *_over_vectors(kernel, loads),
         *_slots(kernel),
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
@@ -120,9 +128,9 @@ def _walk(kernel: RowKernel) -> list[str]:
     ]
 
 
-def _declare(kernel: RowKernel) -> list[str]:
-    """The registers of the row."""
-    return [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in kernel.kept]
+def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
+    """Registers for the vectors of a thread."""
+    return [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in accesses]
 
 
 def _slots(kernel: RowKernel) -> list[str]:
@@ -269,7 +277,12 @@ def _load(access: VectorAccess, kernel: RowKernel) -> str:
     """A vector, from its slot where it has one."""
     if access not in kernel.slotted:
         return load_text(access, kernel.names)
-    return f"const auto {access.name} = {access.name}_slots[{_place(kernel, 'slot')}];"
+    return f"const auto {access.name} = {_in_slot(access, kernel)};"
+
+
+def _in_slot(access: VectorAccess, kernel: RowKernel) -> str:
+    """A thread's vector k in the slot of the row."""
+    return f"{access.name}_slots[{_place(kernel, 'slot')}]"
 
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:

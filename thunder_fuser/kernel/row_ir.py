@@ -94,7 +94,9 @@ class RowKernel:
 
     `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
-    `slotted` one of `slots` in shared memory. `single` is done by the first thread of a row, after
+    `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
+    registers. `fixed` are kept for all rows of a block. `single` is done by the first thread of a
+    row, after
     the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
     slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
     multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
@@ -112,6 +114,7 @@ class RowKernel:
     once: tuple[VectorAccess, ...]
     kept: tuple[VectorAccess, ...]
     slotted: tuple[VectorAccess, ...]
+    fixed: tuple[VectorAccess, ...]
     phases: tuple[ReducePhase, ...]
     final: Scope
     single: Scope
@@ -181,7 +184,7 @@ class RowKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
-        forms = [a.offset for a in (*self.once, *self.kept, *self.slotted)]
+        forms = [a.offset for a in (*self.once, *self.kept, *self.slotted, *self.fixed)]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
@@ -206,8 +209,13 @@ def print_row_kernel(kernel: RowKernel) -> str:
     if kernel.chunk:
         lines[-1] += f", {kernel.chunk} vectors at a time"
     lines += [f"  {print_statement(s, names)}" for s in kernel.located]
-    lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*kernel.once, *kernel.kept)]
-    lines += [f"  {a.name} = slot of {print_access(a, names)}" for a in kernel.slotted]
+    loads = (*kernel.fixed, *kernel.once, *(a for a in kernel.kept if a not in kernel.slotted))
+    lines += [f"  {a.name} = load {print_access(a, names)}" for a in loads]
+    lines += [
+        f"  {a.name} = slot of {print_access(a, names)}"
+        + (", in registers" if a in kernel.kept else "")
+        for a in kernel.slotted
+    ]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
         lines += print_scope(phase.scope, names)

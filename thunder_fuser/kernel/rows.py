@@ -75,6 +75,7 @@ class _RowWriter:
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
             self._loads_in(planned.residency.registers, loads),
             self._loads_in(planned.residency.shared, loads),
+            tuple(a for a in loads if planned.residency.weights and self._is_weight(a.offset)),
             phases,
             final,
             last,
@@ -103,7 +104,16 @@ class _RowWriter:
 
     def _suffix(self, tv: TensorView, offset: Form) -> str:
         """Vectors in registers are an array; others are read anew by every scope."""
-        return "[k]" if self._is_in(self.planned.residency.registers, tv, offset) else ""
+        where = self.planned.residency
+        is_held = self._is_in(where.registers, tv, offset) or (
+            where.weights and self._is_weight(offset)
+        )
+        return "[k]" if is_held else ""
+
+    def _is_weight(self, offset: Form) -> bool:
+        """True for elements that depend on the place in a row, and on no row."""
+        bases = offset.bases
+        return self.axes.vector in bases and bases <= {self.axes.vector, self.axes.lane}
 
     def _is_in(self, place: Set[TensorView], tv: TensorView, offset: Form) -> bool:
         return tv in place and is_of_row(offset, self.axes)

@@ -1,13 +1,19 @@
 """Split sums down the columns of a plane whose rows are reduced too.
 
     T1: f32[i8192] = sum(T0: bf16[i16384, i8192], dims=[0]);  T9 = sum(T0, dims=[1])
-        =>   T1: f32[i16384, i8192] = cast(T0);  T2: f32[i256, i64, i8192] = reshape(T1)
-             T3: f32[i256, i8192] = sum(T2, dims=[1]);  T4: f32[i8192] = sum(T3, dims=[0])
+        =>   T1: f32[i16384, i8192] = cast(T0);  T2: f32[i64, i256, i8192] = reshape(T1)
+             T3: f32[i256, i64, i8192] = permute(T2);  T4: f32[i256, i8192] = sum(T3, dims=[1])
+             T5: f32[i8192] = sum(T4, dims=[0])
 
 The row template sums a part per block of rows while it walks them; the parts are summed behind it.
 Every block has a part of every column, so the last one to come would have to read all parts alone:
 that is a launch of its own, spread over the machine. Other long reductions are split by the
 schedule (`schedule/columns.py`, `schedule/row_splits.py`).
+
+Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
+are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
+row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
+one sector of memory.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -27,24 +33,34 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
+RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 
 
 def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
-    planes = {plane_of(tv) for tv in fusion.tensors if is_long(tv) and row_shape(tv)}
+    along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
+    planes = {plane_of(tv) for tv in along}
+    waits = any(_waits_for_its_row(tv, fusion) for tv in along)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
         parts = _parts(tv, multiprocessors) if is_split else None
-        return None if parts is None else _in_two(tv, inputs[0], parts)
+        return None if parts is None else _in_two(tv, inputs[0], parts, RUN if waits else 1)
 
     return rewrite(fusion, rule)
+
+
+def _waits_for_its_row(tv: TensorView, fusion: Fusion) -> bool:
+    """True for a reduction along rows whose terms need an input that has one value a row."""
+    rows, columns = row_shape(tv) or (0, 0)
+    found = topological([tv])
+    return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
 def _parts(tv: TensorView, multiprocessors: int) -> int | None:
@@ -63,12 +79,16 @@ def _divisor(size: int, limit: int) -> int | None:
     return next((d for d in range(limit, least - 1, -1) if size % d == 0), None)
 
 
-def _in_two(tv: TensorView, source: Value, parts: int) -> TensorView:
+def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
+    """Part g of every `parts` sums rows w * parts * run + g * run + i of all w and i < `run`."""
     source = _widened(tv, source)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
-    terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
-    pieces = call("reshape", source, new_shape=_constants([parts, terms // parts, *kept]))
-    return _reduced(tv, pieces, (1,), (0,))
+    terms = prod(a.size for a in tv.domain.logical if a.is_reduction) // parts
+    run = next(r for r in range(run, 0, -1) if terms % r == 0)
+    dealt = [terms // run, parts, *([run] if run > 1 else []), *kept]
+    pieces = call("reshape", source, new_shape=_constants(dealt))
+    mine = call("permute", pieces, dims=(1, 0, *range(2, len(dealt))))
+    return _reduced(tv, mine, (1, 2) if run > 1 else (1,), (0,))
 
 
 def _widened(tv: TensorView, source: Value) -> TensorView:

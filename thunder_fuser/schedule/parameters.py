@@ -52,11 +52,11 @@ class RowParameters:
     """The knobs of T2, and of T4, where blocks walk rows with sums down the columns."""
 
     held: int | None = None  # elements of a row that one thread holds
-    keeps: bool = True  # long rows where they fit; else every phase reads them from the cache
+    keeps: bool = True  # long rows where they fit, else each phase reads them again; so with slots
     cluster: int | None = None  # blocks that share a row too long for several of them in one
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
-    slots: int = 6  # rows in the shared memory of a block that walks, at most
+    slots: int = 2  # rows in the shared memory of a block that walks, at most
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(block=256),
         RowParameters(walks=1),
         RowParameters(slots=3),
+        RowParameters(slots=6),
         RowParameters(held=8),
         RowParameters(keeps=False),
         RowParameters(cluster=1),

@@ -4,8 +4,8 @@
     16384                         in 32 registers of 256 threads, two rows on a multiprocessor
     65536                         in the shared memory of a cluster of 4 blocks of 256 threads
     its gradient, 65536           one operand there, one in registers
-    gradient of a norm, 4096      slots for several rows in shared memory, which a block walks: the
-                                  registers are full of sums down the columns
+    gradient of a norm, 4096      slots for several rows in shared memory, which a block walks; of
+                                  the registers, sums down the columns leave room for one
 
 What is in neither is read again by every phase. A block whose row fills a multiprocessor leaves the
 memory idle while it computes: a long row is shared by a cluster of blocks, with blocks of other
@@ -33,7 +33,9 @@ MAX_REGISTERS = 255  # of a thread
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 MAX_THREADS_WITH_SUMS = 512
-SCRATCH_WITH_SUMS = 40
+SCRATCH_WITH_SUMS = 24
+SCRATCH_OF_A_SUM = 8
+HELD_BESIDE_SUMS = 2  # vectors of a thread, of more of which such a kernel has been seen to spill
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
@@ -50,7 +52,9 @@ PREFERRED = RowParameters()
 class Residency:
     """`threads` of each of `cluster` blocks share a row. Of what they read of it, `registers` and
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
-    shared memory. `blocks` are to fit on a multiprocessor, None for as many as do."""
+    shared memory; what is in both comes to shared memory first. `weights` of all rows are in
+    registers too, of a block that walks rows. `blocks` are to fit on a multiprocessor, None for as
+    many as do."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
@@ -58,21 +62,23 @@ class Residency:
     slots: int = 0
     blocks: int | None = None
     cluster: int = 1
+    weights: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
     """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
-    read, and of what scans leave. The template `walks` it so many times, and reads other vectors,
-    which all rows share, where `has_weights`. What it sums `is_sent` from block to block: a word or
-    two for each."""
+    read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
+    many times, and reads what it needs `again` in more than one of them. What it sums `is_sent`
+    from block to block: a word or two for each."""
 
     vectors: int
     lanes: int
     loads: Mapping[TensorView, int]
     scanned: int = 0
     walks: int = 2
-    has_weights: bool = False
+    again: frozenset[TensorView] = frozenset()
+    weights: int = 0
     is_sent: bool = True
     count: int = 1 << 20  # enough for any machine
 
@@ -152,7 +158,7 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
 def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
     """Blocks on a multiprocessor whose threads hold `held` vectors of each tensor."""
     kept = held * sum(row.loads[tv] for tv in registers)
-    kept += SCRATCH_WITH_WEIGHTS if row.has_weights else SCRATCH
+    kept += SCRATCH_WITH_WEIGHTS if row.weights else SCRATCH
     if kept > MAX_REGISTERS - SCRATCH:
         return 0
     moved = 4 * held * threads * (row.loaded - sum(row.loads[tv] for tv in registers))
@@ -209,15 +215,27 @@ def beside_sums(
     for blocks in range(parameters.walks, 0, -1):
         for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
             held = -(-row.vectors // threads)
-            registers = held * sums * row.lanes + 2 * row.loaded + SCRATCH_WITH_SUMS
+            summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
             is_tight = held * threads - row.vectors <= threads // 8 or threads == MIN_BLOCK
-            fits = registers * threads * blocks <= REGISTERS and registers <= SPILL_FREE
+            most = min(REGISTERS // (threads * blocks), SPILL_FREE)
             moved = max(4 * row.loaded * held * threads * blocks, 1)
-            if is_tight and fits and MIN_SLOTS * moved <= limit:
+            if is_tight and summing + 2 * row.loaded <= most and MIN_SLOTS * moved <= limit:
                 flying = 1 - (-IN_FLIGHT // moved)
-                wanted = min(flying, parameters.slots, turns, limit // moved)
-                return Residency(threads, frozenset(), frozenset(row.loads), wanted, blocks)
+                slots = min(flying, parameters.slots, turns, limit // moved)
+                free = most - summing - row.loaded if parameters.keeps else 0
+                kept, weights = _beside(row, held, free)
+                return Residency(
+                    threads, kept, frozenset(row.loads), slots, blocks, weights=weights
+                )
     return None
+
+
+def _beside(row: Row, held: int, free: int) -> tuple[frozenset[TensorView], bool]:
+    """What `free` registers take: what is read again of the row, and the weights of all rows."""
+    again = held * sum(row.loads[tv] for tv in row.again)
+    if again > free or held > HELD_BESIDE_SUMS:
+        return frozenset(), False
+    return row.again, bool(row.weights) and again + held * row.weights <= free
 
 
 def _rounded(threads: int) -> int:

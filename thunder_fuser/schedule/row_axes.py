@@ -45,16 +45,14 @@ class VectorAxes:
 @dataclass(frozen=True, eq=False)
 class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
-    the row `vector` and `lane`. Without column sums a group is one row."""
+    the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
+    deal the rows out."""
 
     group: IterDomain
     turn: IterDomain
     columns: int
+    row: Form
     is_shifted: bool = False
-
-    @property
-    def row(self) -> Form:
-        return combine(atom(self.group), atom(self.turn), self.turn.size)
 
     @property
     def column(self) -> Form:
@@ -104,9 +102,23 @@ def row_axes(
         lanes //= 2
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
-    return RowAxes(
-        axis(vectors), lane, axis(rows // turns), axis(turns), columns, is_shifted=bool(shifts)
-    )
+    group, turn = axis(rows // turns), axis(turns)
+    row = combine(atom(group), atom(turn), turns)
+    return RowAxes(axis(vectors), lane, group, turn, columns, row, is_shifted=bool(shifts))
+
+
+def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
+    """The row in which a term lies, that a sum down the columns takes at (group, turn)."""
+    tv, index = term
+    while is_metadata(tv):
+        (edge,) = edges(tv, index)
+        if edge.windows or prod(edge.producer.shape) != prod(tv.shape):
+            break
+        tv, index = edge.producer, edge.index
+    linear = Form()
+    for stride, form in zip(dense_strides(tv.shape), index, strict=True):
+        linear = add(linear, scale(form, stride))
+    return divmod_form(linear, axes.columns)[0]
 
 
 def _can_shift(

@@ -14,13 +14,14 @@ in the next. Rows too long for the registers are read again in every phase.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import atom, ceil_div
+from thunder_fuser.analysis.digits import Form, atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, is_walked, plane_of, row_shape
@@ -34,6 +35,7 @@ from thunder_fuser.schedule.row_axes import (
     index_as_viewed,
     is_of_row,
     row_axes,
+    row_of,
     unflatten,
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
@@ -107,7 +109,8 @@ class RowSchedule:
 
     def _held(self) -> str:
         found, tensors = self.residency, self.segment.names
-        held = [tensors[tv] for tv in self.segment.inputs if tv in found.registers]
+        kept = found.registers - found.shared
+        held = [tensors[tv] for tv in self.segment.inputs if tv in kept]
         slotted = [tensors[tv] for tv in self.segment.inputs if tv in found.shared]
         places = [f"{', '.join(held)} in registers"] if held else []
         if slotted:
@@ -158,6 +161,8 @@ def schedule(
         raise Rejected("a complex reduction")
     axes = row_axes(segment, long, (rows, columns), _turns(down))
     sums = _columns(segment, down, axes)
+    if down:
+        axes = replace(axes, row=row_of(sums.terms[0], axes))
     placed = {s for s, _ in sums.stores}
     phases = _phases(segment, reductions, axes)
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
@@ -168,7 +173,7 @@ def schedule(
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     scans = [tv for tv in long if is_scan(tv)]
-    row = _row(segment, axes, phases, full, scans)
+    row = _row(segment, axes, phases, full, sums, scans)
     whole = [(s.value, i) for s, i in full]
     results = [tv for tv in reductions if not is_scan(tv)]
     is_once = len(phases) == 1 and not needs_results(segment, results, whole)
@@ -337,31 +342,42 @@ def _row(
     axes: RowAxes,
     phases: Sequence[Phase],
     full: Sequence[tuple[Store, Index]],
+    sums: Columns,
     scans: Sequence[TensorView],
 ) -> Row:
     """What the walks along a row read, and how much of it there is."""
     reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
-    results = [*(t for p in phases for t in p.terms), *((s.value, i) for s, i in full)]
+    last = [(s.value, i) for s, i in full]
+    walks = [phase.terms for phase in phases] + ([(*last, *sums.terms)] if last else [])
     loads: dict[TensorView, int] = {}
-    has_weights = False
-    for tv, index in needs_of(segment, reductions, results).leaves:
-        if tv in reductions:
-            continue
-        offset = offset_of(segment.layouts[tv], index)
+    weights: dict[tuple[TensorView, Form], int] = {}
+    results = [*(t for p in phases for t in p.terms), *last]
+    for tv, offset in _reads(segment, reductions, results):
+        registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
         if is_of_row(offset, axes):
-            loads[tv] = loads.get(tv, 0) + max(tv.dtype.itemsize * axes.lanes // 4, 1)
-        else:
-            has_weights |= axes.vector in offset.bases
+            loads[tv] = loads.get(tv, 0) + registers
+        elif axes.vector in offset.bases:
+            weights[tv, offset] = registers
+    times = Counter(tv for walk in walks for tv in dict(_reads(segment, reductions, walk)))
     return Row(
         axes.vector.size,
         axes.lanes,
         loads,
         _scanned(scans, axes.lanes),
         walks=len(phases) + bool(full),
-        has_weights=has_weights,
+        again=frozenset(tv for tv in loads if times[tv] > 1),
+        weights=sum(weights.values()),
         is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
         count=axes.group.size * axes.turn.size,
     )
+
+
+def _reads(
+    segment: Segment, reductions: Sequence[TensorView], results: Sequence[tuple[TensorView, Index]]
+) -> list[tuple[TensorView, Form]]:
+    """What `results` read of memory, and where."""
+    found = needs_of(segment, reductions, results).leaves
+    return [(tv, offset_of(segment.layouts[tv], i)) for tv, i in found if tv not in reductions]
 
 
 def _scanned(scans: Sequence[TensorView], lanes: int) -> int:

@@ -9,7 +9,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int lane = 0; lane < 8; ++lane) T5_part[k][lane] = float(0);
   TF_DYNAMIC_SHARED(unsigned char, shared);
   tf::Vec<tf::bf16, 8>* const v0_slots = reinterpret_cast<tf::Vec<tf::bf16, 8>*>(shared);
-  for (int slot = 0; slot < 6; ++slot) {
+  for (int slot = 0; slot < 2; ++slot) {
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
@@ -20,17 +20,24 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     tf::commit_copies();
   }
   for (int turn = 0; turn < 40; ++turn) {
-    tf::await_copies<5>();
-    const int slot = turn % 6;
+    tf::await_copies<1>();
+    const int slot = turn % 2;
+    tf::Vec<tf::bf16, 8> v0[1];
+#pragma unroll
+    for (int k = 0; k < 1; ++k) {
+      const int vector = k * 128 + part;
+      if (vector < 65) {
+        v0[k] = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
+      }
+    }
     float T1_part = float(0);
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
       if (vector < 65) {
-        const auto v0 = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
-          const float T0_0 = tf::convert<float>(v0.v[lane]);
+          const float T0_0 = tf::convert<float>(v0[k].v[lane]);
           T1_part = T1_part + T0_0;
         }
       }
@@ -44,11 +51,10 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
       if (vector < 65) {
-        const auto v0 = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
         tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
-          const float T0_1 = tf::convert<float>(v0.v[lane]);
+          const float T0_1 = tf::convert<float>(v0[k].v[lane]);
           const float T3_0 = T0_1 - T1_row;
           w0.v[lane] = tf::convert<tf::bf16>(T3_0);
           T5_part[k][lane] = T5_part[k][lane] + T0_1;
@@ -56,12 +62,12 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
         tf::store_hinted<16>(T3 + (20800 * group + 520 * turn + 8 * vector), w0, 0);
       }
     }
-    if (turn + 6 < 40) {
+    if (turn + 2 < 40) {
 #pragma unroll
       for (int k = 0; k < 1; ++k) {
         const int vector = k * 128 + part;
         if (vector < 65) {
-          tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 6) + 8 * vector));
+          tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 2) + 8 * vector));
         }
       }
     }
