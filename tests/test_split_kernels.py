@@ -61,6 +61,8 @@ CASES = {
     "a prime": ((65537,), (0,)),
     "few rows": ((3, 70001), (1,)),
     "few aligned rows": ((2, 40000), (1,)),
+    "a row in pieces of several turns": ((600_000,), (0,)),
+    "rows in pieces of several turns": ((5, 140_003), (1,)),
     "channels": ((40, 3, 1000), (0, 2)),
     "odd channels": ((33, 5, 27, 31), (0, 2, 3)),
 }

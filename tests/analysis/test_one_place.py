@@ -45,6 +45,7 @@ ALLOWED = {
     "schedule/columns.py:_threads_of": THREADS,
     "schedule/columns.py:_scanning": THREADS,
     "schedule/columns.py:_splits": THREADS,
+    "schedule/columns.py:_batch": THREADS,
     "schedule/groups.py:_axes": LANES,
     "schedule/groups.py:_threads": THREADS,
     "schedule/nest.py:_refine_once": PARTS,

@@ -96,10 +96,10 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
 @pytest.mark.parametrize(
     ("rows", "width", "across", "down"),
     [
-        (64, 4 * 32 * 4 * 132, 32, 8),  # blocks enough
-        (64, 4 * 32 * 4 * 132 - 4 * 32, 16, 16),  # fewer columns each
+        (64, 4 * 32 * 3 * 132, 32, 8),  # blocks enough
+        (64, 4 * 32 * 3 * 132 - 4 * 32, 16, 16),  # fewer columns each
         (33, 1024, 8, 32),  # down to a line of memory
-        (2000, 4096, 16, 16),  # blocks that share rows are as good
+        (2000, 4096, 32, 8),  # blocks that share rows are as good
         (40, 4097, 32, 32),  # a line of single elements, and too few blocks: large ones
         (40, 64, 8, 32),
         (40, 12, 4, 32),  # no more threads across than vectors
@@ -117,8 +117,8 @@ def test_threads_across_and_down(rows: int, width: int, across: int, down: int) 
     [
         (1023, 4096, 1),  # few rows, as of the partial sums of a norm's gradient
         (1024, 4096, 8),
-        (16384, 8192, 64 * 132 // 256),  # enough blocks
-        (1 << 20, 64, 1024),  # not more than one block combines at the end
+        (16384, 8192, 8),  # all blocks at once
+        (1 << 20, 64, 512),
         (1 << 20, 4 * 32 * 16 * 132, 1),
         (1025, 4096, 8),
         (1280, 4 * 32, 10),
@@ -129,6 +129,32 @@ def test_rows_are_split_where_columns_are_few(rows: int, width: int, splits: int
     schedule = columns.schedule(segment_of([v], total(v, 0)), H200)
     assert schedule.splits == splits
     assert (f"rows in {splits} splits" in str(schedule)) == (splits > 1)
+
+
+def test_blocks_that_store_rows_too_take_several_turns() -> None:
+    v = floats(16384, 8192)
+    schedule = columns.schedule(segment_of([v], chain(v, "exp"), total(chain(v, "neg"), 0)), H200)
+    assert schedule.splits == 16 * 132 // 64
+
+
+@pytest.mark.parametrize(
+    ("rows", "operands", "batch", "at_once"),
+    [
+        (16384, 1, 4, 3),
+        (16384, 3, 2, 3),
+        (16384, 9, 1, None),  # registers for one row of each
+        (40, 1, 2, 3),  # no more than a thread has
+    ],
+)
+def test_a_thread_loads_several_rows_at_a_time(
+    rows: int, operands: int, batch: int, at_once: int | None
+) -> None:
+    inputs = [floats(rows, 8192) for _ in range(operands)]
+    added = inputs[0]
+    for v in inputs[1:]:
+        added = call("add", added, v)
+    schedule = columns.schedule(segment_of(inputs, total(added, 0)), H200)
+    assert (schedule.batch, schedule.blocks_at_once) == (batch, at_once)
 
 
 @pytest.mark.parametrize(

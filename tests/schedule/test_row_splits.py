@@ -19,13 +19,21 @@ from thunder_fuser.schedule import rows
         (1, 1 << 20, 128),
         (1, (1 << 20) + 1, 129),
         (131, 1 << 15, 4),
-        (16 * 132 - 1, 1 << 15, 4),
-        (16 * 132, 1 << 15, 1),  # rows enough for every multiprocessor to have many
+        (1, 1 << 26, 1024),  # pieces that a block has in several turns
+        (131, 1 << 19, 8),
+        (131, (1 << 19) + 1, 7),
+        (8 * 132, 1 << 16, 1),  # rows enough for every multiprocessor to have many
     ],
 )
 def test_rows_are_cut_into_pieces_of_one_block(count: int, columns: int, splits: int) -> None:
     x = floats(count, columns)
     assert rows.schedule(segment_of([x], total(x, 1)), H200).splits == splits
+
+
+def test_the_text_says_how_much_of_its_piece_a_thread_has_at_a_time() -> None:
+    x = floats(1, 1 << 26)
+    found = str(rows.schedule(segment_of([x], total(x, 1)), H200))
+    assert "512 threads a piece, 1024 pieces a row, 8 vectors at a time" in found
 
 
 def test_two_operands_halve_a_piece() -> None:

@@ -245,7 +245,6 @@ def test_every_term_is_reduced_and_every_element_stored_once(
         assert sorted(at(index, point) for point in points(inner)) == every
     firsts = [at(single, point) for point in points([axes.group, axes.turn])]
     assert sorted(firsts) == [(r,) for r in range(count)]
-    assert schedule.threads_per_row * schedule.vectors_per_thread >= axes.vector.size
 
 
 def at(index: tuple[Form, ...], point: dict[IterDomain, int]) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def test_columns_print_the_threads_that_share_one(tmp_path: Path) -> None:
         fd.add_output(fd.ops.sum(x, [0]))
     assert printed(fd, tmp_path, torch.randn(40, 64)) == dedent("""\
         columns over row{40}, vector{16}, lane{4}
-          8 threads across, 32 down
+          8 threads across, 32 down, 2 at a time
           reduce T1[4*vector + lane] of T0[row, 4*vector + lane]
           store T1[4*vector + lane]
         """)

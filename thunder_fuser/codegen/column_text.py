@@ -6,17 +6,19 @@ from thunder_fuser.codegen.split_text import combining, finished, identity, part
 from thunder_fuser.codegen.statements import (
     indent,
     lane_lines,
+    load_call,
     load_text,
     number,
     statement_text,
+    vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
-UNROLL = 4  # rows whose loads are in flight together
-SCAN_UNROLL = 8  # of running sums, of which a thread has no more
+UNROLL = 4  # parts of a column whose loads are in flight together
+SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
@@ -61,13 +63,38 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             f"const {kind} last = first + {share} < {rows} ? first + {share} : {rows};",
         ]
         first, last = "first + part", "last"
-    head, unroll = f"for ({kind} row = {first}; row < {last}; row += {down}) {{", UNROLL
-    if kernel.scans:
-        unroll = SCAN_UNROLL
-        if kernel.is_reversed:
-            head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
+    head = f"for ({kind} row = {first}; row < {last}; row += {down}) {{"
+    if kernel.is_reversed:
+        head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
+    unroll = SCAN_UNROLL if kernel.scans else UNROLL
     loop = [f"#pragma unroll {unroll}", head, *indent(_scope(kernel.loop, kernel)), "}"]
+    if kernel.batch > 1:
+        loop = _in_batches(kernel, first, last)
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *indent(loop), "}"]
+
+
+def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
+    """The thread's rows, a batch at a time. All loads of a batch stand before what is computed: a
+    compiler that may choose saves registers, and waits for each load."""
+    kind, batch, down = _index_type(kernel), kernel.batch, kernel.threads_down
+    row, names = kernel.axes.row, kernel.names
+    loads = [a for a in kernel.loop.loads if row in a.offset.bases]
+    others = [load_text(a, names) for a in kernel.loop.loads if a not in loads]
+    taken = [f"{a.name}_rows[k] = {load_call(a, names)};" for a in loads]
+    given = [f"const auto {a.name} = {a.name}_rows[k];" for a in loads]
+    scope = kernel.loop
+    summed = lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
+
+    def each(lines: list[str]) -> list[str]:
+        place = f"const {kind} row = start + k * {down};"
+        body = [place, f"if (row < {last}) {{", *indent(lines), "}"]
+        head = f"for (int k = 0; k < {batch}; ++k) {{"
+        return ["#pragma unroll", head, *indent(body), "}"]
+
+    declared = [f"{vector_type(a)} {a.name}_rows[{batch}];" for a in loads]
+    turn = [*declared, *each(taken), *each([*given, *summed])]
+    head = f"for ({kind} start = {first}; start < {last}; start += {batch * down}) {{"
+    return [*others, head, *indent(turn), "}"]
 
 
 def _index_type(kernel: ColumnKernel) -> str:

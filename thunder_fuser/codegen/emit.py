@@ -110,6 +110,6 @@ def _cluster(kernel: AnyKernel) -> int:
 
 def _bounds(kernel: AnyKernel) -> str:
     """Threads of a block and, where the schedule counts on it, blocks of a multiprocessor."""
-    if isinstance(kernel, (RowKernel, GroupKernel)) and kernel.blocks_at_once is not None:
-        return f"{kernel.threads}, {kernel.blocks_at_once}"
-    return str(kernel.threads)
+    if isinstance(kernel, (Kernel, StreamKernel)) or kernel.blocks_at_once is None:
+        return str(kernel.threads)
+    return f"{kernel.threads}, {kernel.blocks_at_once}"

@@ -13,6 +13,7 @@ from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.ops import OpDef
 
 WARP = 32
+UNROLL = 4  # parts of a row whose loads are in flight together
 WORD = 4  # bytes of the least that a block sends to another
 
 
@@ -131,6 +132,7 @@ def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[s
         "__shared__ bool is_last;",
         f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
         *clear,
+        f"#pragma unroll {UNROLL}",
         head,
         *indent(take),
         "}",

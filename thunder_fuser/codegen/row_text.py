@@ -48,17 +48,32 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
     """The block's part of a row, and the sums of all parts in the last block."""
     (phase,) = kernel.phases
     loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
-    return [
+    turn = [
         *_declare(kernel.kept, kernel),
         *_over_vectors(kernel, loads),
-        *(load_text(a, kernel.names) for a in kernel.once),
-        *declared(phase.reductions),
         *_walked(phase.scope, kernel),
         *_walked(kernel.final, kernel),
+    ]
+    return [
+        *(load_text(a, kernel.names) for a in kernel.once),
+        *declared(phase.reductions),
+        *(_turns_of_part(kernel, turn) if kernel.chunk else turn),
         *met(phase.reductions, kernel, split),
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
     ]
+
+
+def _turns_of_part(kernel: RowKernel, turn: list[str]) -> list[str]:
+    """A loop over the block's part of the row, a chunk of each thread at a time."""
+    kind = "long long" if kernel.reach >= INT_LIMIT else "int"
+    share, size = kernel.vectors_per_split, kernel.vector.size
+    last = end = f"begin + {number(share)}"
+    if kernel.splits * share > size:
+        last = f"{end} < {number(size)} ? {end} : {number(size)}"
+    step = kernel.chunk * kernel.threads
+    head = f"for ({kind} first = begin; first < last; first += {step}) {{"
+    return [f"const {kind} last = {last};", head, *indent(turn), "}"]
 
 
 def _chunks_of_row(kernel: RowKernel) -> list[str]:
@@ -212,11 +227,12 @@ def _rows(kernel: RowKernel) -> list[str]:
         ]
     if kernel.splits > 1:
         splits, share = number(kernel.splits), number(kernel.vectors_per_split)
+        begin = "begin" if kernel.chunk else "first"
         return [
             "const int part = threadIdx.x;",
             f"const {kind} group = {wide} / {splits};",
             f"const int split = blockIdx.x % {splits};",
-            f"const {kind} first = {'' if kind == 'int' else f'({kind})'}split * {share};",
+            f"const {kind} {begin} = {'' if kind == 'int' else f'({kind})'}split * {share};",
         ]
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]

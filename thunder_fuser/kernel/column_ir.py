@@ -22,8 +22,10 @@ from thunder_fuser.schedule.columns import ColumnAxes
 @dataclass(frozen=True)
 class ColumnKernel:
     """One launch. `loop` accumulates a row into `sums`; `final` is done once per vector of columns,
-    where the sum `name` is the array `name_row` of one value per lane. `scans` are what a thread
-    has summed so far, from the last row to the first where they are reversed."""
+    where the sum `name` is the array `name_row` of one value per lane. A thread loads a `batch`
+    of rows before it sums them. `scans` are what it has summed so far, from the last row to the
+    first where they are reversed. `blocks_at_once` are to fit on a multiprocessor, None for as many
+    as do."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -31,11 +33,13 @@ class ColumnKernel:
     threads_across: int
     threads_down: int
     splits: int
+    batch: int
     loop: Scope
     sums: tuple[Accumulator, ...]
     final: Scope
     scans: tuple[Accumulator, ...] = ()
     is_reversed: bool = False
+    blocks_at_once: int | None = None
 
     @property
     def threads(self) -> int:
@@ -68,6 +72,7 @@ class ColumnKernel:
     def __str__(self) -> str:
         shape = f"{self.blocks} blocks of {self.threads_across} x {self.threads_down} threads"
         rows = f"{self.axes.row.size}" + (f" in {self.splits} splits" if self.splits > 1 else "")
+        rows += f", {self.batch} at a time," if self.batch > 1 else ""
         columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
         lines += print_scope(self.loop, self.names)

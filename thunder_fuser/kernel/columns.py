@@ -68,11 +68,13 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         planned.threads_across,
         planned.threads_down,
         planned.splits,
+        1 if before_rows else planned.batch,
         loop,
         tuple(accumulators),
         Scope(loads_read_by(loads, after), after, vectors, before_ends),
         tuple(scans),
         planned.is_reversed,
+        planned.blocks_at_once,
     )
 
 

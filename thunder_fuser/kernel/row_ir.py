@@ -100,8 +100,8 @@ class RowKernel:
     the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
     slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
     multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
-    With a `chunk` a thread walks a row of one phase so many vectors at a time, and its scans go on
-    from what they came to, all in one direction.
+    With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
+    and its scans go on from what they came to, all in one direction.
     """
 
     pointers: tuple[Pointer, ...]
@@ -152,8 +152,10 @@ class RowKernel:
 
     @property
     def vectors_per_split(self) -> int:
-        """Of the part of a row that one block has."""
-        return -(-self.vector.size // self.splits)
+        """Of the part of a row that one block has, in whole chunks."""
+        share = -(-self.vector.size // self.splits)
+        step = self.chunk * self.threads_per_row
+        return -(-share // step) * step if step else share
 
     @property
     def vectors_per_thread(self) -> int:

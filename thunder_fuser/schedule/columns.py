@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, add, atom, ceil_div, scale
+from thunder_fuser.analysis.digits import Loaded, atom, ceil_div
 from thunder_fuser.analysis.index_map import edges_from
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_long,
@@ -32,7 +33,7 @@ from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, unflatten
+from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear, unflatten
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
@@ -41,7 +42,8 @@ from thunder_fuser.target import Target
 WARP = 32
 THREADS = 256  # of one block
 MAX_THREADS = 1024
-BLOCKS = 16  # of a multiprocessor that are enough: it takes several in turn, so none waits long
+BLOCKS = 4  # of a multiprocessor that share rows, at most: one turn of all
+BLOCKS_THAT_STORE = 16  # where they store rows too: a multiprocessor takes several in turn
 MIN_TERMS = 1024  # of a column, below which one block is as good
 MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
@@ -49,7 +51,10 @@ MIN_SHARE = 128  # rows that a block sums at least, where rows are split
 MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
 # twice as many where the blocks would be fewer than two of a multiprocessor
-ENOUGH = 4  # blocks of a multiprocessor, for which a block may take fewer columns
+ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer columns
+IN_FLIGHT = 32  # registers of loads that a thread waits for at once
+MAX_BATCH = 4  # rows that a thread loads before it sums them
+BATCH_REGISTERS = 80  # that a thread has while it does so
 LINE = 128  # bytes of a row that a block takes at least, where it could take more
 REGISTERS = 65536  # of a multiprocessor, 32 bits each
 SCRATCH = 40  # registers that a thread needs beside its sums
@@ -76,6 +81,8 @@ class ColumnSchedule:
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads of a block that share a column
     splits: int = 1  # blocks that share a column
+    batch: int = 1  # rows that a thread loads before it sums them
+    blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
 
     @property
     def is_reversed(self) -> bool:
@@ -99,7 +106,8 @@ class ColumnSchedule:
             [
                 f"columns over {print_axes(every, names)}",
                 f"  {self.threads_across} threads across, {self.threads_down} down"
-                + (f", rows in {self.splits} splits" if self.splits > 1 else ""),
+                + (f", rows in {self.splits} splits" if self.splits > 1 else "")
+                + (f", {self.batch} at a time" if self.batch > 1 else ""),
                 f"  reduce {print_elements(self.reductions, tensors, names)} "
                 f"of {print_elements(self.terms, tensors, names)}",
                 f"  store {stored}",
@@ -139,20 +147,20 @@ def schedule(
     scans = [tv for tv in long if is_scan(tv)]
     if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
         raise Rejected("running sums of two directions")
-    across, down, splits = _threads(axes, segment, long, target, parameters)
-    if scans:
-        across, down, splits = _scanning(axes, target), 1, 1
-    return ColumnSchedule(
+    planned = partial(
+        ColumnSchedule,
         segment,
         axes,
         tuple(reductions),
         tuple(terms),
         tuple(full),
         tuple(stores),
-        across,
-        down,
-        splits,
     )
+    if scans:
+        return planned(_scanning(axes, target), 1)
+    across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
+    turns = ceil_div(ceil_div(rows, splits), down)
+    return planned(across, down, splits, *_batch(axes, segment, across * down, turns))
 
 
 def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
@@ -179,10 +187,7 @@ def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
     viewed = index_as_viewed(terms, store.value.shape)
     if viewed is not None:
         return viewed
-    (term, index), linear = terms[0], Form()
-    for stride, form in zip(dense_strides(term.shape), index, strict=True):
-        linear = add(linear, scale(form, stride))
-    return unflatten(linear, store.value.shape)
+    return unflatten(linear(*terms[0]), store.value.shape)
 
 
 def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
@@ -243,6 +248,7 @@ def _threads(
     axes: ColumnAxes,
     segment: Segment,
     long: Sequence[TensorView],
+    stores_rows: bool,
     target: Target,
     parameters: ColumnParameters,
 ) -> tuple[int, int, int]:
@@ -254,16 +260,18 @@ def _threads(
     while across > 1 and across // 2 >= vectors:
         across //= 2
     tiles = ceil_div(vectors, across)
-    splits = _splits(rows, tiles, across * states, target)
+    preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
+    most = (parameters.blocks or preferred) * target.multiprocessors
+    splits = _splits(rows, tiles, across * states, most, target)
     line = ceil_div(LINE, lanes * _narrowest(segment, long))
     while tiles * splits < ENOUGH * target.multiprocessors and across // 2 >= line:
         across //= 2
         tiles = ceil_div(vectors, across)
-        splits = _splits(rows, tiles, across * states, target)
+        splits = _splits(rows, tiles, across * states, most, target)
     threads = parameters.threads or _threads_of(tiles * splits, states, target)
-    most = WARP if threads == THREADS else MAX_DOWN
+    deepest = WARP if threads == THREADS else MAX_DOWN
     down = 1
-    while down * 2 * across <= threads and down * 2 <= min(rows // splits, most):
+    while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2
     return across, down, splits
 
@@ -292,11 +300,24 @@ def _narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
-def _splits(rows: int, tiles: int, width: int, target: Target) -> int:
-    """Blocks that share the rows of each of `tiles`, each with partial sums of `width` bytes."""
+def _batch(axes: ColumnAxes, segment: Segment, threads: int, turns: int) -> tuple[int, int | None]:
+    """Rows that a thread loads at a time, of `turns`, fewer where each is read of several tensors;
+    and the blocks of so many threads that fit on a multiprocessor then."""
+    elements = axes.row.size * axes.vector.size * axes.lanes
+    plane = [tv for tv in segment.inputs if prod(tv.shape) == elements]
+    loaded = sum(max(tv.dtype.itemsize * axes.lanes // 4, 1) for tv in plane)
+    batch = min(IN_FLIGHT // max(loaded, 1), MAX_BATCH, turns)
+    if batch < 2:
+        return 1, None
+    return batch, REGISTERS // (BATCH_REGISTERS * threads) or None
+
+
+def _splits(rows: int, tiles: int, width: int, most: int, target: Target) -> int:
+    """Blocks that share the rows of each of `tiles`, `most` in all, each with partial sums of
+    `width` bytes."""
     if rows < MIN_TERMS:
         return 1
-    wanted = BLOCKS * target.multiprocessors // tiles
+    wanted = most // tiles
     tail = MAX_TAIL if MAX_TAIL // width * tiles >= 2 * target.multiprocessors else 2 * MAX_TAIL
     splits = max(min(wanted, rows // MIN_SHARE, tail // width), 1)
     return ceil_div(rows, ceil_div(rows, splits))  # none is left without a row

@@ -73,6 +73,7 @@ class ColumnParameters:
 
     across: int = 32  # threads side by side along a row, at most
     threads: int | None = None  # of one block
+    blocks: int | None = None  # of a multiprocessor that share rows, at most
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ def column_parameters(target: Target) -> tuple[ColumnParameters, ...]:
     """A warp reads a run of 512 bytes of a row."""
     return (
         ColumnParameters(),
+        ColumnParameters(blocks=16),
+        ColumnParameters(blocks=4),
         ColumnParameters(threads=512),
         ColumnParameters(across=16),
         ColumnParameters(across=8),

@@ -115,10 +115,15 @@ def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
         if edge.windows or prod(edge.producer.shape) != prod(tv.shape):
             break
         tv, index = edge.producer, edge.index
-    linear = Form()
+    return divmod_form(linear(tv, index), axes.columns)[0]
+
+
+def linear(tv: TensorView, index: Index) -> Form:
+    """The place of an element in row-major order."""
+    found = Form()
     for stride, form in zip(dense_strides(tv.shape), index, strict=True):
-        linear = add(linear, scale(form, stride))
-    return divmod_form(linear, axes.columns)[0]
+        found = add(found, scale(form, stride))
+    return found
 
 
 def _can_shift(

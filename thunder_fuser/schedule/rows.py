@@ -21,7 +21,7 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom, ceil_div
+from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, is_walked, plane_of, row_shape
@@ -80,10 +80,10 @@ class RowSchedule:
             f"rows over {print_axes(every, names)}, {self._held()}",
             f"  {self._shared_by()}",
         ]
-        if self.chunk:
-            lines[-1] += f", {self.chunk} vectors at a time"
         if self.splits > 1:
             lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
+        if self.chunk:
+            lines[-1] += f", {self.chunk} vectors at a time"
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -121,10 +121,6 @@ class RowSchedule:
     @property
     def threads_per_row(self) -> int:
         return self.residency.threads * self.residency.cluster
-
-    @property
-    def vectors_per_thread(self) -> int:
-        return ceil_div(ceil_div(self.axes.vector.size, self.splits), self.threads_per_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +183,8 @@ def schedule(
         return planned(beside, 1)
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
-        return planned(pieces[0], 1, splits=pieces[1])
+        where, splits, chunk = pieces
+        return planned(where, 1, splits=splits, chunk=chunk)
     found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
     if found is None:
         if not is_once:

@@ -4,6 +4,8 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
   const int group = blockIdx.x / 5;
   const int split = blockIdx.x % 5;
   const int first = split * 2000;
+  float T1_part = float(0);
+  float T3_part = tf::lowest<float>();
   tf::Vec<float, 4> v0[8];
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
@@ -12,8 +14,6 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
       v0[k] = tf::load<float, 4, 16>(T0 + (40000 * group + 4 * vector));
     }
   }
-  float T1_part = float(0);
-  float T3_part = tf::lowest<float>();
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
     const auto vector = first + k * 256 + part;
@@ -47,6 +47,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
   if (!tf::is_last(is_last, tickets + group, 5)) return;
   T1_part = float(0);
   T3_part = tf::lowest<float>();
+#pragma unroll 4
   for (int other = part; other < 5; other += 256) {
     T1_part = T1_part + T1_part_splits[group * 5 + other];
     T3_part = tf::maximum(T3_part, T3_part_splits[group * 5 + other]);

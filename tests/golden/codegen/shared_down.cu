@@ -12,13 +12,26 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
   const int first = (int)split * 128;
   const int last = first + 128 < 2048 ? first + 128 : 2048;
   if (vector < 10) {
-#pragma unroll 4
-    for (int row = first + part; row < last; row += 64) {
-      const auto v0 = tf::load<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
+    for (int start = first + part; start < last; start += 128) {
+      tf::Vec<tf::bf16, 4> v0_rows[2];
 #pragma unroll
-      for (int lane = 0; lane < 4; ++lane) {
-        const float T1_0 = tf::convert<float>(v0.v[lane]);
-        T3_part[lane] = T3_part[lane] + T1_0;
+      for (int k = 0; k < 2; ++k) {
+        const int row = start + k * 64;
+        if (row < last) {
+          v0_rows[k] = tf::load<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        const int row = start + k * 64;
+        if (row < last) {
+          const auto v0 = v0_rows[k];
+#pragma unroll
+          for (int lane = 0; lane < 4; ++lane) {
+            const float T1_0 = tf::convert<float>(v0.v[lane]);
+            T3_part[lane] = T3_part[lane] + T1_0;
+          }
+        }
       }
     }
   }

@@ -4,6 +4,8 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
   const int group = blockIdx.x / 13;
   const int split = blockIdx.x % 13;
   const int first = split * 1930;
+  tf::Moments<float> T2_part = tf::Moments<float>{};
+  float T3_part = float(0);
   tf::Vec<tf::bf16, 8> v0[8];
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
@@ -12,8 +14,6 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
       v0[k] = tf::load<tf::bf16, 8, 16>(T0 + (75264 * (vector / 392) + 3136 * group + 8 * (vector % 392)));
     }
   }
-  tf::Moments<float> T2_part = tf::Moments<float>{};
-  float T3_part = float(0);
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
     const auto vector = first + k * 256 + part;
@@ -47,6 +47,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
   if (!tf::is_last(is_last, tickets + group, 13)) return;
   T2_part = tf::Moments<float>{};
   T3_part = float(0);
+#pragma unroll 4
   for (int other = part; other < 13; other += 256) {
     T2_part = tf::merged(T2_part, T2_part_splits[group * 13 + other]);
     T3_part = T3_part + T3_part_splits[group * 13 + other];
