@@ -87,8 +87,10 @@ def _lap(
     start: Clock,
 ) -> Times:
     """The seconds of each. All are enqueued before the first is waited for: while the GPU writes
-    what flushes its cache, the host is ahead, and no gap between launches is measured."""
+    what flushes its cache, the host is ahead, and no gap between launches is measured. The first
+    needs twice the time, since the GPU waits for the host where a lap begins."""
     found: list[Seconds] = []
+    flush()
     for launch in launchers:
         flush()
         stop = start()
