@@ -27,11 +27,9 @@ from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import Target
+from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
-WARP = 32
 THREADS = 256  # of one block
-SHARED_BYTES = 48 << 10  # that a block has without asking
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
@@ -179,7 +177,7 @@ def _threads(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> tuple[
         across //= 2
     parts = min(THREADS // across, WARP)
     each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
-    while parts > 1 and parts * each > SHARED_BYTES:
+    while parts > 1 and parts * each > SHARED_UNASKED:
         parts //= 2
     return across, parts
 
