@@ -123,7 +123,7 @@ def test_a_large_result_bypasses_the_cache() -> None:
 def test_it_prints_what_a_thread_owns() -> None:
     made = chain(reshape(summed(x, order, ends), 9, 4, 6), "neg")
     text = str(groups.schedule(segment_of(given, made), H200))
-    assert "groups over row{9}, vector{6}, term{60}, lane{4}, which end in T2" in text
+    assert "groups over row{9}, term{60}, vector{6}, lane{4}, which end in T2" in text
     assert "reduce T3[row, 4*vector + lane]" in text
 
 

@@ -177,8 +177,7 @@ class RowKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        found = {self.axes.group: "group", self.axes.turn: "turn", self.vector: "vector"}
-        return found if self.lane is None else {**found, self.lane: "lane"}
+        return self.axes.names
 
     @property
     def reach(self) -> int:
