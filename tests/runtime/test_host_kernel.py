@@ -12,12 +12,10 @@ from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler
 from thunder_fuser.runtime.errors import CompileError, FuserError, IndexRangeError, LaunchError
-from thunder_fuser.runtime.host_kernel import HostKernel
+from thunder_fuser.runtime.host_kernel import ORDERS, HostKernel
 from thunder_fuser.target import HOST
 
 pytestmark = pytest.mark.skipif(not host_compiler.compiler_available(), reason="no C++ compiler")
-
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def pointer(name: str, dtype: DataType = DataType.Float) -> Parameter:

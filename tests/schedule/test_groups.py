@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.programs import H200, chain, permute, reshape, total
-from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import groups
-
-
-def integers(extent: int) -> TensorView:
-    return tensor(DataType.Int, extent)
 
 
 def summed(x: TensorView, order: TensorView, ends: TensorView, dim: int = 0) -> TensorView:
