@@ -131,7 +131,7 @@ def raced(
 ) -> tuple[Plan, list[Candidate | None], dict[int, Entrant]]:
     """The plan of the model's kernels, those kernels, and what beat them."""
     plan = plan_of(program, *tensors, options=Options(tune="off"))
-    candidates: list[Candidate | None] = [tuner.candidate(s) for s in plan.segmented.segments]
+    candidates: list[Candidate | None] = [tuner.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=tuner.target, options=tuner.options)
     return plan, candidates, dict(tuner.race(plan, candidates, tensors, load))
 
@@ -186,7 +186,7 @@ def test_nothing_is_timed_where_it_is_not_wanted(options: Options) -> None:
     _, candidates, won = raced(tuner([5.0, 1.0], options), program, x)
     assert won == {}
     assert candidates[0] is not None
-    assert candidates[0].key is None
+    assert candidates[0].contest is None
 
 
 def test_a_kernel_that_writes_in_place_is_not_launched_twice() -> None:
@@ -198,7 +198,7 @@ def test_a_kernel_that_writes_in_place_is_not_launched_twice() -> None:
     plan, candidates, won = raced(tuner([5.0, 1.0]), program, x)
     in_place = [any(s.is_in_place for s in seg.stores) for seg in plan.segmented.segments]
     assert in_place.count(True) == 1
-    keys = [c.key for c in candidates if c is not None]
+    keys = [c.contest for c in candidates if c is not None]
     assert [key is None for key in keys] == in_place
     assert set(won) == {k for k, writes in enumerate(in_place) if not writes}
     assert torch.equal(x, old)  # the contest wrote into a copy
@@ -239,7 +239,7 @@ def test_a_file_pins_a_choice_with_tuning_off(tmp_path: Path) -> None:
     here = Tuner(target_for(x.device), pinned, x.device)
     plan = plan_of(program, x, options=Options(tune="off"))
     (segment,) = plan.segmented.segments
-    assert here.candidate(segment).source == won[0].candidate.source
+    assert here.choose(segment).source == won[0].candidate.source
 
 
 def test_contests_are_counted_apart_from_plans() -> None:
