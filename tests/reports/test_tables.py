@@ -36,16 +36,24 @@ def test_a_run_of_several_processes_is_one(tmp_path: Path, capsys: Capture) -> N
     ]
     text = report(tmp_path, capsys, rows)
     assert "| measured | 2026-11-20T00:00:00+00:00 to 2026-11-20T08:00:00+00:00 |" in text
-    assert "| softmax | forward | **66.7 · 47% · 1** | 162 · 39% · 1 | skipped |" in text
+    assert "| softmax | forward | **66.7 · 47% · 1** | 162 · 39% · 1 |" in text
 
 
 def test_kernels_stand_beside_each_other(tmp_path: Path, capsys: Capture) -> None:
     text = report(tmp_path, capsys, run())
     # 268,435,456 bytes in 66.657 us are 4,027 GB/s, 94 % of the copy's
-    assert "| softmax | forward | **66.7 · 94% · 1** | 162 · 39% · 1 | skipped |" in text
-    assert "| softmax | backward | 95.7 · 98% · 1 | **92.6 · 102% · 1** | - |" in text
+    assert "| softmax | forward | **66.7 · 94% · 1** | 162 · 39% · 1 |" in text
+    assert "| softmax | backward | 95.7 · 98% · 1 | **92.6 · 102% · 1** |" in text
     assert "| kernels | softmax | bfloat16 | rows=16384 columns=4096 | 268 | 403 |" in text
     assert "| nvfuser | skipped | 1 | softmax | nvFuser is not installed |" in text
+
+
+def test_who_was_skipped_here_and_there_has_a_column(tmp_path: Path, capsys: Capture) -> None:
+    rows = run()
+    other = next(row for row in rows if (row["workload"], row["phase"]) == ("softmax", "backward"))
+    text = report(tmp_path, capsys, [*rows, other | {"executor": "nvfuser"}])
+    assert "| workload | pass | ours | inductor | nvfuser |" in text
+    assert "| softmax | forward | **66.7 · 94% · 1** | 162 · 39% · 1 | skipped |" in text
 
 
 def test_means_come_with_their_counts(tmp_path: Path, capsys: Capture) -> None:
