@@ -194,7 +194,8 @@ def schedule(
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
         return planned(where, 1, chunk=chunk)
-    return planned(found, max(parameters.block // found.threads, 1))
+    several = max(parameters.block // found.threads, 1)  # a cluster has one row
+    return planned(found, several if found.cluster == 1 else 1)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
