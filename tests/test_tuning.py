@@ -29,6 +29,7 @@ from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
@@ -107,15 +108,16 @@ def test_every_variant_computes_the_same(name: str, device: torch.device) -> Non
     (a,) = like(x)
     given = copies([x])
     plan = plan_of(fusion([a], *make(a)), *given, options=Options())
-    target, kinds = target_for(device), set()
+    target, kinds = target_for(device), set[object]()
     wanted = plan.run(*given)
     for position, segment in enumerate(plan.segmented.segments):
         preferred = draft(segment, target, strict=False)
+        kinds.add(_work(emit(preferred.lower(False))))
         for other in variants(segment, target, preferred):
             source, model = emit(other.lower(False)), plan.kernels[position]
             if model is None or source.workspace_bytes != model.workspace_bytes:
                 continue  # it takes no other one's place in a plan
-            kinds.add((source.text, source.blocks, source.threads))
+            kinds.add(_work(source))
             launcher = KERNELS.launcher(source, target, Options())
             found = plan.with_kernel(position, source, launcher).run(*given)
             for got, want in zip(found, wanted, strict=True):
@@ -124,6 +126,10 @@ def test_every_variant_computes_the_same(name: str, device: torch.device) -> Non
                 else:  # the order of sums differs
                     torch.testing.assert_close(got, want, msg=str(other.parameters))
     assert len(kinds) > 1
+
+
+def _work(source: Source) -> object:
+    return source.text, source.blocks, source.threads
 
 
 def raced(

@@ -22,7 +22,7 @@ import torch
 from thunder_fuser import log
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.templates import Draft, draft, general, variants
+from thunder_fuser.kernel.templates import Draft, draft, general, variant, variants
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
 from thunder_fuser.runtime.choices import CHOICES, Choice, Subject, size_class
@@ -80,9 +80,9 @@ class Tuner:
         choice = CHOICES.find(subject, size, self.options)
         if choice is None:
             return replace(preferred, contest=subject.key(size))
-        others = variants(segment, self.target, preferred.draft)
-        chosen = (d for d in others if str(d.parameters) == choice.parameters)
-        found = next(chosen, None)
+        if choice.parameters == str(preferred.draft.parameters):
+            return preferred
+        found = variant(segment, self.target, preferred.draft, choice.parameters)
         return preferred if found is None else self.candidate(found, watch)
 
     def candidate(self, found: Draft, watch: Observe = _NOBODY) -> Candidate:
@@ -160,7 +160,7 @@ class Tuner:
         return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
 
     def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
-        """Each kernel that another set of parameters makes, once, for this size alone."""
+        """Each kernel that another set of parameters makes, for this size alone."""
         takes, seen = _takes(preferred.source), {_work(preferred.source)}
         for found in variants(segment, self.target, preferred.draft):
             try:

@@ -101,14 +101,15 @@ class GroupSchedule:
         lines = [
             f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
             f"  {self.threads_across} threads across, {self.parts} parts that share a row of "
-            f"more than {FEW} terms",
+            f"more than {FEW} terms, {self.rows_per_block} rows a block",
             f"  reduce {print_elements(self.sums, tensors, names)} "
             f"of {print_elements(self.terms, tensors, names)}",
         ]
         if self.pieces:
             lines.append(f"  or of pieces {print_elements(self.pieces, tensors, names)}")
         stored = [(s.value, index) for s, index in self.stores]
-        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}"])
+        streaming = ", streaming" if self.streams else ""
+        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}{streaming}"])
 
 
 def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:

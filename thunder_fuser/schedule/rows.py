@@ -103,9 +103,11 @@ class RowSchedule:
 
     def _shared_by(self) -> str:
         threads, cluster = self.residency.threads, self.residency.cluster
+        blocks = self.residency.blocks
+        fitting = "" if blocks is None else f", {blocks} of them on a multiprocessor"
         if cluster > 1:
-            return f"{cluster} blocks of {threads} threads a row"
-        return f"{threads} threads a row, {self.rows_per_block} rows a block"
+            return f"{cluster} blocks of {threads} threads a row{fitting}"
+        return f"{threads} threads a row, {self.rows_per_block} rows a block{fitting}"
 
     def _held(self) -> str:
         found, tensors = self.residency, self.segment.names
@@ -115,7 +117,10 @@ class RowSchedule:
         places = [f"{', '.join(held)} in registers"] if held else []
         if slotted:
             rows = f", {found.slots} rows at a time" if found.slots > 1 else ""
-            places.append(f"{', '.join(slotted)} in shared memory{rows}")
+            both = [tensors[tv] for tv in self.segment.inputs if tv in found.registers - kept]
+            both += ["the weights"] if found.weights else []
+            again = f", {', '.join(both)} in registers too" if both else ""
+            places.append(f"{', '.join(slotted)} in shared memory{rows}{again}")
         return " and ".join(places) or "read in every phase"
 
     @property
