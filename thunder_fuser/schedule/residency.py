@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import MAX_REGISTERS, REGISTERS, WARP, Target
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
 
-MAX_THREADS = 1024  # of one block
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
