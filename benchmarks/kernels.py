@@ -14,10 +14,10 @@ import torch.nn.functional as F
 
 from benchmarks import liger, rope
 from benchmarks.cases import FROZEN, Case, Function, Make, Tensors, Workload, nbytes
+from benchmarks.dropout import believe
 
 EPSILON = 1e-5
 KEEP = 0.9  # of the elements that a dropout sees
-DOUBTFUL = 6  # standard deviations from KEEP at which a dropout is not believed
 
 
 def rms_norm(make: Make, *, rows: int, columns: int) -> Case:
@@ -95,7 +95,7 @@ def dropout_norm(make: Make, *, rows: int, columns: int) -> Case:
 
     def replay(outputs: Tensors) -> Function:
         kept = (outputs[1] - residual).detach().abs() > 1
-        _believe(kept)
+        believe(kept, KEEP, x.dtype)
 
         def repeated(
             x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
@@ -108,14 +108,6 @@ def dropout_norm(make: Make, *, rows: int, columns: int) -> Case:
     forward = 4 * nbytes(x) + nbytes(weight, bias)
     backward = 5 * nbytes(x) + 3 * nbytes(weight)
     return Case(function, (x, residual, weight, bias), forward, backward, replay=replay)
-
-
-def _believe(kept: torch.Tensor) -> None:
-    """Raise ValueError where far more or fewer elements were kept than a dropout keeps."""
-    share, count = float(kept.double().mean()), kept.numel()
-    deviation = (KEEP * (1 - KEEP) / count) ** 0.5
-    if abs(share - KEEP) > DOUBTFUL * deviation:
-        raise ValueError(f"the dropout kept {share:.4f} of {count} elements, not {KEEP}")
 
 
 def batch_norm(make: Make, *, batch: int, channels: int, height: int, width: int) -> Case:

@@ -13,16 +13,17 @@ from benchmarks.rows import Row
 
 
 class Lines:
-    """A line per row."""
+    """A line per row; of rows that one executor skips for one reason, for the first."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._stream, self._told = stream, Told()
 
     def running(self, running: Running) -> None:
         """Nothing: a line tells what is done."""
 
     def row(self, row: Row) -> None:
-        print(line(row), file=self._stream, flush=True)
+        if self._told.is_new(row):
+            print(line(row), file=self._stream, flush=True)
 
 
 class Bar:
@@ -43,15 +44,32 @@ class Bar:
             TextColumn("{task.description}", markup=False),
         )
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self.bar.add_task("", total=total)
+        self._task, self._told = self.bar.add_task("", total=total), Told()
 
     def running(self, running: Running) -> None:
         text = f"{running.workload} {running.sizes} {running.executor or 'all in turns'}"
         self.bar.update(self._task, description=text)
 
     def row(self, row: Row) -> None:
-        self.bar.console.print(line(row), markup=False, highlight=False, soft_wrap=True)
+        if self._told.is_new(row):
+            self.bar.console.print(line(row), markup=False, highlight=False, soft_wrap=True)
         self.bar.advance(self._task)
+
+
+class Told:
+    """Which executors were said to skip rows, and why."""
+
+    def __init__(self) -> None:
+        self._skipped: set[tuple[str, str | None]] = set()
+
+    def is_new(self, row: Row) -> bool:
+        """False for a row that the same executor skips for the same reason as one before."""
+        if row.status != "skipped":
+            return True
+        reason = row.executor, row.error_msg
+        is_new = reason not in self._skipped
+        self._skipped.add(reason)
+        return is_new
 
 
 @contextmanager
@@ -69,7 +87,8 @@ def line(row: Row) -> str:
     """A row on a terminal: the clock it is judged by, and its error."""
     head = f"{row.suite:8} {row.workload:18} {row.executor:16} {row.phase:9}"
     if row.status != "ok":
-        return f"{head} {row.status}: {row.error_msg}"
+        once = " (said once)" if row.status == "skipped" else ""
+        return f"{head} {row.status}: {row.error_msg}{once}"
     clocks = (
         (row.kernel_us_p50, "us"),
         (row.host_us_p50, "us host"),

@@ -23,7 +23,8 @@ def select(
     """The suites named, and of them the workloads named, both separated by commas; all without
     names. `sizes` gives a size of the workloads that have it each of several values instead.
 
-    Raises ValueError for unknown names and for what should be numbers.
+    Raises ValueError for unknown names, for what should be numbers, and for a size that no workload
+    named has.
     """
     by_name = {suite.name: suite for suite in known}
     found = [by_name[name] for name in chosen("suite", suites, by_name)]
@@ -34,6 +35,10 @@ def select(
             for suite in found
         ]
     given = {name: _numbers(name, text) for name, text in sizes.items() if text is not None}
+    every = [each for suite in found for w in suite.workloads for each in w.sizes]
+    for name in given:
+        if not any(name in each for each in every):
+            raise ValueError(f"{name} {sizes[name]!r}: no workload that was chosen has that size")
     return tuple(
         replace(suite, workloads=[_resized(w, given) for w in suite.workloads])
         for suite in found

@@ -34,13 +34,13 @@ class Table:
 def across(
     frame: pd.DataFrame, cell: Cell, needs: str, caption: str = "", best: str | None = None
 ) -> Table | None:
-    """Workloads and passes down, executors across, in the order of the rows. None where no row has
-    the column `needs`; in a row of the table the cell with the least of the column `best` stands
-    out."""
+    """Workloads and passes down, executors across, in the order of the rows, but for those that
+    were skipped throughout. None where no row has the column `needs`; in a row of the table the
+    cell with the least of the column `best` stands out."""
     frame = _measured(frame, needs)
     if frame.empty:
         return None
-    executors = in_order(frame["executor"])
+    executors = in_order(frame.loc[frame["status"] != "skipped", "executor"])
     lines = []
     for (_, label, phase), rows in frame.groupby(ROW, sort=False):
         found = {row["executor"]: row for _, row in rows.iterrows()}

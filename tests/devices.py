@@ -12,7 +12,10 @@ from contextlib import contextmanager
 
 import torch
 
+from thunder_fuser.runtime import host_kernel
+
 CPU = torch.device("cpu")
+ORDERS = host_kernel.ORDERS  # in which the host target runs blocks and threads; a GPU has its own
 _current = CPU
 
 

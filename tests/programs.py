@@ -8,6 +8,7 @@ import torch
 
 from tests.devices import CPU, copies, here, to_cpu
 from thunder_fuser import pipeline
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir import build
@@ -18,7 +19,9 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.templates import AnyKernel, draft
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
+from thunder_fuser.runtime import nvrtc
 from thunder_fuser.runtime.bind import bind
+from thunder_fuser.runtime.compilation import Compiled, Unit
 from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.plan import Plan
@@ -42,6 +45,11 @@ def _like(tensor: torch.Tensor) -> TensorView:
         stride_order=stride_order,
         contiguity=contiguity,
     )
+
+
+def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Small integers, whose sums are exact in any order."""
+    return torch.randint(-3, 4, shape).to(dtype)
 
 
 def ints(values: Sequence[int]) -> tuple[sc.Scalar, ...]:
@@ -181,3 +189,10 @@ def cuda_kernels(
     segmented = pipeline.cut_region(bound.fusion, bound.layouts, H200)
     held = [s for s in segmented.segments if not s.is_opaque]
     return segmented, [draft(s, H200, False).lower(False) for s in held]
+
+
+def cubin_of(kernel: AnyKernel) -> Compiled:
+    """What NVRTC makes of a kernel for an H200."""
+    source = emit(kernel)
+    flags = nvrtc.flags(H200, Options())
+    return nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)

@@ -8,13 +8,13 @@ import sys
 import pytest
 import torch
 
-from tests.devices import here
+from tests.devices import ORDERS, here
 from tests.programs import (
-    H200,
     STRICT,
     cat,
     chain,
     check,
+    cubin_of,
     cuda_kernels,
     expand,
     flip,
@@ -29,19 +29,15 @@ from tests.programs import (
     total,
     unsqueeze,
 )
-from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.errors import IndexRangeError
 
 pytestmark = pytest.mark.usefixtures("device")
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def rows(x: TensorView, index: TensorView, dim: int = 0) -> TensorView:
@@ -262,10 +258,7 @@ def test_nvrtc_takes_the_check(name: str) -> None:
     x, index = torch.randn(40, 48), torch.randint(40, (48,))
     _, kernels = cuda_kernels(_program(name, x, index), x, index)
     for kernel in kernels:
-        source = emit(kernel)
-        flags = nvrtc.flags(H200, Options())
-        compiled = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
-        assert compiled.spill_bytes == 0
+        assert cubin_of(kernel).spill_bytes == 0
 
 
 def _program(name: str, x: torch.Tensor, index: torch.Tensor) -> Fusion:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.devices import copies, here
+from tests.devices import ORDERS, copies, here
 from tests.programs import (
-    H200,
     STRICT,
     chain,
     check,
+    cubin_of,
     cuda_kernels,
     expand,
     flip,
@@ -24,20 +24,17 @@ from tests.programs import (
     run,
     total,
     unsqueeze,
+    whole,
 )
-from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.split_groups import split_groups
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def summed(
@@ -47,11 +44,6 @@ def summed(
     order = call("argsort", index)
     ends = call("group_ends", call("index_select", index, order, dim=0), count=ints([count]))
     return call("group_sum", x, order, ends, dim=dim, skip=skip)
-
-
-def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Small integers, whose sums are exact in any order."""
-    return torch.randint(-3, 4, shape).to(dtype)
 
 
 def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
@@ -269,8 +261,7 @@ def test_many_sums_of_one_order_share_a_kernel() -> None:
     sums = [call("group_sum", t, order, ends, dim=0, skip=-1) for t in many]
     assert kernels_of(check(fusion([*many, i], *sums), *tables, index)) == 1
     _, kernels = cuda_kernels(fusion([*many, i], *sums), *tables, index)
-    source = emit(kernels[-1])
-    nvrtc.compile_cubin(Unit(source.name, source.text), nvrtc.flags(H200, Options()), None)
+    cubin_of(kernels[-1])
 
 
 def test_sums_of_two_orders_are_two_kernels() -> None:
@@ -373,7 +364,4 @@ def test_nvrtc_compiles_it_without_spills(
         _, kernels = cuda_kernels(program, *tensors)
         assert any(isinstance(kernel, GroupKernel) for kernel in kernels)
         for kernel in kernels:
-            source = emit(kernel)
-            flags = nvrtc.flags(H200, Options())
-            compiled = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
-            assert not compiled.spill_bytes
+            assert cubin_of(kernel).spill_bytes == 0

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import CPU, copies, here
+from tests.devices import CPU, ORDERS, copies, here
 from tests.programs import (
     H200,
     STRICT,
     chain,
     check,
+    cubin_of,
     cuda_kernels,
     expand,
     flip,
@@ -24,19 +25,16 @@ from tests.programs import (
     run,
     total,
     unsqueeze,
+    whole,
 )
 from thunder_fuser import pipeline
-from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.split_scans import split_scans
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-ORDERS = ("forward", "reverse", "shuffled")
 # One thread a row, parts of a warp, a warp, several warps with and without lanes, long rows.
 SHAPES = (
     (1, 1),
@@ -53,11 +51,6 @@ SHAPES = (
 
 def running(tv: TensorView, reverse: bool = False) -> TensorView:
     return call("cumsum", tv, dim=tv.ndim - 1, reverse=reverse)
-
-
-def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Small integers, whose sums are exact in any order."""
-    return torch.randint(-3, 4, shape).to(dtype)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -258,6 +251,4 @@ def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dim: int) -> N
     segmented, kernels = cuda_kernels(split_scans(program, H200.multiprocessors), x)
     assert not any(s.is_opaque for s in segmented.segments)
     for kernel in kernels:
-        source = emit(kernel)
-        flags = nvrtc.flags(H200, Options())
-        assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
+        assert cubin_of(kernel).spill_bytes == 0

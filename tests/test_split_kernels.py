@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import copies, here
+from tests.devices import ORDERS, copies, here
 from tests.programs import (
-    H200,
     STRICT,
     chain,
     check,
+    cubin_of,
     cuda_kernels,
     expand,
     fusion,
@@ -20,18 +20,15 @@ from tests.programs import (
     plan_of,
     total,
     unsqueeze,
+    whole,
 )
 from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
-from thunder_fuser.options import Options
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 @pytest.fixture
@@ -40,11 +37,6 @@ def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
     if here().type == "cpu":
         wide = replace(HOST, multiprocessors=8)
         monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
-
-
-def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Small integers, whose sums are exact in any order."""
-    return torch.randint(-3, 4, shape).to(dtype)
 
 
 def is_split(plan: Plan) -> bool:
@@ -184,5 +176,4 @@ def test_nvrtc_compiles_it_without_spills(name: str) -> None:
     (kernel,) = kernels
     source = emit(kernel)
     assert name == "odd channels" or source.tickets > 0
-    flags = nvrtc.flags(H200, Options())
-    assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
+    assert cubin_of(kernel).spill_bytes == 0

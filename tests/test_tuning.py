@@ -29,6 +29,7 @@ from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
@@ -107,15 +108,16 @@ def test_every_variant_computes_the_same(name: str, device: torch.device) -> Non
     (a,) = like(x)
     given = copies([x])
     plan = plan_of(fusion([a], *make(a)), *given, options=Options())
-    target, kinds = target_for(device), set()
+    target, kinds = target_for(device), set[object]()
     wanted = plan.run(*given)
     for position, segment in enumerate(plan.segmented.segments):
         preferred = draft(segment, target, strict=False)
+        kinds.add(_work(emit(preferred.lower(False))))
         for other in variants(segment, target, preferred):
             source, model = emit(other.lower(False)), plan.kernels[position]
             if model is None or source.workspace_bytes != model.workspace_bytes:
                 continue  # it takes no other one's place in a plan
-            kinds.add((source.text, source.blocks, source.threads))
+            kinds.add(_work(source))
             launcher = KERNELS.launcher(source, target, Options())
             found = plan.with_kernel(position, source, launcher).run(*given)
             for got, want in zip(found, wanted, strict=True):
@@ -126,12 +128,16 @@ def test_every_variant_computes_the_same(name: str, device: torch.device) -> Non
     assert len(kinds) > 1
 
 
+def _work(source: Source) -> object:
+    return source.text, source.blocks, source.threads
+
+
 def raced(
     tuner: Tuner, program: Fusion, *tensors: torch.Tensor
 ) -> tuple[Plan, list[Candidate | None], dict[int, Entrant]]:
     """The plan of the model's kernels, those kernels, and what beat them."""
     plan = plan_of(program, *tensors, options=Options(tune="off"))
-    candidates: list[Candidate | None] = [tuner.candidate(s) for s in plan.segmented.segments]
+    candidates: list[Candidate | None] = [tuner.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=tuner.target, options=tuner.options)
     return plan, candidates, dict(tuner.race(plan, candidates, tensors, load))
 
@@ -186,7 +192,7 @@ def test_nothing_is_timed_where_it_is_not_wanted(options: Options) -> None:
     _, candidates, won = raced(tuner([5.0, 1.0], options), program, x)
     assert won == {}
     assert candidates[0] is not None
-    assert candidates[0].key is None
+    assert candidates[0].contest is None
 
 
 def test_a_kernel_that_writes_in_place_is_not_launched_twice() -> None:
@@ -198,7 +204,7 @@ def test_a_kernel_that_writes_in_place_is_not_launched_twice() -> None:
     plan, candidates, won = raced(tuner([5.0, 1.0]), program, x)
     in_place = [any(s.is_in_place for s in seg.stores) for seg in plan.segmented.segments]
     assert in_place.count(True) == 1
-    keys = [c.key for c in candidates if c is not None]
+    keys = [c.contest for c in candidates if c is not None]
     assert [key is None for key in keys] == in_place
     assert set(won) == {k for k, writes in enumerate(in_place) if not writes}
     assert torch.equal(x, old)  # the contest wrote into a copy
@@ -239,7 +245,7 @@ def test_a_file_pins_a_choice_with_tuning_off(tmp_path: Path) -> None:
     here = Tuner(target_for(x.device), pinned, x.device)
     plan = plan_of(program, x, options=Options(tune="off"))
     (segment,) = plan.segmented.segments
-    assert here.candidate(segment).source == won[0].candidate.source
+    assert here.choose(segment).source == won[0].candidate.source
 
 
 def test_contests_are_counted_apart_from_plans() -> None:

@@ -7,21 +7,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import copies, here
+from tests.devices import ORDERS, copies, here
 from tests.presegment.test_one_pass_variance import deviation, mean
-from tests.programs import H200, STRICT, cuda_kernels, fusion, like, plan_of
+from tests.programs import H200, STRICT, cubin_of, cuda_kernels, fusion, like, plan_of
 from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
-from thunder_fuser.options import Options
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
-ORDERS = ("forward", "reverse", "shuffled")
 # Columns of one block and of several; scattered axes of odd and of even lengths; long rows.
 SHAPES = {
     "columns": ((200, 33), (0,)),
@@ -118,5 +114,4 @@ def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dims: tuple[in
     _, (kernel,) = cuda_kernels(one_pass_variance(program, H200.multiprocessors), x)
     source = emit(kernel)
     assert "tf::observed" in source.text
-    flags = nvrtc.flags(H200, Options())
-    assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
+    assert cubin_of(kernel).spill_bytes == 0

@@ -72,7 +72,7 @@ def make_plan(
     launchers = failures.load(sources, load)
     plan = build_plan(segmented, sources, launchers, bound.arguments, bound.device, place)
     for k, faster in tuner.race(plan, generated, arguments, load).items():
-        source = tuner.candidate_of(faster.candidate.draft, partial(watch, segment=k)).source
+        source = tuner.candidate(faster.candidate.draft, partial(watch, segment=k)).source
         plan = plan.with_kernel(k, source, faster.launcher)
     return instrument(watch("plan", plan), origin.name, options)
 
@@ -92,4 +92,4 @@ def generate(segment: Segment, tuner: Tuner, watch: Callable[..., Any]) -> Candi
     toolchain = TOOLCHAINS[tuner.target.kind]
     if segment.is_opaque or tuner.options.evaluator or not toolchain.is_available():
         return None
-    return tuner.candidate(segment, watch)
+    return tuner.choose(segment, watch)

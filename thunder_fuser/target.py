@@ -17,6 +17,10 @@ WITH_CLUSTERS = (
     10,
 )  # Hopper and the Blackwell of data centres; the desktop's has none of several
 WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
+MAX_THREADS = 1024  # of one block
+REGISTERS = 65536  # of a multiprocessor, 32 bits each
+MAX_REGISTERS = 255  # of a thread
+SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
 

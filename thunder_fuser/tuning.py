@@ -1,7 +1,7 @@
 """Autotuning: a handful of kernels per segment, timed once, the fastest remembered.
 
-    kernel(...)   the kernel of a segment: as an earlier contest chose, else as the model prefers
-    race(...)     of a new plan, the segments that had a faster kernel than that
+    Tuner.choose   the kernel of a segment: as an earlier contest chose, else as the model prefers
+    Tuner.race     of a new plan, the segments that had a faster kernel than that
 
 Only segments that move many bytes are timed, at the first call of their plan and on its arguments,
 never those that write in place and never while a CUDA graph is captured. A plan keeps the kernels
@@ -22,7 +22,7 @@ import torch
 from thunder_fuser import log
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.templates import Draft, draft, general, variants
+from thunder_fuser.kernel.templates import Draft, draft, general, variant, variants
 from thunder_fuser.options import Options
 from thunder_fuser.passes import Watch
 from thunder_fuser.runtime.choices import CHOICES, Choice, Subject, size_class
@@ -45,12 +45,12 @@ Load = Callable[[Sequence[Source]], Sequence[Launcher]]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A segment's kernel with one set of parameters. `key` is what a contest about it is known by;
-    None where there is to be none."""
+    """A segment's kernel with one set of parameters. `contest` is the key under which the result of
+    one about it will be kept; None where none is to be held."""
 
     draft: Draft
     source: Source
-    key: str | None = None
+    contest: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,22 +70,22 @@ class Tuner:
     device: torch.device
     clock: Clock | None = None
 
-    def candidate(self, segment: Segment, watch: Observe = _NOBODY) -> Candidate:
+    def choose(self, segment: Segment, watch: Observe = _NOBODY) -> Candidate:
         """The kernel that an earlier contest chose, else what the model prefers."""
-        preferred = self.candidate_of(draft(segment, self.target, self.options.strict), watch)
+        preferred = self.candidate(draft(segment, self.target, self.options.strict), watch)
         if not self._matters(segment):
             return preferred
         subject = Subject(preferred.source, self.target, self._device_name)
         size = size_class(_bytes(segment))
         choice = CHOICES.find(subject, size, self.options)
         if choice is None:
-            return replace(preferred, key=subject.key(size))
-        others = variants(segment, self.target, preferred.draft)
-        chosen = (d for d in others if str(d.parameters) == choice.parameters)
-        found = next(chosen, None)
-        return preferred if found is None else self.candidate_of(found, watch)
+            return replace(preferred, contest=subject.key(size))
+        if choice.parameters == str(preferred.draft.parameters):
+            return preferred
+        found = variant(segment, self.target, preferred.draft, choice.parameters)
+        return preferred if found is None else self.candidate(found, watch)
 
-    def candidate_of(self, found: Draft, watch: Observe = _NOBODY) -> Candidate:
+    def candidate(self, found: Draft, watch: Observe = _NOBODY) -> Candidate:
         """The kernel of a draft; `watch` is told of each stage."""
         watch("schedule", found.schedule)
         kernel = watch("kernel", found.lower(self.options.strict))
@@ -151,7 +151,7 @@ class Tuner:
         others: list[tuple[int, Candidate]] = []
         pairs = zip(plan.segmented.segments, candidates, plan.launchers, strict=True)
         for position, (segment, preferred, launcher) in enumerate(pairs):
-            if preferred is not None and preferred.key is not None and launcher is not None:
+            if preferred is not None and preferred.contest is not None and launcher is not None:
                 found[position] = [Entrant(preferred, launcher)]
                 others += [(position, other) for other in self._others(segment, preferred)]
         for (position, other), made in zip(others, _loaded(others, load), strict=True):
@@ -160,15 +160,15 @@ class Tuner:
         return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
 
     def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
-        """Each kernel that another set of parameters makes, once, for this size alone."""
-        seen = {_work(preferred.source)}
+        """Each kernel that another set of parameters makes, for this size alone."""
+        takes, seen = _takes(preferred.source), {_work(preferred.source)}
         for found in variants(segment, self.target, preferred.draft):
             try:
-                other = self.candidate_of(found)
+                other = self.candidate(found)
             except Exception as error:  # what cannot be generated is no rival, and no fault
                 log.event("tune", "%s: %s", found.parameters, error)
                 continue
-            if _takes(other.source) == _takes(preferred.source) and _work(other.source) not in seen:
+            if _takes(other.source) == takes and _work(other.source) not in seen:
                 seen.add(_work(other.source))
                 yield replace(other, source=replace(other.source, general=None))
 
@@ -177,7 +177,7 @@ class Tuner:
         winner = entrants[fastest(times)]
         shown = [str(e.candidate.draft.parameters) for e in entrants]
         microseconds = {s: round(t * 1e6, 2) for s, t in zip(shown, times, strict=True)}
-        chosen, key = str(winner.candidate.draft.parameters), entrants[0].candidate.key
+        chosen, key = str(winner.candidate.draft.parameters), entrants[0].candidate.contest
         assert key is not None
         log.event("tune", "%s of %s", chosen, microseconds)
         choice = Choice(

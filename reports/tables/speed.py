@@ -21,8 +21,9 @@ def tables(run: Run) -> tuple[Table, ...]:
     phases = list(dict.fromkeys(run.frame["phase"]))
     peers = [name for name in dict.fromkeys(run.frame["executor"]) if name != OURS]
     rows = [_line(run.frame, suite, peer, phases) for suite in suites for peer in peers]
-    head = ("suite", "peer", "times faster", "passes", *phases, "slower", "worst", "at")
-    return (Table((*head, "it failed", "ours failed", "skipped"), tuple(filter(None, rows))),)
+    head = ("suite", "peer", "times faster", "passes", *phases, "slower")
+    counts = ("peer failed", "ours failed", "peer skipped", "worst", "worst at")
+    return (Table((*head, *counts), tuple(filter(None, rows))),)
 
 
 def speedup(frame: pd.DataFrame, suite: str, peer: str) -> pd.Series:
@@ -55,9 +56,9 @@ def _line(frame: pd.DataFrame, suite: str, peer: str, phases: list[str]) -> tupl
         str(len(ratios)),
         *(text(geometric_mean(found), ".2f") for found in by_phase),
         str(int((ratios < 1).sum())),
-        text(ratios.min(), ".2f"),
-        " ".join(worst).strip(),
         str(int(theirs.isin(FAILED).sum())),
         str(int(ours.isin(FAILED).sum())),
         str(int((theirs == "skipped").sum())),
+        text(ratios.min(), ".2f"),
+        " ".join(worst).strip(),
     )

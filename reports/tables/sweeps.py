@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from reports.rows import Run
@@ -20,4 +22,5 @@ def tables(run: Run) -> tuple[Table, ...]:
         found.append(
             across(pd.concat(by_phase), pass_text(run), "time_us", caption, best=fastest(run))
         )
-    return tuple(table for table in found if table is not None)
+    tables = (table for table in found if table is not None)
+    return tuple(replace(table, head=("sizes", *table.head[1:])) for table in tables)

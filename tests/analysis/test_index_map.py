@@ -9,11 +9,11 @@ from math import prod
 import pytest
 import torch
 
-from tests.programs import cat, expand, like, pad, permute, piece, reshape, unsqueeze
+from tests.programs import cat, expand, like, pad, permute, piece, reshape, total, unsqueeze
 from tests.random_fusions import Program
 from thunder_fuser.analysis.access import Side, demand, side
 from thunder_fuser.analysis.digits import Form, atom, evaluate
-from thunder_fuser.analysis.index_map import Window, edges
+from thunder_fuser.analysis.index_map import Window, edges, term_at
 from thunder_fuser.analysis.layout import (
     Layout,
     alignment_of,
@@ -83,6 +83,23 @@ def test_a_chain_of_maps_reads_the_elements_that_torch_shows(rng: random.Random)
             w for w, f in zip(wanted, found, strict=True) if f is not None
         ]
         assert set(fills) <= {0, 1}
+
+
+def test_the_terms_of_an_element_are_those_that_torch_sums(rng: random.Random) -> None:
+    for _ in range(50):
+        x = torch.randint(100, [rng.randint(1, 5) for _ in range(rng.randint(1, 4))])
+        dims = sorted(rng.sample(range(x.ndim), rng.randint(1, x.ndim)))
+        (a,) = like(x)
+        tv = total(a, *dims)
+        reduced = [axis(x.shape[d]) for d in dims]
+        producer, index = term_at(tv, tuple(map(atom, tv.logical)), [atom(r) for r in reduced])
+        assert producer is a
+        for values, wanted in zip(every_index(tv), x.sum(dims).flatten().tolist(), strict=True):
+            found = 0
+            for point in product(*(range(r.size) for r in reduced)):
+                at = values | dict(zip(reduced, point, strict=True))
+                found += int(x[tuple(evaluate(form, at) for form in index)])
+            assert found == wanted
 
 
 def root_of(tv: TensorView) -> TensorView:

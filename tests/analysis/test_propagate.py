@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
-from statistics import median
 
 import pytest
 import torch
@@ -21,6 +19,7 @@ from tests.analysis.sharded_fusions import (
     shape,
     tensor,
 )
+from tests.function_calls import entered
 from thunder_fuser.analysis.communication import Kind
 from thunder_fuser.analysis.edge import axis_edges, forward
 from thunder_fuser.analysis.placement import (
@@ -363,8 +362,8 @@ def test_the_plan_explains_every_edge() -> None:
     )
 
 
-def test_an_edge_is_decided_in_20_microseconds() -> None:
-    """The median over fresh edges, the best of a few rounds: other work runs on this machine."""
+def test_an_edge_is_decided_in_a_hundred_calls() -> None:
+    """11 to 20 us; how long the axes are does not matter."""
     mesh = DeviceMesh((4,))
     x, wide = tensor(2, 3, 4096), tensor(2, 3, 3 * 4096)
     cases = [
@@ -372,21 +371,10 @@ def test_an_edge_is_decided_in_20_microseconds() -> None:
         (cut(wide, 2, 4096, 8192), Sharding(mesh, (StridedShard(2, 3),))),
         (call("neg", x), Sharding(mesh, (Shard(2),))),
     ]
-    best = min(median(_times(consumer, sharding)) for consumer, sharding in cases for _ in range(5))
-    slowest = max(
-        min(median(_times(consumer, sharding)) for _ in range(5)) for consumer, sharding in cases
-    )
-    assert best <= slowest < 20e-6 * 1.5  # a shared, slower CI machine; 11 to 20 us were measured
-
-
-def _times(consumer: TensorView, sharding: Sharding) -> list[float]:
-    times = []
-    for edge in (axis_edges(consumer)[0] for _ in range(60)):
+    for consumer, sharding in cases:
+        edge = axis_edges(consumer)[0]
         _ = edge.own, edge.bases, edge.producer_shape, edge.consumer_shape, edge.reduced
-        begin = time.perf_counter()
-        forward(edge, sharding)
-        times.append(time.perf_counter() - begin)
-    return times
+        assert len(entered(forward, edge, sharding)) < 100
 
 
 def test_a_gathered_axis_is_whole_on_every_device() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -24,7 +25,25 @@ def test_a_line_shows_the_clock_that_judges() -> None:
     assert line(OK).startswith(head)
     assert line(OK).endswith("      12.3 us wall")
     failed = Row("host", "rope", "liger", "inference", "", "", "skipped", error_msg="[none] here")
-    assert line(failed).endswith("inference skipped: [none] here")
+    assert line(failed).endswith("inference skipped: [none] here (said once)")
+
+
+def test_rows_that_are_skipped_for_one_reason_are_told_once() -> None:
+    stream = io.StringIO()
+    shown = Lines(stream)
+    absent = replace(OK, status="skipped", error_msg="no GPU", executor="liger")
+    here = [absent, OK, replace(absent, workload="rope"), OK, replace(absent, executor="nvfuser")]
+    for row in (*here, replace(absent, error_msg="no op"), replace(absent, status="error")):
+        shown.row(row)
+    told = [text.split()[2:5] for text in stream.getvalue().splitlines()]
+    assert told == [
+        ["liger", "forward", "skipped:"],
+        ["ours", "forward", "12.3"],
+        ["ours", "forward", "12.3"],
+        ["nvfuser", "forward", "skipped:"],
+        ["liger", "forward", "skipped:"],
+        ["liger", "forward", "error:"],
+    ]
 
 
 def test_elsewhere_there_are_lines_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ def test_the_list_names_workloads_and_sizes() -> None:
         ("rope", "softmax", {}, "no workload 'softmax': there are hf_llama2_7b, "),
         (None, None, {"length": "1k"}, "length '1k': give whole numbers from 1"),
         (None, None, {"layers": "0"}, "layers '0': give whole numbers from 1"),
+        ("sweep", None, {"layers": "2"}, "layers '2': no workload that was chosen has that size"),
     ],
 )
 def test_what_is_unknown_gets_the_nearest(

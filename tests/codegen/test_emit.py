@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.programs import (
-    H200,
     cat,
     chain,
+    cubin_of,
     cuda_kernels,
     expand,
     flip,
@@ -35,9 +35,6 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
-from thunder_fuser.options import Options
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "codegen"
@@ -229,10 +226,7 @@ def test_nvrtc_compiles_the_text_without_spills(name: str) -> None:
     program, arguments = CASES[name]()
     _, kernels = cuda_kernels(program, *arguments)
     for kernel in kernels:
-        source = emit(kernel)
-        flags = nvrtc.flags(H200, Options())
-        compiled = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
-        assert compiled.spill_bytes == 0
+        assert cubin_of(kernel).spill_bytes == 0
 
 
 @pytest.mark.parametrize("columns", [50257, 65536, 262144])
@@ -258,8 +252,7 @@ def test_long_rows_are_shared_by_clusters_without_spills(
     _, (kernel,) = cuda_kernels(program, x, w)
     source = emit(kernel)
     assert source.cluster > 1
-    flags = nvrtc.flags(H200, Options())
-    assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
+    assert cubin_of(kernel).spill_bytes == 0
 
 
 def test_every_golden_file_has_a_case() -> None:

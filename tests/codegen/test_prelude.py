@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 
@@ -88,6 +89,13 @@ def test_only_what_is_mentioned_is_included() -> None:
         "TF_LIBM(exp)\n"
         "}  // namespace tf\n"
     )
+
+
+def test_no_header_of_the_cpp_library_is_included() -> None:
+    """Each would cost every kernel of the host target some 0.3 s to compile."""
+    texts = [path.read_text() for path in HOST_HEADER.parent.iterdir() if path.is_file()]
+    included = {name for text in texts for name in re.findall(r"#include <(.+)>", text)}
+    assert included == {"setjmp.h", "ucontext.h"}
 
 
 def test_the_complex_overload_comes_with_the_complex_type_alone() -> None:

@@ -9,13 +9,13 @@ import thunder
 import torch
 import torch.nn.functional as F
 
+from tests.devices import ORDERS
 from tests.executor.test_norms import runs
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 
 pytestmark = pytest.mark.sanitizer
 Program = Callable[..., torch.Tensor]
-ORDERS = ("forward", "reverse", "shuffled")
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
 INFINITE = float("inf")
 

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+
 import torch
 
 from tests.executor.jitted import check
 
-pytestmark = pytest.mark.usefixtures("device")
+Strides = tuple[int, ...]
 
 
-def test_a_transposed_gradient_is_stored_row_major() -> None:
+def strides(
+    program: Callable[..., torch.Tensor], *args: torch.Tensor, device: torch.device
+) -> tuple[Strides, list[Strides]]:
+    """Of the result and of each gradient, after `check`."""
+    jfn = check(program, *args)
+    given = [arg.detach().to(device).requires_grad_(arg.requires_grad) for arg in args]
+    out = jfn(*given)
+    wanted = [arg for arg in given if arg.requires_grad]
+    gradients = torch.autograd.grad(out, wanted, torch.randn_like(out))
+    return out.stride(), [gradient.stride() for gradient in gradients]
+
+
+def test_a_transposed_gradient_is_stored_row_major(device: torch.device) -> None:
     """Autograd would copy any other order into the order of the parameter."""
-    x = torch.randn(40, 24, requires_grad=True)
-    y = torch.randn(24, 40)
-    out = check(lambda x, y: torch.exp(x.t() * y), x, y)(x, y)
-    (gradient,) = torch.autograd.grad(out, x, torch.randn_like(out))
-    assert gradient.is_contiguous()
+    x, y = torch.randn(40, 24, requires_grad=True), torch.randn(24, 40)
+    _, gradients = strides(lambda x, y: torch.exp(x.t() * y), x, y, device=device)
+    assert gradients == [(24, 1)]
 
 
-def test_a_value_that_is_returned_too_shows_its_transpose_as_a_view() -> None:
+def test_a_value_that_is_returned_too_shows_its_transpose_as_a_view(device: torch.device) -> None:
     """Writing it twice would cost more than autograd's copy wherever nobody keeps the gradient."""
+    x, y = torch.randn(40, 24, requires_grad=True), torch.randn(24, 40, requires_grad=True)
+    _, gradients = strides(lambda x, y: torch.relu(x.t() + y), x, y, device=device)
+    assert gradients == [(1, 40), (40, 1)]
+
+
+def test_a_transposed_result_is_a_view_as_in_eager(device: torch.device) -> None:
     x = torch.randn(40, 24, requires_grad=True)
-    y = torch.randn(24, 40, requires_grad=True)
-    out = check(lambda x, y: torch.relu(x.t() + y), x, y)(x, y)
-    gradients = torch.autograd.grad(out, (x, y), torch.randn_like(out))
-    assert [gradient.stride() for gradient in gradients] == [(1, 40), (40, 1)]
+    result, _ = strides(lambda x: torch.exp(x).t(), x, device=device)
+    assert result == (1, 24)
 
 
-def test_a_transposed_result_is_a_view_as_in_eager() -> None:
+def test_an_expanded_gradient_is_not_written_out(device: torch.device) -> None:
     x = torch.randn(40, 24, requires_grad=True)
-    out = check(lambda x: torch.exp(x).t(), x)(x)
-    assert out.stride() == (1, 24)
-
-
-def test_an_expanded_gradient_is_not_written_out() -> None:
-    x = torch.randn(40, 24, requires_grad=True)
-    out = check(lambda x: torch.sin(x.sum(1)), x)(x)
-    (gradient,) = torch.autograd.grad(out, x, torch.randn_like(out))
-    assert gradient.stride() == (1, 0)
+    _, gradients = strides(lambda x: torch.sin(x.sum(1)), x, device=device)
+    assert gradients == [(1, 0)]

@@ -9,13 +9,9 @@ import torch
 
 from tests.devices import copies
 from tests.frontend.fusions import defined, example
-from tests.programs import H200, cuda_kernels
-from thunder_fuser.codegen.emit import emit
+from tests.programs import cubin_of, cuda_kernels
 from thunder_fuser.frontend import FusionCache, FusionDefinition
-from thunder_fuser.options import Options
 from thunder_fuser.program import Program
-from thunder_fuser.runtime import nvrtc
-from thunder_fuser.runtime.compilation import Unit
 
 pytestmark = pytest.mark.usefixtures("device")
 NAMES = ("argmax", "argmin")
@@ -128,9 +124,7 @@ def test_a_large_operand_is_read_once(dim: int | None) -> None:
     assert sum(operand in segment.inputs for segment in segmented.segments) == 1
     assert not any(s.is_opaque for s in segmented.segments)
     for kernel in kernels:
-        source = emit(kernel)
-        flags = nvrtc.flags(H200, Options())
-        assert nvrtc.compile_cubin(Unit(source.name, source.text), flags, None).spill_bytes == 0
+        assert cubin_of(kernel).spill_bytes == 0
 
 
 def test_what_has_no_largest_element_is_refused() -> None:

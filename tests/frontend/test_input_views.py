@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
+from tests.devices import ORDERS
 from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
 
-ORDERS = ("forward", "reverse", "shuffled")  # a GPU has its own
 Define = Callable[..., Any]
 
 

@@ -7,10 +7,8 @@ from textwrap import dedent
 import pytest
 
 from tests.programs import H200, chain, ints
-from tests.schedule.segments import floats, halves, segment_of
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
-from thunder_fuser.ir.tensor import TensorView
+from tests.schedule.segments import floats, halves, integers, segment_of
+from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.schedule import groups
 from thunder_fuser.segment.segment import Segment
@@ -18,10 +16,6 @@ from thunder_fuser.segment.segment import Segment
 
 def printed(segment: Segment, strict: bool = False) -> str:
     return str(lower_groups(groups.schedule(segment, H200), strict))
-
-
-def integers(extent: int) -> TensorView:
-    return tensor(DataType.Int, extent)
 
 
 def test_terms_are_accumulated_and_the_rest_is_done_once_per_row() -> None:

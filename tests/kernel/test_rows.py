@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.devices import copies
+from tests.devices import ORDERS, copies
 from tests.programs import (
     H200,
     assert_same,
@@ -34,8 +34,6 @@ from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.schedule import rows
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import HOST
-
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def along(reduced: TensorView, columns: int) -> TensorView:

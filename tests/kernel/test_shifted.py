@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.devices import copies
+from tests.devices import ORDERS, copies
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import (
     H200,
@@ -26,8 +26,6 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.schedule import rows, streams
-
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def test_loads_end_with_the_plane_and_stores_with_the_row() -> None:

@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
+from tests.devices import ORDERS
 from tests.programs import H200, chain, fusion, like, plan_of, run, total
 from tests.schedule.segments import halves, segment_of
 from tests.schedule.test_streams import denominator, softmax
@@ -16,7 +17,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.schedule import streams
 
 COLUMNS = 8192 + 4 * 37  # a last chunk that is not whole
-ORDERS = [Options(thread_order=order) for order in ("forward", "reverse", "shuffled")]
+IN_EVERY_ORDER = [Options(thread_order=order) for order in ORDERS]
 INFINITE = float("inf")
 
 
@@ -53,7 +54,7 @@ def rows_of(scale: float) -> torch.Tensor:
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("options", ORDERS, ids=lambda o: o.thread_order)
+@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
 def test_the_sum_is_as_exact_as_eager_s(scale: float, options: Options) -> None:
     x = rows_of(scale)

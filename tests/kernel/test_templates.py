@@ -1,15 +1,19 @@
-"""Kernels for many sizes have one text in their general form."""
+"""Kernels for many sizes have one text in their general form; variants are different kernels."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 
-from tests.programs import H200
-from tests.schedule.segments import floats, halves, segment_of
+from tests.programs import H200, chain, expand, permute, reshape, total, unsqueeze
+from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.source import Source
-from thunder_fuser.kernel.templates import draft, general
+from thunder_fuser.kernel.templates import Draft, draft, general, variant, variants
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import HOST
 
@@ -48,6 +52,84 @@ def test_a_rest_is_some_elements_and_all_are_stored(columns: int) -> None:
     assert rest.lanes == 1
     assert 2 <= rest.threads <= 9
     assert vectors.threads * 8 + rest.threads == 7 * columns
+
+
+def spread(tv: TensorView, columns: int) -> TensorView:
+    return expand(unsqueeze(tv, 1), tv.shape[0], columns)
+
+
+def pointwise(rows: int, columns: int) -> Segment:
+    return gated(rows, columns)
+
+
+def turned(rows: int, columns: int) -> Segment:
+    a, b = halves(rows, columns), halves(columns, rows)
+    return segment_of([a, b], call("mul", permute(a, 1, 0), b))
+
+
+def centred(rows: int, columns: int) -> Segment:
+    a, b = floats(rows, columns), floats(rows, columns)
+    mean = total(call("mul", a, b), 1)
+    return segment_of([a, b], call("sub", b, spread(mean, columns)))
+
+
+def summed_both_ways(rows: int, columns: int) -> Segment:
+    """As the gradient of a norm, whose rows blocks walk."""
+    a, b, weight = halves(rows, columns), halves(rows, columns), halves(columns)
+    scaled = call("mul", b, expand(unsqueeze(weight, 0), rows, columns))
+    mean = total(call("mul", a, scaled), 1)
+    parts = reshape(call("mul", a, b), 64, rows // 64, columns)
+    gradient = call("sub", scaled, call("mul", a, spread(mean, columns)))
+    return segment_of([a, b, weight], gradient, total(parts, 1))
+
+
+def denominator(rows: int, columns: int) -> Segment:
+    a = halves(rows, columns)
+    top = call("max", a, dims=(1,))
+    return segment_of([a], total(chain(call("sub", a, spread(top, columns)), "exp"), 1))
+
+
+def column_sums(rows: int, columns: int) -> Segment:
+    a = halves(rows, columns)
+    return segment_of([a], total(a, 0))
+
+
+def grouped(rows: int, columns: int) -> Segment:
+    a, order, ends = floats(rows, columns), integers(rows), integers(rows // 2)
+    made = call("group_sum", a, order, ends, dim=0, skip=-1)
+    return segment_of([a, order, ends], made)
+
+
+MAKERS = (pointwise, turned, centred, summed_both_ways, denominator, column_sums, grouped)
+CASES = [
+    *((make, columns) for make in MAKERS for columns in (40, 1000, 4096)),
+    *((make, 32768) for make in (centred, denominator)),
+]
+
+
+@pytest.mark.parametrize(("make", "columns"), CASES)
+def test_schedules_that_print_alike_are_one_kernel(
+    make: Callable[[int, int], Segment], columns: int
+) -> None:
+    """So a variant that prints like another is left out, and no other one."""
+    segment = make(64 * random.randint(33, 60), columns)
+    preferred = draft(segment, H200, strict=False)
+    drafts = [preferred, *variants(segment, H200, preferred)]
+    assert len({_work(one) for one in drafts}) == len(drafts)
+    known = {_work(one) for one in drafts}
+    for parameters in preferred.template.parameters(H200):
+        found = variant(segment, H200, preferred, str(parameters))
+        assert found is None or _work(found) in known, parameters
+
+
+def _work(found: Draft) -> object:
+    source = emit(found.lower(False))
+    return source.text, source.blocks, source.threads, source.shared_bytes
+
+
+def test_parameters_of_no_template_have_no_variant() -> None:
+    preferred = draft(gated(7, 96), H200, strict=False)
+    assert variant(gated(7, 96), H200, preferred, "MapParameters(threads=3)") is None
 
 
 def test_what_is_written_in_place_has_one_kernel() -> None:

@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
+from tests.devices import ORDERS
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
 from tests.programs import chain, check, expand, fusion, like, permute, piece, unsqueeze
@@ -17,7 +18,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 
-ORDERS = [Options(strict=True, thread_order=order) for order in ("forward", "reverse", "shuffled")]
+IN_EVERY_ORDER = [Options(strict=True, thread_order=order) for order in ORDERS]
 
 
 def test_squares_are_filled_before_and_emptied_after_the_values() -> None:
@@ -58,7 +59,7 @@ def swapped(x: TensorView) -> TensorView:
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("options", ORDERS, ids=lambda o: o.thread_order)
+@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
 @pytest.mark.parametrize("extents", [(64, 128), (130, 67), (3, 40, 24), (2, 3, 33, 17)])
 @pytest.mark.usefixtures("device")
@@ -137,5 +138,5 @@ def permuted(seed: int) -> tuple[Fusion, list[torch.Tensor]]:
 @pytest.mark.parametrize("seed", random.Random(5).sample(range(1 << 20), 40))
 def test_random_orders_of_axes(seed: int) -> None:
     program, arguments = permuted(seed)
-    order = ("forward", "reverse", "shuffled")[seed % 3]
+    order = ORDERS[seed % 3]
     check(program, *arguments, options=Options(strict=True, thread_order=order))

@@ -68,7 +68,7 @@ window.addEventListener("load", () => {
 </script>
 """.replace("SMALLEST", str(SMALLEST_TEXT))
 # A window is never narrower than 500 pixels; a frame in it is.
-FRAME = """<!doctype html><body>
+FRAME = """<!doctype html><meta charset="utf-8"><body>
 <iframe srcdoc="{}" style="width: {}px; height: 1200px; border: 0"></iframe>
 </body>
 """

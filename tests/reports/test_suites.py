@@ -70,6 +70,7 @@ def test_no_row_is_dropped_in_silence(whole: Run, on_host: Run) -> None:
 def test_a_sweep_has_a_table_per_workload_shortest_first(rows: list[Row], whole: Run) -> None:
     found = sweeps.tables(whole)
     assert [table.caption for table in found] == [f"rope: {name}" for name in ROPES]
+    assert {table.head[:2] for table in found} == {("sizes", "pass")}
     labels = [f"length={length}" for length in LENGTHS]
     for table in found:
         assert [row[:2] for row in table.rows] == [

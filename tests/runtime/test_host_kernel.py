@@ -1,6 +1,5 @@
 """Kernel text on the host: values, barriers, shuffles, orders of execution, faults."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler
 from thunder_fuser.runtime.errors import CompileError, FuserError, IndexRangeError, LaunchError
-from thunder_fuser.runtime.host_kernel import HostKernel
+from thunder_fuser.runtime.host_kernel import ORDERS, HostKernel
 from thunder_fuser.target import HOST
 
 pytestmark = pytest.mark.skipif(not host_compiler.compiler_available(), reason="no C++ compiler")
-
-ORDERS = ("forward", "reverse", "shuffled")
 
 
 def pointer(name: str, dtype: DataType = DataType.Float) -> Parameter:
@@ -345,17 +342,6 @@ def test_compiler_error_shows_its_lines_and_keeps_the_text(tmp_path: Path) -> No
     assert "->    3 | int b = undeclared + a;\n      4 | y[b] = 0;" in message
     assert "'undeclared' was not declared" in message or "undeclared identifier" in message
     assert caught.value.path.read_text() == source.text
-
-
-def test_a_small_kernel_compiles_in_a_fraction_of_a_second() -> None:
-    source = kernel("y[threadIdx.x] = 2.f;", pointer("y"))
-    host_compiler.identity()
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        compiled(source)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 1.0  # 0.07 s on an idle core
 
 
 def test_without_a_compiler_the_answer_is_no_and_one_warning(

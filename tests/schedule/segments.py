@@ -24,6 +24,10 @@ def halves(*extents: int) -> TensorView:
     return tensor(DataType.BFloat16, *extents)
 
 
+def integers(*extents: int) -> TensorView:
+    return tensor(DataType.Int, *extents)
+
+
 def segment_of(
     inputs: Sequence[TensorView],
     *outputs: TensorView,

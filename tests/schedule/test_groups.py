@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.programs import H200, chain, permute, reshape, total
-from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import groups
-
-
-def integers(extent: int) -> TensorView:
-    return tensor(DataType.Int, extent)
 
 
 def summed(x: TensorView, order: TensorView, ends: TensorView, dim: int = 0) -> TensorView:
@@ -123,7 +118,7 @@ def test_a_large_result_bypasses_the_cache() -> None:
 def test_it_prints_what_a_thread_owns() -> None:
     made = chain(reshape(summed(x, order, ends), 9, 4, 6), "neg")
     text = str(groups.schedule(segment_of(given, made), H200))
-    assert "groups over row{9}, vector{6}, term{60}, lane{4}, which end in T2" in text
+    assert "groups over row{9}, term{60}, vector{6}, lane{4}, which end in T2" in text
     assert "reduce T3[row, 4*vector + lane]" in text
 
 

@@ -18,6 +18,7 @@ from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.row_axes import unflatten
 from thunder_fuser.segment.segment import Segment
 
@@ -83,6 +84,14 @@ REFUSED = {
 def test_a_refusal_names_its_reason(case: str) -> None:
     segment, reason = REFUSED[case]
     assert rows.reject(segment, H200) == reason
+
+
+def test_the_blocks_of_a_cluster_have_one_row_however_large_they_may_be() -> None:
+    x = floats(64, 32768)
+    segment = segment_of([x], centred(x))
+    found = {n: rows.schedule(segment, H200, RowParameters(block=n)) for n in (128, 256, 1024)}
+    assert {schedule.residency.cluster for schedule in found.values()} == {4}
+    assert {schedule.rows_per_block for schedule in found.values()} == {1}
 
 
 def test_a_complex_reduction_is_refused() -> None:

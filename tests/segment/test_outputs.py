@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -43,7 +45,7 @@ def test_a_piece_alone_is_computed_alone() -> None:
     (a,) = like(x)
     plan = check(fusion([a], piece(chain(a, "neg"), 1, 0, 4)), x)
     assert plan.segmented.views == {}
-    assert "empty((6, 4), (4, 1)" in plan.text
+    assert re.search(r"= empty(_cuda)?\(\(6, 4\), \(4, 1\), ", plan.text), plan.text
 
 
 def test_a_view_of_a_computed_output_shares_its_storage() -> None:

@@ -11,6 +11,7 @@ a group sum adds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import (
@@ -52,7 +53,8 @@ class Edge:
 def edges(consumer: TensorView, index: tuple[Form, ...]) -> tuple[Edge, ...]:
     """The edge to each tensor input of `consumer` when its own logical index is `index`.
 
-    A reduction's reduced axes are not part of `index`; see `reduced_edges`.
+    A reduction's reduced axes are not part of `index`; see `term_at`, and `access.reduced_edges`
+    for short ones.
     """
     assert consumer.definition is not None
     values = dict(zip(consumer.logical, index, strict=True))
@@ -84,6 +86,17 @@ def edges_from(consumer: TensorView, logical: dict[IterDomain, Form]) -> tuple[E
     loaded = Loaded(places.producer, places.index, x.producer.shape[dim])
     found = (*x.index[:dim], gathered(loaded), *x.index[dim + 1 :])
     return replace(x, index=found), places, *others
+
+
+def term_at(
+    reduction: TensorView, index: tuple[Form, ...], reduced: Sequence[Form]
+) -> tuple[TensorView, tuple[Form, ...]]:
+    """The element that `reduction` combines into its element `index` where its reduced axes have
+    the indices `reduced`: the producer, and where in it."""
+    axes = [a for a in reduction.domain.logical if a.is_reduction]
+    values = dict(zip(reduction.logical, index, strict=True))
+    edge, *_ = edges_from(reduction, values | dict(zip(axes, reduced, strict=True)))
+    return edge.producer, edge.index
 
 
 def gathered_dim(consumer: TensorView) -> int:

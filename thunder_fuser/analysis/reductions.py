@@ -10,7 +10,7 @@ from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
-LONG = 65536  # elements of a row from which on several blocks may share it
+MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
 
 def is_scan(tv: TensorView) -> bool:
@@ -101,7 +101,7 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
     if is_scan(tv) or not is_long(tv):
         return False
     rows, columns = row_shape(tv) or (0, 0)
-    return rows < multiprocessors and columns >= LONG
+    return rows < multiprocessors and columns >= MIN_SHARED
 
 
 def column_shape(tv: TensorView) -> tuple[int, int] | None:

@@ -9,12 +9,12 @@ from thunder_fuser.codegen.statements import (
     load_call,
     load_text,
     number,
-    statement_text,
+    scope_lines,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
 UNROLL = 4  # parts of a column whose loads are in flight together
@@ -31,12 +31,17 @@ def column_lines(kernel: ColumnKernel) -> list[str]:
     condition = f"vector < {number(kernel.axes.vector.size)}"
     condition += " && part == 0" if kernel.threads_down > 1 else ""
     final = [line for total in kernel.sums for line in _result(total, kernel)]
-    return [*lines, f"if ({condition}) {{", *indent([*final, *_scope(kernel.final, kernel)]), "}"]
+    return [
+        *lines,
+        f"if ({condition}) {{",
+        *indent([*final, *scope_lines(kernel.final, kernel.names, kernel.axes.lanes)]),
+        "}",
+    ]
 
 
 def _places(kernel: ColumnKernel) -> list[str]:
     """Which vector of columns a thread has, and its part of the rows."""
-    across, kind = kernel.threads_across, _index_type(kernel)
+    across, kind = kernel.threads_across, index_type(kernel.reach)
     lines = [
         f"const int part = threadIdx.x / {across};",
         f"const int place = threadIdx.x % {across};",
@@ -54,7 +59,7 @@ def _places(kernel: ColumnKernel) -> list[str]:
 
 def _walk(kernel: ColumnKernel) -> list[str]:
     """The thread's rows, one after another."""
-    kind, rows, down = _index_type(kernel), number(kernel.axes.row.size), kernel.threads_down
+    kind, rows, down = index_type(kernel.reach), number(kernel.axes.row.size), kernel.threads_down
     first, last, lines = "part", rows, list[str]()
     if kernel.splits > 1:
         share = number(kernel.rows_per_split)
@@ -67,7 +72,8 @@ def _walk(kernel: ColumnKernel) -> list[str]:
     if kernel.is_reversed:
         head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
     unroll = SCAN_UNROLL if kernel.scans else UNROLL
-    loop = [f"#pragma unroll {unroll}", head, *indent(_scope(kernel.loop, kernel)), "}"]
+    row = scope_lines(kernel.loop, kernel.names, kernel.axes.lanes)
+    loop = [f"#pragma unroll {unroll}", head, *indent(row), "}"]
     if kernel.batch > 1:
         loop = _in_batches(kernel, first, last)
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *indent(loop), "}"]
@@ -76,7 +82,7 @@ def _walk(kernel: ColumnKernel) -> list[str]:
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. All loads of a batch stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
-    kind, batch, down = _index_type(kernel), kernel.batch, kernel.threads_down
+    kind, batch, down = index_type(kernel.reach), kernel.batch, kernel.threads_down
     row, names = kernel.axes.row, kernel.names
     loads = [a for a in kernel.loop.loads if row in a.offset.bases]
     others = [load_text(a, names) for a in kernel.loop.loads if a not in loads]
@@ -95,10 +101,6 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     turn = [*declared, *each(taken), *each([*given, *summed])]
     head = f"for ({kind} start = {first}; start < {last}; start += {batch * down}) {{"
     return [*others, head, *indent(turn), "}"]
-
-
-def _index_type(kernel: ColumnKernel) -> str:
-    return "long long" if kernel.reach >= INT_LIMIT else "int"
 
 
 def _declared(kernel: ColumnKernel) -> list[str]:
@@ -195,13 +197,6 @@ def _whole(total: Accumulator) -> str:
 
 def _cleared(total: Accumulator) -> str:
     return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
-
-
-def _scope(scope: Scope, kernel: ColumnKernel) -> list[str]:
-    names = kernel.names
-    lines = [statement_text(s, names) for s in scope.before]
-    lines += [load_text(a, names) for a in scope.loads]
-    return lines + lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
 
 
 def _per_lane(statement: str, lanes: int) -> list[str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import scale
+from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     form_text,
     indent,
     lane_lines,
     load_call,
-    load_text,
     number,
+    scope_lines,
     statement_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.ir import forms_of
@@ -47,7 +48,7 @@ def group_lines(kernel: GroupKernel) -> list[str]:
 
 
 def _kind(kernel: GroupKernel) -> str:
-    return "long long" if kernel.reach >= INT_LIMIT else "int"
+    return index_type(kernel.reach)
 
 
 def _stretch(kernel: GroupKernel) -> list[str]:
@@ -88,7 +89,7 @@ def _least(value: str, limit: str) -> str:
 def _add(kernel: GroupKernel) -> list[str]:
     """A function that adds every `step`-th term of a row from `begin`, and one that adds pieces."""
     kind = _kind(kernel)
-    clear = [f"{s.name}_part[lane] = {_identity(s)};" for s in kernel.sums]
+    clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
     parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
     head = f"const auto add = [&]({parameters}, const int step) {{"
     lines = [head, *indent([*_per_lane(kernel, clear), *_loops(kernel.loop, kernel)]), "};"]
@@ -145,7 +146,11 @@ def _finish(kernel: GroupKernel) -> list[str]:
     ]
     head = f"const auto finish = [&](const {_kind(kernel)} row) {{"
     lines = _per_lane(kernel, rounds) if rounds else []
-    return [head, *indent([*lines, *_scope(kernel.final, kernel)]), "};"]
+    return [
+        head,
+        *indent([*lines, *scope_lines(kernel.final, kernel.names, kernel.axes.lanes)]),
+        "};",
+    ]
 
 
 def _own_rows(kernel: GroupKernel) -> list[str]:
@@ -217,25 +222,13 @@ def _share(kernel: GroupKernel) -> list[str]:
 
 def _combined(total: GroupSum, place: str) -> str:
     other = f"{total.name}_parts[k][{place}]"
-    kind = COMPUTE_TYPES[total.dtype]
-    return total.op.combine.format(f"{total.name}_row[lane]", other, t=kind)
+    return combining(total.op, total.dtype, f"{total.name}_row[lane]", other)
 
 
 def _array(total: GroupSum, what: str, kernel: GroupKernel) -> str:
     return f"{COMPUTE_TYPES[total.dtype]} {total.name}_{what}[{kernel.axes.lanes}];"
 
 
-def _scope(scope: Scope, kernel: GroupKernel) -> list[str]:
-    names = kernel.names
-    lines = [statement_text(s, names) for s in scope.before]
-    lines += [load_text(a, names) for a in scope.loads]
-    return lines + lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
-
-
 def _per_lane(kernel: GroupKernel, statements: list[str]) -> list[str]:
     head = f"for (int lane = 0; lane < {kernel.axes.lanes}; ++lane) {{"
     return ["#pragma unroll", head, *indent(statements), "}"]
-
-
-def _identity(total: GroupSum) -> str:
-    return total.op.identity.format(t=COMPUTE_TYPES[total.dtype])

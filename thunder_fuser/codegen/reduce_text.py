@@ -11,8 +11,8 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.ops import OpDef
+from thunder_fuser.target import WARP
 
-WARP = 32
 UNROLL = 4  # parts of a row whose loads are in flight together
 WORD = 4  # bytes of the least that a block sends to another
 

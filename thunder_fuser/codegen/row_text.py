@@ -16,7 +16,7 @@ from thunder_fuser.codegen.statements import (
     statement_text,
     vector_type,
 )
-from thunder_fuser.codegen.types import INT_LIMIT
+from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
@@ -66,7 +66,7 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
 
 def _turns_of_part(kernel: RowKernel, turn: list[str]) -> list[str]:
     """A loop over the block's part of the row, a chunk of each thread at a time."""
-    kind = "long long" if kernel.reach >= INT_LIMIT else "int"
+    kind = index_type(kernel.reach)
     share, size = kernel.vectors_per_split, kernel.vector.size
     last = end = f"begin + {number(share)}"
     if kernel.splits * share > size:
@@ -80,7 +80,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
     """The row, some vectors of each thread at a time; scans go on from what they came to."""
     (phase,) = kernel.phases
     step, size = kernel.chunk * kernel.threads, number(kernel.vector.size)
-    kind = "long long" if kernel.reach >= INT_LIMIT else "int"
+    kind = index_type(kernel.reach)
     head = f"for ({kind} first = 0; first < {size}; first += {step}) {{"
     if any(scan.reverse for scan in phase.scans):
         start = f"({size} - 1) / {step} * {step}"
@@ -217,7 +217,7 @@ def single_lines(kernel: RowKernel) -> list[str]:
 def _rows(kernel: RowKernel) -> list[str]:
     """The rows of the thread, and its part of them. Where fewer rows are left than a block has, the
     last one is done again, so that every thread of a warp takes part in the reductions."""
-    kind = "long long" if max(kernel.reach, kernel.rows) >= INT_LIMIT else "int"
+    kind = index_type(max(kernel.reach, kernel.rows))
     wide = f"({kind})blockIdx.x" if kind != "int" else "blockIdx.x"
     if kernel.cluster > 1:
         return [

@@ -23,6 +23,7 @@ from thunder_fuser.kernel.ir import (
     WriteSquare,
     WriteVector,
 )
+from thunder_fuser.kernel.row_ir import Scope
 
 
 def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
@@ -73,6 +74,13 @@ def _inside(window: Window, names: Mapping[IterDomain, str]) -> str:
 
 def vector_type(access: VectorAccess) -> str:
     return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
+
+
+def scope_lines(scope: Scope, names: Mapping[IterDomain, str], lanes: int) -> list[str]:
+    """Indices, loads, statements and stores, in this order."""
+    lines = [statement_text(s, names) for s in scope.before]
+    lines += [load_text(a, names) for a in scope.loads]
+    return lines + lane_lines(scope.statements, scope.stores, names, lanes)
 
 
 def lane_lines(

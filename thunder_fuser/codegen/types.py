@@ -28,3 +28,8 @@ COMPUTE_TYPES: dict[DataType, str] = {d: CUDA_TYPES[d.compute_type] for d in Dat
 """The type of a variable that holds such an element."""
 
 INT_LIMIT = 2**31  # indices at or beyond it are 64 bits wide
+
+
+def index_type(largest: int) -> str:
+    """The type of indices of which `largest` is the largest."""
+    return "long long" if largest >= INT_LIMIT else "int"

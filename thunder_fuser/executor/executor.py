@@ -15,7 +15,6 @@ from typing import Any
 from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import unvariableify
-from thunder.core.rematerialization import replace_uniform
 from thunder.core.symbol import BoundSymbol, BoundSymbolTag, Symbol, has_tags
 from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
 from thunder.executors.passes import update_fusion_call_ctx
@@ -49,6 +48,7 @@ from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
 from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions
+from thunder_fuser.executor.uniform import stateless
 from thunder_fuser.options import current
 
 NAME = "thunder_fuser"
@@ -181,7 +181,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         start = time.perf_counter()
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
-            trace = replace_uniform(trace)  # dropout becomes a function of (seed, offset)
+            trace = stateless(trace)
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
         groups = partition(trace, _kind_of(report), storages, settings.fusion_type)

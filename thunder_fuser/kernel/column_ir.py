@@ -60,8 +60,7 @@ class ColumnKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        found = {self.axes.row: "row", self.axes.vector: "vector"}
-        return found if self.axes.lane is None else {**found, self.axes.lane: "lane"}
+        return self.axes.names
 
     @property
     def reach(self) -> int:

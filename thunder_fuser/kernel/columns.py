@@ -81,7 +81,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
 def _needs(planned: ColumnSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:
     """What `results` need down to memory, the sums and the indices that lanes share."""
     sums = frozenset(tv for tv, _ in planned.reductions)
-    return demand(results, planned.segment.leaves | sums, planned.is_uniform)
+    return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)
 
 
 def _request(
@@ -89,7 +89,7 @@ def _request(
 ) -> tuple[tuple[LaneStatement, ...], dict[Loaded, str]]:
     """Ask for the loads of a scope; the statements of the indices before them, and their names."""
     writer.located = {}
-    before = writer.locate(filter(planned.is_uniform, needs.places))
+    before = writer.locate(filter(planned.axes.is_uniform, needs.places))
     writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
     writer.request(needs)
     writer.known = {}

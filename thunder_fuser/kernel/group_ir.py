@@ -20,6 +20,7 @@ from thunder_fuser.kernel.ir import (
     Pointer,
     ScalarParameter,
     forms_of,
+    print_parameters,
     print_statement,
 )
 from thunder_fuser.kernel.row_ir import Scope, print_scope
@@ -119,9 +120,8 @@ class GroupKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        axes = self.axes
-        found = {axes.row: "row", axes.vector: "vector", axes.term: "term", axes.piece: "term"}
-        return found if axes.lane is None else {**found, axes.lane: "lane"}
+        """A loop over pieces counts as one over terms does."""
+        return {**self.axes.names, self.axes.piece: "term"}
 
     @property
     def reach(self) -> int:
@@ -134,12 +134,10 @@ class GroupKernel:
 
     def __str__(self) -> str:
         axes, names = self.axes, self.names
-        pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in self.pointers)
-        scalars = "".join(f", {s.name}: {s.dtype}" for s in self.scalars)
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.blocks} blocks of {block}"
         lines = [
-            f"group kernel({pointers}{scalars}) {shape}",
+            f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
             f"shared beyond {self.few} terms, {self.batch} terms at a time",
             f"  {_print(self.stretch, names)}",

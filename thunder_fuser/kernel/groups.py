@@ -55,7 +55,7 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
     writer = _writer(planned, names, strict, suffix=lambda tv, offset: "[k]")
     needs = _needs(planned, terms)
     ordered = (place for _, index in terms for place in loads_in(index))
-    before = writer.locate(filter(planned.is_uniform, (*ordered, *needs.places)))
+    before = writer.locate(filter(planned.axes.is_uniform, (*ordered, *needs.places)))
     writer.request(needs)
     loads = writer.accesses.group_loads()
     writer.evaluate(needs)
@@ -82,7 +82,7 @@ def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:
         writer.known[tv, index] = Variable(name, tv.dtype.compute_type)
     results = [(s.value, i) for s, i in planned.stores]
     needs = _needs(planned, [r for r in results if r not in writer.known])
-    before = writer.locate(filter(planned.is_uniform, needs.places))
+    before = writer.locate(filter(planned.axes.is_uniform, needs.places))
     writer.request(needs)
     loads = writer.accesses.group_loads()
     writer.begin()
@@ -113,7 +113,7 @@ def _lane(planned: GroupSchedule) -> str:
 def _needs(planned: GroupSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:
     """What `results` need down to memory, the sums and the indices that lanes share."""
     sums = frozenset(tv for tv, _ in planned.sums)
-    return demand(results, planned.segment.leaves | sums, planned.is_uniform)
+    return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)
 
 
 def _stretch(planned: GroupSchedule, names: Names) -> Stretch:

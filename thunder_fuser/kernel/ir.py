@@ -12,6 +12,7 @@ into loop indices, loads all vectors, computes lane by lane, stores.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -378,14 +379,22 @@ class Kernel:
 
 
 def print_kernel(kernel: Kernel) -> str:
-    pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
-    scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
-    lines = [f"kernel({pointers}{scalars}) {kernel.blocks} blocks of {kernel.threads}"]
+    given = print_parameters(kernel.pointers, kernel.scalars)
+    lines = [f"kernel({given}) {kernel.blocks} blocks of {kernel.threads}"]
     for group in kernel.ranges:
         lines.append(f"  blocks [{group.start}, {group.end}) in {group.rounds} rounds")
         for body, count in zip(group.bodies, group.counts, strict=True):
             lines += _print_body(body, count)
     return "\n".join(lines)
+
+
+def print_parameters(pointers: Sequence[Pointer], scalars: Sequence[ScalarParameter]) -> str:
+    """`T0: bf16*, s0: f32`."""
+    given = [
+        *(f"{p.name}: {p.dtype}*" for p in pointers),
+        *(f"{s.name}: {s.dtype}" for s in scalars),
+    ]
+    return ", ".join(given)
 
 
 def _print_body(body: Body, count: int) -> list[str]:

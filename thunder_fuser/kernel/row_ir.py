@@ -21,6 +21,7 @@ from thunder_fuser.kernel.ir import (
     VectorAccess,
     forms_of,
     print_access,
+    print_parameters,
     print_statement,
 )
 from thunder_fuser.ops import OpDef
@@ -179,8 +180,7 @@ class RowKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        found = {self.axes.group: "group", self.axes.turn: "turn", self.vector: "vector"}
-        return found if self.lane is None else {**found, self.lane: "lane"}
+        return self.axes.names
 
     @property
     def reach(self) -> int:
@@ -197,13 +197,11 @@ class RowKernel:
 
 def print_row_kernel(kernel: RowKernel) -> str:
     names = kernel.names
-    pointers = ", ".join(f"{p.name}: {p.dtype}*" for p in kernel.pointers)
-    scalars = "".join(f", {s.name}: {s.dtype}" for s in kernel.scalars)
     shape = f"{kernel.blocks} blocks of {kernel.rows_per_block} rows of {kernel.threads_per_row}"
     if kernel.cluster > 1:
         shape = f"{kernel.blocks} blocks, {kernel.cluster} to a row, of {kernel.threads}"
     lines = [
-        f"row kernel({pointers}{scalars}) {shape} threads",
+        f"row kernel({print_parameters(kernel.pointers, kernel.scalars)}) {shape} threads",
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
     if kernel.splits > 1:

@@ -122,12 +122,25 @@ def general(found: Draft) -> Draft:
 
 
 def variants(segment: Segment, target: Target, preferred: Draft) -> Iterator[Draft]:
-    """The segment in the template of `preferred` with its other parameters, best guess first."""
+    """The segment in the template of `preferred` with its other parameters, best guess first. Most
+    parameters are for other segments than this: what prints like a schedule before it is left out,
+    as its kernel would be the same."""
+    seen = {str(preferred.schedule)}
     for parameters in preferred.template.parameters(target):
-        if parameters != preferred.parameters:
-            found = _drafted(preferred.template, segment, target, parameters)
-            if isinstance(found, Draft):
-                yield found
+        found = _drafted(preferred.template, segment, target, parameters)
+        if isinstance(found, Draft) and (text := str(found.schedule)) not in seen:
+            seen.add(text)
+            yield found
+
+
+def variant(segment: Segment, target: Target, preferred: Draft, parameters: str) -> Draft | None:
+    """The segment in the template of `preferred` with the parameters that print so, if it has them
+    and they suit the segment."""
+    for known in preferred.template.parameters(target):
+        if str(known) == parameters:
+            found = _drafted(preferred.template, segment, target, known)
+            return found if isinstance(found, Draft) else None
+    return None
 
 
 def _drafted(

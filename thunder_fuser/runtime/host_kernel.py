@@ -18,11 +18,9 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.errors import IndexRangeError, LaunchError
+from thunder_fuser.target import MAX_CLUSTER, MAX_THREADS
 
 ORDERS = ("forward", "reverse", "shuffled")
-
-MAX_THREADS = 1024  # of a block, as on a GPU
-MAX_CLUSTER = 8  # blocks, as on any GPU that has clusters
 
 _FAULTS = {
     1: "some threads wait at a barrier or shuffle that the others never reach",

@@ -19,12 +19,11 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Loaded, atom, ceil_div
-from thunder_fuser.analysis.index_map import edges_from
+from thunder_fuser.analysis.digits import atom, ceil_div
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
-    is_long,
     is_scan,
     scanned_dim,
     state_bytes,
@@ -37,11 +36,9 @@ from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear,
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import Target
+from thunder_fuser.target import MAX_THREADS, REGISTERS, WARP, Target
 
-WARP = 32
 THREADS = 256  # of one block
-MAX_THREADS = 1024
 BLOCKS = 4  # of a multiprocessor that share rows, at most: one turn of all
 BLOCKS_THAT_STORE = 16  # where they store rows too: a multiprocessor takes several in turn
 MIN_TERMS = 1024  # of a column, below which one block is as good
@@ -56,7 +53,6 @@ IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 MAX_BATCH = 4  # rows that a thread loads before it sums them
 BATCH_REGISTERS = 80  # that a thread has while it does so
 LINE = 128  # bytes of a row that a block takes at least, where it could take more
-REGISTERS = 65536  # of a multiprocessor, 32 bits each
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
 
@@ -66,6 +62,10 @@ class ColumnAxes(VectorAxes):
     """The reduced `row`, and the kept `vector` and `lane`."""
 
     row: IterDomain
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        return {self.row: "row", **super().names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +90,12 @@ class ColumnSchedule:
         found = (tv.definition for tv, _ in self.reductions if is_scan(tv))
         return any(made is not None and made.attr("reverse") is True for made in found)
 
-    def is_uniform(self, place: Loaded) -> bool:
-        """True for a loaded index that is the same in all lanes."""
-        return self.axes.lane not in place.bases
-
     def __str__(self) -> str:
-        axes, tensors = self.axes, self.segment.names
-        every = [axes.row, axes.vector]
-        names = dict(zip(every, ("row", "vector"), strict=True))
-        if axes.lane is not None:
-            every.append(axes.lane)
-            names[axes.lane] = "lane"
+        names, tensors = self.axes.names, self.segment.names
         stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
         return "\n".join(
             [
-                f"columns over {print_axes(every, names)}",
+                f"columns over {print_axes(names, names)}",
                 f"  {self.threads_across} threads across, {self.threads_down} down"
                 + (f", rows in {self.splits} splits" if self.splits > 1 else "")
                 + (f", {self.batch} at a time" if self.batch > 1 else ""),
@@ -124,7 +115,7 @@ def schedule(
     segment: Segment, target: Target, parameters: ColumnParameters = PREFERRED
 ) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
-    long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    long = segment.long
     shapes = {column_shape(tv) for tv in long}
     if len(shapes) != 1 or None in shapes:
         raise Rejected("not reductions of one shape down the columns")
@@ -174,11 +165,8 @@ def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
 
 def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
     """The element that a reduction or scan combines at (row, column)."""
-    reduced = [a for a in tv.domain.logical if a.is_reduction]
-    row = unflatten(atom(axes.row), [a.size for a in reduced])
-    values = dict(zip(tv.logical, index, strict=True))
-    (edge,) = edges_from(tv, values | dict(zip(reduced, row, strict=True)))
-    return edge.producer, edge.index
+    reduced = [a.size for a in tv.domain.logical if a.is_reduction]
+    return term_at(tv, index, unflatten(atom(axes.row), reduced))
 
 
 def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
@@ -228,9 +216,9 @@ def _check_writes(
     """An in-place target may be read at the column that is being written, after the rows."""
     targets = {s.target for s, _ in stores if s.is_in_place}
     written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
-    long = frozenset(tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv))
-    during = demand(walked, segment.leaves | long).leaves
-    after = demand([(s.value, i) for s, i in stores], segment.leaves | long).leaves
+    known = segment.leaves.union(segment.long)
+    during = demand(walked, known).leaves
+    after = demand([(s.value, i) for s, i in stores], known).leaves
     for tv, index in after:
         if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
             raise Rejected("an in-place target is read at another element than it is written")

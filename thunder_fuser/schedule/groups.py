@@ -15,10 +15,10 @@ from math import prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded, atom, ceil_div, combine
-from thunder_fuser.analysis.index_map import edges_from
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.analysis.reductions import is_grouped, is_long
+from thunder_fuser.analysis.reductions import is_grouped
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import GroupParameters
@@ -27,11 +27,9 @@ from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import Target
+from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
-WARP = 32
 THREADS = 256  # of one block
-SHARED_BYTES = 48 << 10  # that a block has without asking
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
@@ -48,6 +46,10 @@ class GroupAxes(VectorAxes):
     row: IterDomain
     term: IterDomain
     piece: IterDomain
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        return {self.row: "row", self.term: "term", self.piece: "piece", **super().names}
 
 
 @dataclass(frozen=True)
@@ -93,29 +95,21 @@ class GroupSchedule:
     rows_per_block: int
     streams: bool  # the stores bypass the cache
 
-    def is_uniform(self, place: Loaded) -> bool:
-        """True for a loaded index that is the same in all lanes."""
-        return self.axes.lane not in place.bases
-
     def __str__(self) -> str:
-        axes, tensors = self.axes, self.segment.names
-        every = [axes.row, axes.vector, axes.term]
-        names = dict(zip(every, ("row", "vector", "term"), strict=True))
-        if axes.lane is not None:
-            every.append(axes.lane)
-            names[axes.lane] = "lane"
+        names, tensors = self.axes.names, self.segment.names
+        walked = [a for a in names if a is not self.axes.piece]
         lines = [
-            f"groups over {print_axes(every, names)}, {_print(self.stretch, tensors)}",
+            f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
             f"  {self.threads_across} threads across, {self.parts} parts that share a row of "
-            f"more than {FEW} terms",
+            f"more than {FEW} terms, {self.rows_per_block} rows a block",
             f"  reduce {print_elements(self.sums, tensors, names)} "
             f"of {print_elements(self.terms, tensors, names)}",
         ]
         if self.pieces:
-            names[axes.piece] = "piece"
             lines.append(f"  or of pieces {print_elements(self.pieces, tensors, names)}")
         stored = [(s.value, index) for s, index in self.stores]
-        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}"])
+        streaming = ", streaming" if self.streams else ""
+        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}{streaming}"])
 
 
 def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
@@ -135,7 +129,7 @@ def schedule(
     segment: Segment, target: Target, parameters: GroupParameters = PREFERRED
 ) -> GroupSchedule:
     """Axes and threads. Raises Rejected."""
-    long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    long = segment.long
     if not long or not all(map(is_grouped, long)):
         raise Rejected("not sums of groups, or others beside them")
     groups = {_group_of(tv) for tv in long}
@@ -148,7 +142,7 @@ def schedule(
         *unflatten(axes.column, group.shape[group.dim + 1 :]),
     )
     sums = tuple((tv, index) for tv in long)
-    terms = tuple(_term(tv, index, axes) for tv in long)
+    terms = tuple(term_at(tv, index, [atom(axes.term)]) for tv in long)
     pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
     stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
@@ -179,7 +173,7 @@ def _threads(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> tuple[
         across //= 2
     parts = min(THREADS // across, WARP)
     each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
-    while parts > 1 and parts * each > SHARED_BYTES:
+    while parts > 1 and parts * each > SHARED_UNASKED:
         parts //= 2
     return across, parts
 
@@ -237,13 +231,6 @@ def _axes(segment: Segment, group: _Group) -> GroupAxes:
     lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     pieces = group.terms // group.size if group.size else 1
     return GroupAxes(axis(columns // lanes), lane, axis(rows), axis(group.terms), axis(pieces))
-
-
-def _term(tv: TensorView, index: Index, axes: GroupAxes) -> tuple[TensorView, Index]:
-    values = dict(zip(tv.logical, index, strict=True))
-    values |= {a: atom(axes.term) for a in tv.domain.logical if a.is_reduction}
-    edge, *_ = edges_from(tv, values)
-    return edge.producer, edge.index
 
 
 def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:

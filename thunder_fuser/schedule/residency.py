@@ -19,17 +19,13 @@ from dataclasses import dataclass
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import Target
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
 
-WARP = 32
-MAX_THREADS = 1024  # of one block
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
-LONG = 32768  # elements from which on several blocks share a row where rows are few
-REGISTERS = 65536  # of a multiprocessor, 32 bits each
-MAX_REGISTERS = 255  # of a thread
+MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 MAX_THREADS_WITH_SUMS = 512
@@ -101,7 +97,7 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     is_single = row.scanned or row.walks < 2 or not row.loads or not row.is_sent
     if alone is None or is_single:
         return alone
-    if _leaves_room(alone, row) and not _are_few_and_long(row, target):
+    if _leaves_room(alone, row) and not _leaves_idle(row, target):
         return alone
     is_held = bool(alone.registers or alone.shared)
     sizes = CLUSTERS if parameters.cluster is None else (parameters.cluster,)
@@ -120,9 +116,11 @@ def _leaves_room(alone: Residency, row: Row) -> bool:
     return bool(alone.registers) and 2 * registers * alone.threads <= REGISTERS
 
 
-def _are_few_and_long(row: Row, target: Target) -> bool:
-    """True for rows of which a block each would leave multiprocessors idle."""
-    return row.count < target.multiprocessors and row.vectors * row.lanes >= LONG
+def _leaves_idle(row: Row, target: Target) -> bool:
+    """True for rows of which a block each would leave multiprocessors idle, and a cluster each is
+    worth its barriers. Of rows that are only summed blocks have a piece each, from
+    `analysis.reductions.MIN_SHARED` elements on: nothing of those stays on a multiprocessor."""
+    return row.count < target.multiprocessors and row.vectors * row.lanes >= MIN_CLUSTERED
 
 
 def _in_cluster(row: Row, sizes: Sequence[int], target: Target, least: int) -> Residency | None:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine, divmod_form, scale
+from thunder_fuser.analysis.digits import (
+    Form,
+    Loaded,
+    add,
+    atom,
+    ceil_div,
+    combine,
+    divmod_form,
+    scale,
+)
 from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
 from thunder_fuser.analysis.reductions import is_scan, row_shape
@@ -40,6 +49,16 @@ class VectorAxes:
     def column(self) -> Form:
         inner = Form() if self.lane is None else atom(self.lane)
         return combine(atom(self.vector), inner, self.lanes)
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        """What schedules, kernels and their text call the axes."""
+        found = {self.vector: "vector"}
+        return found if self.lane is None else {**found, self.lane: "lane"}
+
+    def is_uniform(self, place: Loaded) -> bool:
+        """True for a loaded index that is the same in all lanes."""
+        return self.lane not in place.bases
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +92,10 @@ class RowAxes(VectorAxes):
         first, _ = divmod_form(start, self.lanes)
         inner = Form() if self.lane is None else atom(self.lane)
         return combine(add(first, atom(self.vector)), inner, self.lanes)
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        return {self.group: "group", self.turn: "turn", **super().names}
 
     @property
     def inside(self) -> tuple[Window, ...]:

@@ -22,9 +22,9 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom
-from thunder_fuser.analysis.index_map import edges_from
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, is_walked, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -70,14 +70,9 @@ class RowSchedule:
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
 
     def __str__(self) -> str:
-        axes, tensors = self.axes, self.segment.names
-        every = [axes.group, axes.turn, axes.vector]
-        names = dict(zip(every, ("group", "turn", "vector"), strict=True))
-        if axes.lane is not None:
-            every.append(axes.lane)
-            names[axes.lane] = "lane"
+        names, tensors = self.axes.names, self.segment.names
         lines = [
-            f"rows over {print_axes(every, names)}, {self._held()}",
+            f"rows over {print_axes(names, names)}, {self._held()}",
             f"  {self._shared_by()}",
         ]
         if self.splits > 1:
@@ -103,9 +98,11 @@ class RowSchedule:
 
     def _shared_by(self) -> str:
         threads, cluster = self.residency.threads, self.residency.cluster
+        blocks = self.residency.blocks
+        fitting = "" if blocks is None else f", {blocks} of them on a multiprocessor"
         if cluster > 1:
-            return f"{cluster} blocks of {threads} threads a row"
-        return f"{threads} threads a row, {self.rows_per_block} rows a block"
+            return f"{cluster} blocks of {threads} threads a row{fitting}"
+        return f"{threads} threads a row, {self.rows_per_block} rows a block{fitting}"
 
     def _held(self) -> str:
         found, tensors = self.residency, self.segment.names
@@ -115,7 +112,10 @@ class RowSchedule:
         places = [f"{', '.join(held)} in registers"] if held else []
         if slotted:
             rows = f", {found.slots} rows at a time" if found.slots > 1 else ""
-            places.append(f"{', '.join(slotted)} in shared memory{rows}")
+            both = [tensors[tv] for tv in self.segment.inputs if tv in found.registers - kept]
+            both += ["the weights"] if found.weights else []
+            again = f", {', '.join(both)} in registers too" if both else ""
+            places.append(f"{', '.join(slotted)} in shared memory{rows}{again}")
         return " and ".join(places) or "read in every phase"
 
     @property
@@ -142,7 +142,7 @@ def schedule(
     segment: Segment, target: Target, parameters: RowParameters = PREFERRED
 ) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+    long = segment.long
     reductions = [tv for tv in long if row_shape(tv) is not None]
     down = [tv for tv in long if row_shape(tv) is None]
     if not reductions:
@@ -191,7 +191,8 @@ def schedule(
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
         return planned(where, 1, chunk=chunk)
-    return planned(found, max(parameters.block // found.threads, 1))
+    several = max(parameters.block // found.threads, 1)  # a cluster has one row
+    return planned(found, several if found.cluster == 1 else 1)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -214,14 +215,9 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
             raise Rejected("a column sum over other rows than a block walks")
         outer = unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)])
         index = (*outer, *unflatten(axes.column, kept))
-        reduced = [a for a in tv.domain.logical if a.is_reduction]
-        values = dict(zip(tv.logical, index, strict=True))
-        values |= dict(
-            zip(reduced, unflatten(atom(axes.turn), [a.size for a in reduced]), strict=True)
-        )
-        (edge,) = edges_from(tv, values)
+        reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
-        terms.append((edge.producer, edge.index))
+        terms.append(term_at(tv, index, unflatten(atom(axes.turn), reduced)))
         found = [s for s in segment.stores if s.value is tv]
         if not found:
             raise Rejected("a column sum is read before all blocks are done")
@@ -286,12 +282,8 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
 
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column)."""
-    reduced = [a for a in reduction.domain.logical if a.is_reduction]
-    column = along(axes, [a.size for a in reduced])
-    values = dict(zip(reduction.logical, result_index(reduction, axes), strict=True))
-    values |= dict(zip(reduced, column, strict=True))
-    (edge,) = edges_from(reduction, values)
-    return edge.producer, edge.index
+    reduced = [a.size for a in reduction.domain.logical if a.is_reduction]
+    return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 
 
 def needs_of(

@@ -16,10 +16,10 @@ from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import StreamParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import MAX_THREADS, Residency
+from thunder_fuser.schedule.residency import Residency
 from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import Target
+from thunder_fuser.target import MAX_THREADS, Target
 
 THREADS = 256  # of one row
 FEW_ROWS = 512  # below it a row gets a whole block's threads, to fill the multiprocessors

@@ -7,7 +7,7 @@ map, blocks of 128
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import format_form
@@ -22,7 +22,7 @@ def named(prefix: str, axes: Sequence[IterDomain]) -> dict[IterDomain, str]:
     return {axis: f"{prefix}{k}" for k, axis in enumerate(axes)}
 
 
-def print_axes(axes: Sequence[IterDomain], names: Names) -> str:
+def print_axes(axes: Iterable[IterDomain], names: Names) -> str:
     """`i0{2}, i1{6}`, and `one point` for none."""
     return ", ".join(f"{names[axis]}{{{axis.size}}}" for axis in axes) or "one point"
 

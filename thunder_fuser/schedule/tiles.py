@@ -20,11 +20,11 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import Nest
+from thunder_fuser.target import SHARED_UNASKED
 
 MIN_SIDE = 32  # elements: threads side by side that a warp has
 VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
 MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
-MAX_SHARED_BYTES = 48 * 1024  # what a block has without asking
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def square(
         for tv, form in accesses
         if _is_turned_by(form, down, across)
     )
-    return found if 0 < held <= MAX_SHARED_BYTES else None
+    return found if 0 < held <= SHARED_UNASKED else None
 
 
 def tile(found: Square, across: IterDomain, lane: IterDomain | None) -> Tile:

@@ -83,7 +83,7 @@ def _refused(segmented: SegmentedFusion, reject: Reject) -> frozenset[TensorView
     found: set[TensorView] = set()
     for segment in segmented.segments:
         if not segment.is_opaque and reject(segment) is not None:
-            found |= {tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)}
+            found.update(segment.long)
     return frozenset(found)
 
 
@@ -286,8 +286,7 @@ class _Cutter:
     def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, ...]:
         """Whether sums of groups, sums down columns, and sums along rows, lie between `leaves` and
         a store."""
-        segment = Segment((store,), leaves, self.layouts)
-        long = [tv for tv in segment.tensors if tv not in segment.leaves and is_long(tv)]
+        long = Segment((store,), leaves, self.layouts).long
         down = any(column_shape(tv) is not None for tv in long)
         along = any(row_shape(tv) is not None for tv in long)
         return any(map(is_grouped, long)), down, along

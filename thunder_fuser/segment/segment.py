@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView
@@ -44,6 +45,12 @@ class Segment:
     def inputs(self) -> tuple[TensorView, ...]:
         """The leaves that are read, in order of first use."""
         return tuple(tv for tv in self.tensors if tv in self.leaves)
+
+    @property
+    def long(self) -> tuple[TensorView, ...]:
+        """What of it more than a thread computes: reductions of many terms, scans, sums of
+        groups."""
+        return tuple(tv for tv in self.tensors if tv not in self.leaves and is_long(tv))
 
     @property
     def names(self) -> dict[TensorView, str]:
