@@ -18,6 +18,9 @@ from tests.programs import STRICT, chain, check, fusion, like, permute, piece, p
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.failures import run_failure
+from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.plan import build_plan
 
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
@@ -41,6 +44,10 @@ def test_a_plan_reads_as_straight_line_python() -> None:
         """)
 
 
+def empty_cpu(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype)
+
+
 def test_a_plan_makes_its_device_current_where_another_one_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -55,7 +62,7 @@ def test_a_plan_makes_its_device_current_where_another_one_is(
 
     def empty(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         allocations.append(current[-1])
-        return torch.empty_strided(shape, strides, dtype=dtype)
+        return empty_cpu(shape, strides, dtype)
 
     def launch(stream: int, source: int, result: int) -> None:
         launches.append((current[-1], stream))
@@ -75,6 +82,34 @@ def test_a_plan_makes_its_device_current_where_another_one_is(
     current.append(1)
     plan.run(x)
     assert (allocations, launches, current) == ([1, 1], [(1, 71)] * 2, [0, 1])
+
+
+def test_a_failing_launch_is_told_with_its_segment_whatever_device_is_current(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    current = [0]
+
+    @contextmanager
+    def on(ordinal: int) -> Iterator[None]:
+        current[0] = ordinal
+        yield
+
+    def launch(*values: int) -> None:
+        raise LaunchError("no such stream")
+
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: current[0], raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", int, raising=False)
+    monkeypatch.setattr(torch._C._dynamo.guards, "_empty_strided_cuda", empty_cpu, raising=False)
+    monkeypatch.setattr(torch.cuda, "device", on)
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    made = plan_of(fusion([a], chain(a, "neg")), x, options=STRICT)
+    place = torch.device("cuda", 1)
+    plan = build_plan(made.segmented, made.kernels, [launch], made.arguments, place)
+    with pytest.raises(LaunchError) as raised:
+        plan.run(x)
+    told = run_failure(raised.value, plan, Origin("TF1"), [x], STRICT)
+    assert str(told).startswith("region TF1, segment 0 of 1: no such stream")
 
 
 @ON_EVERY_DEVICE
