@@ -1,12 +1,14 @@
-"""The callable of a region: one definition per layout, strides compared at every call."""
+"""The callable of a region: one definition per layout, tensors compared at every call."""
 
 from __future__ import annotations
 
 import time
 
+import pytest
 import torch
 
 from tests.executor.jitted import jit, region
+from thunder_fuser.executor import region as executor_region
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -31,6 +33,31 @@ def test_strides_of_one_layout_share_a_definition(device: torch.device) -> None:
         x = torch.randn(5, width).to(device)[:, :5]
         torch.testing.assert_close(jfn(x, y), program(x, y))
     assert len(region(jfn).definitions) == 1
+
+
+def test_alignments_of_one_layout_share_a_definition_and_have_a_plan_each(
+    device: torch.device,
+) -> None:
+    """A kernel for aligned rows would read beside others."""
+    jfn = jit(program)
+    memory, y = torch.randn(33).to(device), torch.randn(4, 8).to(device)
+    for shift in (0, 1, 0, 1):
+        x = memory[shift : shift + 32].view(4, 8)
+        torch.testing.assert_close(jfn(x, y), program(x, y))
+    found = region(jfn)
+    assert len(found.definitions) == 1
+    assert len(found.definitions[0].leaf.program.plans) == 2
+    assert found.cache_info().currsize == 2
+
+
+def test_no_more_classes_are_remembered_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_region, "MAX_CLASSES", 2)
+    jfn = jit(program)
+    y = torch.randn(5, 5)
+    for width in (6, 7, 6, 8, 7, 6):
+        x = torch.randn(5, width)[:, :5]
+        torch.testing.assert_close(jfn(x, y), program(x, y))
+    assert region(jfn).cache_info().currsize == 2
 
 
 def test_a_region_records_nothing_before_its_first_call() -> None:
@@ -58,9 +85,9 @@ def test_choosing_the_program_costs_a_few_microseconds() -> None:
     x, y = torch.randn(3, 5), torch.randn(3, 5)
     jfn(x, y)
     found = region(jfn)
-    strides, _ = found._last
+    key, _ = found._last
     result = [x]
-    found._last = (strides, lambda args: result)  # the program's own time is not the region's
+    found._last = (key, lambda args: result)  # the program's own time is not the region's
     best = min(_microseconds(found, x, y) for _ in range(20))
     assert best < 5
 
