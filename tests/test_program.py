@@ -14,6 +14,8 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import tensor
 from thunder_fuser.program import Program
+from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.origin import Origin
 
 
 def negation() -> Program:
@@ -58,6 +60,28 @@ def test_threads_that_meet_a_class_at_once_share_one_plan(monkeypatch: pytest.Mo
     assert len(set(map(id, found))) == 1
     assert ours.plans == (found[0],)
     assert not ours.recompiles
+
+
+def test_a_bound_run_keeps_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, x = negation(), torch.randn(5)
+    run = ours.bound([x], UNCOMPILED)
+    monkeypatch.setattr(program, "make_plan", None)
+    monkeypatch.setattr(ours, "_key", None)
+    assert torch.equal(run([x + 1])[0], -(x + 1))
+
+
+def test_a_failing_launch_of_a_bound_run_is_told_with_its_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, x = negation(), torch.randn(5)
+    run = ours.bound([x], UNCOMPILED, origin=Origin("TF7"))
+
+    def fail(*args: torch.Tensor) -> list[torch.Tensor]:
+        raise LaunchError("no such stream")
+
+    object.__setattr__(ours.plans[0], "run", fail)
+    with pytest.raises(LaunchError, match=r"region TF7.*no such stream"):
+        run([x])
 
 
 def test_threads_that_evict_each_others_plans_get_their_results(

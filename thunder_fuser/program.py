@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 import torch
@@ -57,6 +57,24 @@ class Program:
             return plan.run(*arguments)
         except (LaunchError, CheckError) as error:
             raise run_failure(error, plan, origin or Origin(), arguments, options) from error
+
+    def bound(
+        self,
+        arguments: Sequence[Argument],
+        options: Options,
+        device: torch.device | None = None,
+        origin: Origin | None = None,
+    ) -> Callable[[Sequence[Argument]], list[torch.Tensor]]:
+        """`run` for other arguments of the same class, which it takes the caller's word for."""
+        plan = self.plan(arguments, options, device, origin)
+
+        def run(arguments: Sequence[Argument]) -> list[torch.Tensor]:
+            try:
+                return plan.run(*arguments)
+            except (LaunchError, CheckError) as error:
+                raise run_failure(error, plan, origin or Origin(), arguments, options) from error
+
+        return run
 
     def plan(
         self,

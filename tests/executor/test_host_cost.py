@@ -16,8 +16,8 @@ from thunder_fuser.executor.region import FusedRegion
 
 # Measured on an H200: 6.7 us for one kernel and one output, 9.9 us for RoPE's three outputs. About
 # 0.1 us of it is each function called: what adds to these counts is seen there.
-PYTHON_CALLS = 8  # strides, key, plan and launch
-CALLS = 20  # of two inputs and one output, built-in functions included
+PYTHON_CALLS = 6  # region, key, program, plan and launch
+CALLS = 18  # of two inputs and one output, built-in functions included
 CALLS_PER_TENSOR = 3  # a stride or an allocation, a pointer, and one spare
 
 

@@ -1,11 +1,13 @@
-"""The callable of a region: one definition per layout, strides compared at every call."""
+"""The callable of a region: one definition per layout, tensors compared at every call."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.executor.jitted import jit, region
 from tests.function_calls import entered
+from thunder_fuser.executor import region as executor_region
 
 
 def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -32,6 +34,31 @@ def test_strides_of_one_layout_share_a_definition(device: torch.device) -> None:
     assert len(region(jfn).definitions) == 1
 
 
+def test_alignments_of_one_layout_share_a_definition_and_have_a_plan_each(
+    device: torch.device,
+) -> None:
+    """A kernel for aligned rows would read beside others."""
+    jfn = jit(program)
+    memory, y = torch.randn(33).to(device), torch.randn(4, 8).to(device)
+    for shift in (0, 1, 0, 1):
+        x = memory[shift : shift + 32].view(4, 8)
+        torch.testing.assert_close(jfn(x, y), program(x, y))
+    found = region(jfn)
+    assert len(found.definitions) == 1
+    assert len(found.definitions[0].leaf.program.plans) == 2
+    assert found.cache_info().currsize == 2
+
+
+def test_no_more_classes_are_remembered_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_region, "MAX_CLASSES", 2)
+    jfn = jit(program)
+    y = torch.randn(5, 5)
+    for width in (6, 7, 6, 8, 7, 6):
+        x = torch.randn(5, width)[:, :5]
+        torch.testing.assert_close(jfn(x, y), program(x, y))
+    assert region(jfn).cache_info().currsize == 2
+
+
 def test_a_region_records_nothing_before_its_first_call() -> None:
     jfn = jit(program)
     jfn(torch.randn(3, 5), torch.randn(3, 5))
@@ -52,18 +79,18 @@ def test_identical_regions_of_two_functions_share_a_leaf() -> None:
     assert region(first).last_used.leaf is region(second).last_used.leaf
 
 
-def test_a_repeated_call_compares_strides_and_runs_the_program() -> None:
+def test_a_repeated_call_compares_its_tensors_and_runs_the_program() -> None:
     jfn = jit(program)
     x, y = torch.randn(3, 5), torch.randn(3, 5)
     jfn(x, y)
     found = region(jfn)
-    compared, _ = found._last
+    key, _ = found._last
 
-    def strides(args: object) -> object:
-        return compared
+    def compared(*args: object) -> object:
+        return key
 
     def run(args: object) -> list[torch.Tensor]:
         return [x]
 
-    found._strides, found._last = strides, (compared, run)
-    assert entered(found, x, y) == ["__call__", "strides", "run"]
+    found._key, found._last = compared, (key, run)
+    assert entered(found, x, y) == ["__call__", "compared", "run"]

@@ -1,4 +1,4 @@
-"""What a region returns: gradients in the order that autograd keeps, views where eager has them."""
+"""What a region returns: views where eager has them."""
 
 from __future__ import annotations
 

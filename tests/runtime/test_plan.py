@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from textwrap import dedent
@@ -17,6 +18,10 @@ from tests.programs import STRICT, chain, check, fusion, like, permute, piece, p
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.failures import run_failure
+from thunder_fuser.runtime.origin import Origin
+from thunder_fuser.runtime.plan import build_plan
 
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 ROOT = Path(__file__).parents[2]
@@ -34,9 +39,77 @@ def test_a_plan_reads_as_straight_line_python() -> None:
             T4 = empty((4, 6), (6, 1), dtype=float32, device=device)
             launch1(0, T3.data_ptr(), T4.data_ptr())
             del T3
-            T5 = T0.as_strided((6, 4), (1, 6), T0.storage_offset())
+            T5 = T0.as_strided((6, 4), (1, 6))
             return [T4, T5]
         """)
+
+
+def empty_cpu(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype)
+
+
+def test_a_plan_makes_its_device_current_where_another_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a stand-in for two GPUs, of which the other one is current."""
+    current, launches, allocations = [0], [], []
+
+    @contextmanager
+    def on(ordinal: int) -> Iterator[None]:
+        current.append(ordinal)
+        yield
+        current.pop()
+
+    def empty(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        allocations.append(current[-1])
+        return empty_cpu(shape, strides, dtype)
+
+    def launch(stream: int, source: int, result: int) -> None:
+        launches.append((current[-1], stream))
+
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: current[-1], raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda k: 70 + k, raising=False)
+    monkeypatch.setattr(torch._C._dynamo.guards, "_empty_strided_cuda", empty, raising=False)
+    monkeypatch.setattr(torch.cuda, "device", on)
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    made = plan_of(fusion([a], chain(a, "neg")), x, options=STRICT)
+    plan = build_plan(
+        made.segmented, made.kernels, [launch], made.arguments, torch.device("cuda", 1)
+    )
+    plan.run(x)
+    assert (allocations, launches, current) == ([1], [(1, 71)], [0])
+    current.append(1)
+    plan.run(x)
+    assert (allocations, launches, current) == ([1, 1], [(1, 71)] * 2, [0, 1])
+
+
+def test_a_failing_launch_is_told_with_its_segment_whatever_device_is_current(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    current = [0]
+
+    @contextmanager
+    def on(ordinal: int) -> Iterator[None]:
+        current[0] = ordinal
+        yield
+
+    def launch(*values: int) -> None:
+        raise LaunchError("no such stream")
+
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: current[0], raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", int, raising=False)
+    monkeypatch.setattr(torch._C._dynamo.guards, "_empty_strided_cuda", empty_cpu, raising=False)
+    monkeypatch.setattr(torch.cuda, "device", on)
+    x = torch.randn(4, 6)
+    (a,) = like(x)
+    made = plan_of(fusion([a], chain(a, "neg")), x, options=STRICT)
+    place = torch.device("cuda", 1)
+    plan = build_plan(made.segmented, made.kernels, [launch], made.arguments, place)
+    with pytest.raises(LaunchError) as raised:
+        plan.run(x)
+    told = run_failure(raised.value, plan, Origin("TF1"), [x], STRICT)
+    assert str(told).startswith("region TF1, segment 0 of 1: no such stream")
 
 
 @ON_EVERY_DEVICE

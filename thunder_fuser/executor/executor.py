@@ -35,6 +35,7 @@ from thunder_fuser.executor.inplace import (
     write_results,
 )
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
+from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
@@ -195,7 +196,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         )
         fused = remove_redundant_casts(fused, storages, strict=settings.options.strict)
         fused = eliminate_common_subexpressions(fused, storages)
-        fused = trim(fused)  # last: the passes before leave arguments and outputs unused
+        fused = trim(fused)  # the passes before leave arguments and outputs unused
+        fused = choose_memory_orders(fused, storages)
         fused = update_fusion_call_ctx(fused)
         keep_report(report)
         seconds = time.perf_counter() - start

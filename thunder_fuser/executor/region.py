@@ -1,8 +1,9 @@
 """What a fusion of a trace calls: one FusionDefinition per way in which the tensors arrive.
 
 Thunder's prologue guards shapes and dtypes, not strides. So the definition is recorded at the first
-call with a given contiguity and stride order; later calls compare strides with those of the last
-call, which costs a fraction of a microsecond, and go straight to the program.
+call with a given contiguity and stride order. Later calls compare shapes, strides, alignment and
+device of their tensors with those of the last call, and go straight to its plan. Only where numbers
+enter, of which some may be sizes, the program is asked for the plan each time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -25,12 +25,12 @@ from thunder_fuser.frontend.definition import FusionDefinition
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_script
 from thunder_fuser.options import Options
+from thunder_fuser.runtime.argument_class import Key, tensor_key_function
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
 
-MAX_LAYOUTS = 2048  # stride tuples remembered per region
+MAX_CLASSES = 256  # argument classes remembered per region
 
-Strides = tuple[Any, ...]
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -67,7 +67,9 @@ class FusedRegion:
         self.options = options
         self.last_used: FusionDefinition | None = None
         self._profiles: list[Profile] | None = None
-        self._strides = _strides_of(self.inputs)
+        are_tensors = [isinstance(p, TensorProxy) for p in self.inputs]
+        self._key = tensor_key_function(are_tensors)
+        self._has_numbers = not all(are_tensors)
         entering = passed_through(self.bsyms, self.inputs)
         self._passed = tuple(entering.get(p.name) for p in self.outputs)
         writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
@@ -77,12 +79,12 @@ class FusedRegion:
 
     def __call__(self, *args: Any) -> Sequence[Any]:
         self._calls += 1
-        strides = self._strides(args)
-        entry = self._last
-        if entry[0] != strides:
-            entry = self._select(strides, args)
         if self._guarded:
             self._refuse_leaves(args)
+        key = self._key(*args)
+        entry = self._last
+        if entry[0] != key:
+            entry = self._select(key, args)
         return entry[1](args)
 
     def __repr__(self) -> str:
@@ -131,7 +133,7 @@ class FusedRegion:
 
     def cache_info(self) -> CacheInfo:
         misses = len(self._definitions)
-        return CacheInfo(self._calls - misses, misses, MAX_LAYOUTS, len(self._by_strides))
+        return CacheInfo(self._calls - misses, misses, MAX_CLASSES, len(self._by_key))
 
     @contextmanager
     def profiled(self) -> Iterator[list[Profile]]:
@@ -146,8 +148,8 @@ class FusedRegion:
             self._forget_choices()
 
     def _forget_choices(self) -> None:
-        self._last: tuple[Strides, Run] = ((object(),), _never)
-        self._by_strides: OrderedDict[Strides, tuple[Strides, Run]] = OrderedDict()
+        self._last: tuple[Key, Run] = ((object(),), _never)
+        self._by_key: OrderedDict[Key, tuple[FusionDefinition | None, Run]] = OrderedDict()
 
     def cache_clear(self) -> None:
         """Forget every definition; the next call records its own again."""
@@ -157,23 +159,27 @@ class FusedRegion:
         self._described: dict[int, tuple[Any, ...]] = {}  # by definition, which stays alive
         self.last_used = None
 
-    def _select(self, strides: Strides, args: Sequence[Any]) -> tuple[Strides, Run]:
-        """Make the entry for these strides the last one, recording its definition if it is new."""
-        entry = self._by_strides.get(strides)
-        if entry is None:
-            entry = (strides, self._runner(self._define(args)) if self._works else self._rename)
-            self._by_strides[strides] = entry
-            if len(self._by_strides) > MAX_LAYOUTS:
-                self._by_strides.popitem(last=False)
-        self._last = entry
-        return entry
+    def _select(self, key: Key, args: Sequence[Any]) -> tuple[Key, Run]:
+        """Make the entry for this class the last one, recording its definition if it is new."""
+        found = self._by_key.pop(key, None)
+        fd, run = found or self._choose(args)
+        self._by_key[key] = fd, run  # last, as the most recently used
+        if len(self._by_key) > MAX_CLASSES:
+            self._by_key.popitem(last=False)
+        self.last_used, self._last = fd or self.last_used, (key, run)
+        return self._last
 
-    def _runner(self, fd: FusionDefinition) -> Run:
+    def _choose(self, args: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
+        if not self._works:
+            return None, self._rename
+        self.last_used = fd = self._define(args)
+        return fd, self._runner(fd, args)
+
+    def _runner(self, fd: FusionDefinition, args: Sequence[Any]) -> Run:
         program, options, device = fd.leaf.program, self.options, self.device
         origin, passed, profiles = fd.origin(self.name, self), self._passed, self._profiles
 
-        def run(args: Sequence[Any]) -> Sequence[Any]:
-            self.last_used = fd
+        def run_as_numbers_say(args: Sequence[Any]) -> Sequence[Any]:
             return program.run(args, options, device, origin)
 
         def run_profiled(args: Sequence[Any]) -> Sequence[Any]:
@@ -182,8 +188,11 @@ class FusedRegion:
             profiles.append(profile)
             return outputs
 
-        if profiles is not None:
-            run = run_profiled
+        run: Run = run_profiled
+        if profiles is None and self._has_numbers:
+            run = run_as_numbers_say
+        elif profiles is None:
+            run = program.bound(args, options, device, origin)
 
         def run_and_pass(args: Sequence[Any]) -> Sequence[Any]:
             made = iter(run(args))
@@ -244,20 +253,6 @@ def region_of(bsym: BoundSymbol) -> FusedRegion | None:
     """The callable of one of our fusions, None for anything else."""
     call = (bsym._call_ctx or {}).get(bsym.sym.name)
     return call if isinstance(call, FusedRegion) else None
-
-
-def _strides_of(inputs: Sequence[Any]) -> Callable[[Sequence[Any]], Strides]:
-    """The function from the arguments to what tells their layouts apart."""
-    positions = [i for i, p in enumerate(inputs) if isinstance(p, TensorProxy)]
-    stride = torch.Tensor.stride
-    if any(isinstance(e, NumberProxy) for i in positions for e in inputs[i].shape):
-        return lambda args: tuple((args[i].shape, args[i].stride()) for i in positions)
-    if len(positions) == len(inputs):
-        return lambda args: tuple(map(stride, args))
-    if len(positions) < 2:
-        return lambda args: tuple(args[i].stride() for i in positions)
-    tensors_of = itemgetter(*positions)
-    return lambda args: tuple(map(stride, tensors_of(args)))
 
 
 def _targets_that_may_be_leaves(

@@ -14,7 +14,7 @@ from typing import Any
 import thunder
 from thunder.core.dtypes import dtype as ThunderDtype
 from thunder.core.proxies import NumberProxy, TensorProxy
-from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
+from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.executor.claims import (
@@ -38,8 +38,6 @@ from thunder_fuser.ops.definition import Operand
 
 Layout = tuple[Sequence["bool | None"], Sequence[int]]
 Call = tuple[Sequence[Any], Mapping[str, Any]]
-
-_PERMUTING = frozenset({"SQUEEZE", "TRANSPOSE"})  # views of every element, once
 
 
 def translate(
@@ -82,11 +80,9 @@ class _Translation:
         self._fd = fd
         self._values: dict[str, Any] = {}  # name -> handle
         self._refs: dict[str, Ref] = {}
-        self._given: set[str] = set()  # inputs
         self._written: dict[str, Any] = {}  # root -> handle of its newest value
 
     def define(self, proxy: Any, shape: Sequence[int] | None, layout: Layout | None) -> None:
-        self._given.add(proxy.name)
         if shape is None or layout is None:
             self._values[proxy.name] = self._fd.define_scalar(None, data_type(proxy.python_type))
             return
@@ -122,24 +118,8 @@ class _Translation:
     def finish(self, outputs: Sequence[Any]) -> None:
         for root, handle in self._written.items():
             self._fd.add_output(handle, alias_input=self._values[root])
-        names = [self._root(proxy) for proxy in outputs]
         for proxy in outputs:
-            is_alone = names.count(self._root(proxy)) == 1
-            order = self._gradient_order(proxy) if is_alone else None
-            self._fd.add_output(self._output(proxy), stride_order=order)
-
-    def _root(self, proxy: Any) -> str:
-        return self._refs.get(proxy.name, Ref(proxy.name)).root
-
-    def _gradient_order(self, proxy: Any) -> list[int] | None:
-        """Row-major for a view of a value of the backward that nothing else returned shows: it
-        costs no more to store than the value, and autograd copies a gradient in any other order."""
-        ref = self._refs.get(proxy.name, Ref(proxy.name))
-        is_gradient = any(has_tags(view, {BoundSymbolTag.BACKWARD}) for view in ref.chain)
-        is_whole = all(prim_name(view) in _PERMUTING for view in ref.chain)
-        if not (is_gradient and is_whole) or ref.root in self._given or ref.root in self._written:
-            return None
-        return list(range(proxy.ndim))[::-1]
+            self._fd.add_output(self._output(proxy))
 
     def _output(self, proxy: Any) -> Any:
         """What the region computes and returns; of a written tensor a view of that tensor."""

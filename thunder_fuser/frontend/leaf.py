@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,6 +55,15 @@ class Program(Protocol):
         origin: Origin | None = None,
     ) -> list[torch.Tensor]:
         """Run on arguments in the order of `Fusion.inputs`; the result has that of its outputs."""
+
+    def bound(
+        self,
+        arguments: Sequence[Runtime],
+        options: Options,
+        device: torch.device | None,
+        origin: Origin | None = None,
+    ) -> Callable[[Sequence[Runtime]], list[torch.Tensor]]:
+        """`run` for other arguments of the same class."""
 
     def profile(
         self,

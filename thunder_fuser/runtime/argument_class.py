@@ -1,12 +1,12 @@
 """What tells one class of arguments from another: shapes, strides, alignment, device.
 
-The key function is generated for a fusion, so that a steady call pays for three attribute reads per
-tensor and one tuple comparison.
+The key function is generated, so that a steady call pays for four reads per tensor and one tuple
+comparison.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import torch
@@ -19,19 +19,29 @@ from thunder_fuser.ir.tensor import TensorView
 Key: TypeAlias = tuple[object, ...]
 
 
+_OF_TENSOR = "{0}.shape, {0}.stride(), {0}.data_ptr() & 15, {0}.device"
+
+
 def key_function(fusion: Fusion) -> Callable[..., Key]:
     """A function from a fusion's arguments to the key of their class."""
     shaping = shape_symbols(fusion)
-    names, parts = [], []
-    for position, value in enumerate(fusion.inputs):
-        name = f"a{position}"
-        names.append(name)
-        if isinstance(value, TensorView):
-            parts.append(f"{name}.shape, {name}.stride(), {name}.data_ptr() & 15, {name}.device")
-        elif value in shaping:
-            parts.append(name)
-    source = f"lambda {', '.join(names)}: ({', '.join(parts)}{',' if parts else ''})"
-    function: Callable[..., Key] = eval(source)
+    return _key(
+        _OF_TENSOR if isinstance(value, TensorView) else "{0}" if value in shaping else ""
+        for value in fusion.inputs
+    )
+
+
+def tensor_key_function(are_tensors: Iterable[bool]) -> Callable[..., Key]:
+    """A function from arguments to the key of the class that the tensors among them are of."""
+    return _key(_OF_TENSOR if is_tensor else "" for is_tensor in are_tensors)
+
+
+def _key(fields: Iterable[str]) -> Callable[..., Key]:
+    """The function that `fields` say, one per argument, each written of `{0}`."""
+    templates = dict(enumerate(fields))
+    names = ", ".join(f"a{k}" for k in templates)
+    parts = ", ".join(text.format(f"a{k}") for k, text in templates.items() if text)
+    function: Callable[..., Key] = eval(f"lambda {names}: ({parts}{',' if parts else ''})")
     return function
 
 

@@ -145,7 +145,8 @@ def _launched(error: FuserError, plan: Plan) -> int | None:
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename.startswith(PLAN_FILE) and number <= len(lines):
             found = re.match(r"\s*launch(\d+)\(", lines[number - 1])
-            return int(found[1]) if found else None
+            if found:
+                return int(found[1])
     return None
 
 

@@ -8,7 +8,8 @@
         return [T4, T5]
 
 A plan belongs to one class of arguments (shapes, strides, alignment, device), so nothing is left to
-look up: allocate, launch, view, release.
+look up: allocate, launch, view, release. On a GPU it begins by making its device current where
+another one is.
 """
 
 from __future__ import annotations
@@ -157,6 +158,8 @@ class _Writer:
     def write(self) -> str:
         parameters = [self._parameter(k, a) for k, a in enumerate(self.arguments)]
         given = dict(self.names)
+        if self.device.type == "cuda":
+            self._make_current(parameters)
         self._separate_writes()
         if self.device.type == "cuda" and any(self.kernels):
             self.bound["current_stream"] = torch._C._cuda_getCurrentRawStream
@@ -176,6 +179,16 @@ class _Writer:
         return "\n".join(
             [f"def run({', '.join(parameters)}):", *(f"    {x}" for x in self.lines), ""]
         )
+
+    def _make_current(self, parameters: Sequence[str]) -> None:
+        """torch's shortest allocator, and what torch runs, take the current device."""
+        ordinal = self.device.index or 0
+        self.bound["current_device"] = torch._C._cuda_getDevice
+        self.lines[:0] = [
+            f"if current_device() != {ordinal}:",
+            f"    with torch.cuda.device({ordinal}):",
+            f"        return run({', '.join(parameters)})",
+        ]
 
     def _parameter(self, position: int, argument: TensorView | Scalar) -> str:
         if isinstance(argument, TensorView):
@@ -204,9 +217,8 @@ class _Writer:
             self.lines.append(f"{name} = {self._empty(tv)}")
             return
         root = self._result(view.root)
-        base = f"{root}.storage_offset()"
-        offset = f"{base} + {view.offset}" if view.offset else base
-        self.lines.append(f"{name} = {root}.as_strided({view.shape}, {view.strides}, {offset})")
+        offset = f", {root}.storage_offset() + {view.offset}" if view.offset else ""
+        self.lines.append(f"{name} = {root}.as_strided({view.shape}, {view.strides}{offset})")
 
     def _allocate(self, segment: Segment) -> None:
         for store in segment.stores:
