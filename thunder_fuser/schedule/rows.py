@@ -21,7 +21,7 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.digits import Form, atom, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, is_walked, plane_of, row_shape
@@ -36,7 +36,6 @@ from thunder_fuser.schedule.row_axes import (
     is_of_row,
     row_axes,
     row_of,
-    unflatten,
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.text import print_axes, print_elements
