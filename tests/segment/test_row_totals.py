@@ -45,6 +45,14 @@ def test_a_sum_of_as_many_weights_comes_along_wherever_the_rows_are() -> None:
     assert depth_of(fusion([a, w], mean), row, whole, weights, mean) == [1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_rows_are_walked_whatever_is_met_first(is_first: bool) -> None:
+    a, w = like(torch.empty(64, 48), torch.empty(64))
+    weights, whole = total(w, 0), total(total(a, 1), 0)
+    mean = call("mul", *((weights, whole) if is_first else (whole, weights)))
+    assert depth_of(fusion([a, w], mean), weights, whole, mean) == [0, 0, 0]
+
+
 def test_what_has_more_elements_waits_for_the_sum() -> None:
     (a,) = like(torch.empty(64, 48))
     whole = total(total(a, 1), 0)

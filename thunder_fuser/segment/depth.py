@@ -94,7 +94,7 @@ def _walk(
         return prod(consumer.shape) > prod(walks.planes.get(found[producer]) or (0,))
 
     kinds = (*_kinds(is_shared, outgrows, totals), totals.of_rows, totals.single)
-    for tv in fusion.tensors:
+    for tv in totals.rows_first():
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
         cut_after |= {p for k in kinds for p in producers if p in k.members and k.cut(p, tv)}

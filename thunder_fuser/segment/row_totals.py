@@ -38,6 +38,19 @@ class RowTotals:
         self.single = Kind(self._taken.__contains__, _is_single, self._leaves, reason)
         self._down = {plane_of(tv) for tv in self.fusion.tensors if column_shape(tv) is not None}
 
+    def rows_first(self) -> list[TensorView]:
+        """The tensors of the fusion, producers first: totals that nothing larger needs, and what
+        follows from them, behind all others, so that the rows are met before."""
+        counts = {rows_of(tv) for tv in self.fusion.tensors}
+        last: dict[TensorView, None] = {}
+        for tv in self.fusion.tensors:
+            terms = prod(a.size for a in tv.domain.logical)
+            is_whole = terms in counts and is_long(tv) and is_total(tv, terms)
+            producers = tv.definition.tensors if tv.definition is not None else ()
+            if not last.keys().isdisjoint(producers) or (is_whole and not self._read_at(tv)):
+                last[tv] = None
+        return [*(tv for tv in self.fusion.tensors if tv not in last), *last]
+
     def join(self, tv: TensorView, depth: int) -> int | None:
         """The first depth from there on whose kernel can have `tv` behind its rows, if one can."""
         for found in sorted(d for d in self.walks.long if d >= depth):
@@ -57,12 +70,13 @@ class RowTotals:
 
     def _can_take(self, tv: TensorView, depth: int) -> bool:
         """True for a total of the rows that this depth walks. No template has sums down columns
-        beside it."""
+        beside it. What has one element per row is computed behind the cut, by a kernel that walks
+        what was left of the rows anyway: that can sum them too."""
         long = self.walks.long.get(depth, set())
         rows = next((rows for other in long if (rows := rows_of(other)) is not None), 0)
         if not is_total(tv, rows) or self.walks.planes[depth] in self._down:
             return False
-        if not (is_long(tv) or self._needs_row(tv, depth)) or self._is_spread(tv, rows):
+        if not (is_long(tv) or self._needs_row(tv, depth)) or rows in self._read_at(tv):
             return False
         known = {p for p, at in self.depth.items() if at < depth or p.definition is None}
         return reads_own_rows(tv, long, known)
@@ -73,17 +87,17 @@ class RowTotals:
         beside = self.of_rows.members.intersection(tv.definition.tensors)
         return any(self.depth[p] == depth for p in beside)
 
-    def _is_spread(self, tv: TensorView, rows: int) -> bool:
-        """True where something of one element per row needs it: the kernel of that, behind the cut,
-        walks what was left of the rows anyway, so it can sum it too."""
-        stack = [tv]
+    def _read_at(self, tv: TensorView) -> set[int]:
+        """The sizes, above one element, of what needs `tv` directly or by way of one element."""
+        found, stack = set[int](), [tv]
         while stack:
             for consumer in self.fusion.uses[stack.pop()]:
                 size = prod(a.size for a in consumer.domain.logical)
-                if size == rows:
-                    return True
-                stack += [consumer] if size == 1 else []
-        return False
+                if size == 1:
+                    stack.append(consumer)
+                else:
+                    found.add(size)
+        return found
 
     def _leaves(self, producer: TensorView, consumer: TensorView) -> bool:
         """True for more than one element, and for what needs a row beside it."""
