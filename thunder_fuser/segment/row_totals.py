@@ -1,7 +1,9 @@
 """Which reductions over all rows are computed in the launch that reduces each row.
 
-T1[r] = max(T0[r, :]);  T2 = sum(T1);  T3 = div(T2, n)     all of it at the depth of T1
-T4[r] = sub(T1[r], T2)                                     then T2 is summed behind the cut
+    T1[r] = max(T0[r, :]);  T2 = sum(T1);  T3 = div(T2, n)     all of it at the depth of T1
+    T4[r] = sub(T1[r], T2)                                     then T2 is summed behind the cut
+
+That is decided by the sizes, and by the index at which a term reads what rows are reduced to.
 """
 
 from __future__ import annotations
