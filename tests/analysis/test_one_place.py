@@ -73,7 +73,6 @@ ALLOWED = {
     "schedule/vectorize.py:_lanes": LANES,
     "schedule/vectorize.py:_aligned": LANES,
     "segment/depth.py:_lines_up": PARTS,
-    "kernel/split_ir.py:starts": "the byte at which the next array is aligned",
     "kernel/ir.py:ranges": THREADS,
     "kernel/row_ir.py:blocks": THREADS,
     "kernel/row_ir.py:threads": THREADS,

@@ -147,6 +147,25 @@ def shared_along() -> Case:
     return fusion([a], chain(total(a, 1), "neg"), call("max", a, dims=(1,))), [x]
 
 
+def summed_over_rows() -> Case:
+    """The mean of the largest elements of short rows, of which a block has several."""
+    x = torch.empty(300, 72, dtype=torch.bfloat16)
+    (a,) = like(x)
+    largest = call("cast", call("max", a, dims=(1,)), dtype=DataType.Float)
+    return fusion([a], call("truediv", total(largest, 0), sc.constant(300.0))), [x]
+
+
+def summed_over_streams() -> Case:
+    """The mean of a logarithm of each row's sum of exponentials, among rows that count."""
+    x, w = torch.empty(600, 40000, dtype=torch.bfloat16), torch.empty(600)
+    a, b = like(x, w)
+    wide = call("cast", a, dtype=DataType.Float)
+    top = expand(unsqueeze(call("max", wide, dims=(1,)), 1), 600, 40000)
+    row = chain(total(chain(call("sub", wide, top), "exp"), 1), "log")
+    mean = call("div", total(call("mul", row, b), 0), total(b, 0))
+    return fusion([a, b], row, call("cast", mean, dtype=DataType.BFloat16)), [x, w]
+
+
 def summed_down_columns() -> Case:
     """A running sum from the last row to the first, of columns of planes."""
     x = torch.empty(3, 50, 24, dtype=torch.bfloat16)
@@ -188,6 +207,8 @@ CASES = {
         summed_by_index,
         shared_down,
         shared_along,
+        summed_over_rows,
+        summed_over_streams,
         summed_down_columns,
         summed_along_and_on,
         variances,

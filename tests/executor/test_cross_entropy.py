@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.devices import ORDERS
 from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.test_norms import runs
+from thunder_fuser.executor.explain import regions_of
 
 ROWS, CLASSES = 43, 131
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
@@ -60,6 +64,65 @@ def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row(
     kept = saved(jfn)
     assert (kept.pop("x"), kept.pop("t")) == (ROWS * CLASSES * 4, ROWS * 8)
     assert sorted(kept.values()) == [4, ROWS * 4, ROWS * 4]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(
+    ("dtype", "classes"),
+    [(torch.float32, 131), (torch.float32, 9004), (torch.bfloat16, 131), (torch.bfloat16, 18003)],
+)
+def test_the_forward_is_one_launch_also_where_rows_are_streamed(
+    dtype: torch.dtype,
+    classes: int,
+    reduction: str,
+    smoothing: float,
+    order: str,
+    device: torch.device,
+) -> None:
+    x, t = torch.randn(ROWS, classes, dtype=dtype), torch.randint(0, classes, (ROWS,))
+    t[5] = t[17] = 3
+
+    def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, ignore_index=3, reduction=reduction, label_smoothing=smoothing)
+
+    jfn = jit(program, **KERNELS, fuser_thread_order=order)
+    found = jfn(x.to(device), t.to(device)).cpu().double()
+    exact, eager = program(x.double(), t), program(x, t).double()
+    rounding = torch.finfo(dtype).eps * exact.abs().max()
+    assert (found - exact).abs().max() <= 2 * (eager - exact).abs().max() + 4 * rounding
+    assert launches(jfn) == 1
+    x.requires_grad_()
+    saving = jit(program, **KERNELS, fuser_thread_order=order)
+    again = saving(x.to(device), t.to(device)).detach().cpu().double()
+    assert torch.equal(again, found)
+    assert launches(saving) == 1
+
+
+def launches(jfn: Callable[..., object]) -> int:
+    """Of the last forward."""
+    forward = regions_of(jfn)[0].last_used
+    assert forward is not None
+    return forward.leaf.program.plans[-1].launches
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("ignored", [(), (0,), range(5)], ids=["none", "one", "all"])
+def test_ignored_rows_are_eagers(
+    ignored: Sequence[int], reduction: str, device: torch.device
+) -> None:
+    """The mean over no row is not a number."""
+    x, t = torch.randn(5, 8204), torch.randint(0, 8204, (5,))
+    t[list(ignored)] = -100
+    jfn = jit(lambda x, t: F.cross_entropy(x, t, reduction=reduction), **KERNELS)
+    found, wanted = (
+        jfn(x.to(device), t.to(device)).cpu(),
+        F.cross_entropy(x, t, reduction=reduction),
+    )
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+    assert launches(jfn) == 1
 
 
 @ON_EVERY_DEVICE

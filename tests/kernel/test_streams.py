@@ -45,6 +45,22 @@ def test_the_phases_are_those_of_the_row_template() -> None:
             store w0 -> T6[group], 1 x bf16, 2 bytes at a time""")
 
 
+def test_rows_leave_what_the_last_block_sums() -> None:
+    x = halves(600, 20000)
+    row = chain(denominator(x), "log")
+    segment = segment_of([x], chain(total(row, 0), "neg"))
+    text = str(lower_streams(streams.schedule(segment, H200)))
+    assert dedent(text[text.index("  first thread") :]) == dedent("""\
+        first thread
+          T7_0: f32 = log(T6_row)
+          T8_part_of_row[group] = T7_0
+        after all rows
+          T8_total = sum(T8_part_of_row)
+          T9_0: f32 = neg(T8_total)
+          w0[0*lane + 0] = T9_0
+          store w0 -> T9[0], 1 x bf16, 2 bytes at a time""")
+
+
 def rows_of(scale: float) -> torch.Tensor:
     """Rows whose maximum is at the start, at the end, everywhere, and anywhere."""
     x = torch.randn(5, COLUMNS) * scale

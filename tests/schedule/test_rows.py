@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.programs import H200, chain, flip, full, ints, piece, reshape, total
 from tests.schedule.segments import floats, halves, points, segment_of
-from thunder_fuser.analysis.digits import Form, atom, evaluate
+from thunder_fuser.analysis.digits import Form, atom, evaluate, unflatten
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -19,7 +19,6 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.row_axes import unflatten
 from thunder_fuser.segment.segment import Segment
 
 

@@ -361,6 +361,18 @@ def test_a_write_that_another_kernel_of_its_depth_reads_comes_last(device: torch
     check(program, x, y, mean)
 
 
+def test_what_reads_a_target_at_other_elements_is_no_part_of_the_kernel_that_writes_it(
+    device: torch.device,
+) -> None:
+    """It sums nothing, so it could wait for the kernel behind the sums."""
+    x = torch.randint(9, (96, 40))
+    (a,) = like(x)
+    turned = chain(piece(flip(a, 0), 0, 0, 50), "neg")
+    new = call("sub", a, expand(unsqueeze(total(a, 0), 0), 96, 40))
+    plan = check(fusion([a], turned, writes=[(new, a)]), x)
+    assert plan.launches == 3
+
+
 def test_one_value_is_written_to_two_targets() -> None:
     x, y = torch.randn(7, 10), torch.randn(10, 7).t()
     a, b = like(x, y)

@@ -20,7 +20,7 @@ equality costs a copy or a div instruction, never a wrong answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -219,6 +219,15 @@ def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
         or _exact_divmod(form, divisor)
         or _opaque_divmod(form, divisor)
     )
+
+
+def unflatten(form: Form, sizes: Sequence[int]) -> tuple[Form, ...]:
+    """The index of each dim from a linear index over all of them."""
+    found: list[Form] = []
+    for size in reversed(sizes):
+        form, low = divmod_form(form, size)
+        found.append(low)
+    return tuple(reversed(found))
 
 
 def _one_digit_divmod(form: Form, divisor: int) -> tuple[Form, Form] | None:

@@ -23,7 +23,7 @@ from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
-from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, Split, accumulators_of, split_of
+from thunder_fuser.kernel.split_ir import TICKETS, WORKSPACE, Room, room_of
 from thunder_fuser.kernel.streams import StreamKernel
 from thunder_fuser.kernel.templates import AnyKernel
 
@@ -58,19 +58,23 @@ def emit(kernel: AnyKernel) -> Source:
         hints,
         counts,
     )
-    split = split_of(kernel)
-    return made if split is None else _shared(made, split, kernel)
+    room = room_of(kernel)
+    return made if room is None else _shared(made, room)
 
 
-def _shared(made: Source, split: Split, kernel: AnyKernel) -> Source:
+def _shared(made: Source, room: Room) -> Source:
     """With what the blocks of a launch leave for each other."""
     parameters = (
         *made.parameters,
         Parameter(WORKSPACE, DataType.UInt8, True),
         Parameter(TICKETS, DataType.Int32, True),
     )
-    room = split.starts(accumulators_of(kernel))[-1]
-    return replace(made, parameters=parameters, workspace_bytes=room, tickets=split.groups)
+    return replace(
+        made,
+        parameters=parameters,
+        workspace_bytes=room.workspace_bytes,
+        tickets=room.tickets,
+    )
 
 
 def _lines(kernel: AnyKernel) -> list[str]:
@@ -94,7 +98,7 @@ def _head(kernel: AnyKernel) -> list[str]:
         restrict = "" if p.is_written and p.is_read else " __restrict__"
         parameters.append(f"{const}{CUDA_TYPES[p.dtype]}*{restrict} {p.name}")
     parameters += [f"{COMPUTE_TYPES[s.dtype]} {s.name}" for s in kernel.scalars]
-    if split_of(kernel) is not None:
+    if room_of(kernel) is not None:
         parameters += [f"unsigned char* {WORKSPACE}", f"unsigned* {TICKETS}"]
     cluster = _cluster(kernel)
     together = f" __cluster_dims__({cluster}, 1, 1)" if cluster > 1 else ""

@@ -16,6 +16,7 @@ from thunder_fuser.codegen.statements import (
     statement_text,
     vector_type,
 )
+from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
@@ -30,9 +31,11 @@ def row_lines(kernel: RowKernel) -> list[str]:
         return [*_rows(kernel), *_walk(kernel)]
     split = split_of(kernel)
     if split is not None:
-        return [*_rows(kernel), *located(kernel, "turn"), *_part_of_row(kernel, split)]
-    row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
-    return [*_rows(kernel), *mailboxes(kernel), *located(kernel, "turn"), *row]
+        row = _part_of_row(kernel, split)
+    else:
+        row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
+    row = [*mailboxes(kernel), *located(kernel, "turn"), *row]
+    return with_tail([*_rows(kernel), *row], kernel)
 
 
 def _one_row(kernel: RowKernel) -> list[str]:

@@ -14,13 +14,16 @@ from thunder_fuser.ops import OpDef
 
 def parts_of(accumulators: Sequence[Accumulator], split: Split) -> list[str]:
     """The arrays `name_splits` in the workspace."""
-    lines = []
-    for total, start in zip(accumulators, split.starts(accumulators), strict=False):
-        kind = state_type(total.op, total.dtype)
-        address = f"{WORKSPACE} + {number(start)}" if start else WORKSPACE
-        name = f"{total.name}_splits"
-        lines.append(f"{kind}* const {name} = reinterpret_cast<{kind}*>({address});")
-    return lines
+    return [
+        workspace_array(f"{total.name}_splits", state_type(total.op, total.dtype), start)
+        for total, start in zip(accumulators, split.starts(accumulators), strict=False)
+    ]
+
+
+def workspace_array(name: str, kind: str, start: int) -> str:
+    """An array of values of type `kind` from byte `start` of the workspace on."""
+    address = f"{WORKSPACE} + {number(start)}" if start else WORKSPACE
+    return f"{kind}* const {name} = reinterpret_cast<{kind}*>({address});"
 
 
 def state_type(op: OpDef, dtype: DataType) -> str:

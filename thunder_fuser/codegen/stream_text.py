@@ -8,6 +8,7 @@ from dataclasses import replace
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_text import located, scope_lines, single_lines
 from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
+from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
 from thunder_fuser.kernel.ir import Variable
 from thunder_fuser.kernel.row_ir import Reduce, Scope
@@ -19,7 +20,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
     rows = kernel.rows
     first, second = rows.phases
     kind = "long long" if max(rows.reach, rows.rows) >= INT_LIMIT else "int"
-    return [
+    lines = [
         "const int part = threadIdx.x;",
         f"const {kind} group = {'' if kind == 'int' else f'({kind})'}blockIdx.x;",
         *located(rows, "turn"),
@@ -30,6 +31,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
         *_chunks(kernel, _walked(rows.final, kernel)),
         *single_lines(rows),
     ]
+    return with_tail(lines, rows)
 
 
 def _chunks(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:

@@ -89,6 +89,20 @@ class ReducePhase:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """What follows from all rows: the block that comes last combines what each row left for each of
+    `totals`, in the order of the rows, and does `scope`."""
+
+    totals: tuple[Reduce, ...]
+    scope: Scope
+
+    @staticmethod
+    def left(total: Reduce) -> str:
+        """The name of the array of what the rows leave, in the accumulator's type."""
+        return f"{total.accumulator.name}_of_row"
+
+
+@dataclass(frozen=True)
 class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block, or a row in each
     `cluster` of several blocks.
@@ -102,7 +116,8 @@ class RowKernel:
     slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
     multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
-    and its scans go on from what they came to, all in one direction.
+    and its scans go on from what they came to, all in one direction. With a `tail` the first thread
+    of a row leaves what that combines.
     """
 
     pointers: tuple[Pointer, ...]
@@ -125,6 +140,7 @@ class RowKernel:
     cluster: int = 1
     splits: int = 1
     chunk: int = 0
+    tail: Tail | None = None
 
     @property
     def lane(self) -> IterDomain | None:
@@ -186,6 +202,7 @@ class RowKernel:
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
+        scopes += [self.tail.scope] if self.tail is not None else []
         forms = [a.offset for a in (*self.once, *self.kept, *self.slotted, *self.fixed)]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
@@ -231,6 +248,9 @@ def print_row_kernel(kernel: RowKernel) -> str:
         lines += ["  first thread", *print_scope(kernel.single, names)]
     if kernel.sums:
         lines += ["  after the rows of the block", *print_scope(kernel.columns, names)]
+    if kernel.tail is not None:
+        totals = [f"    {r.result.name} = {r.op.name}({Tail.left(r)})" for r in kernel.tail.totals]
+        lines += ["  after all rows", *totals, *print_scope(kernel.tail.scope, names)]
     return "\n".join(lines)
 
 

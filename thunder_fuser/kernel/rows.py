@@ -15,9 +15,18 @@ from thunder_fuser.kernel.ir import (
     LaneStatement,
     Variable,
     VectorAccess,
+    WriteElement,
 )
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.row_ir import Accumulator, Reduce, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.kernel.row_ir import (
+    Accumulator,
+    Reduce,
+    ReducePhase,
+    RowKernel,
+    Scan,
+    Scope,
+    Tail,
+)
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.row_axes import is_of_row
@@ -39,7 +48,8 @@ class _RowWriter:
         self.planned, self.segment, self.axes = planned, planned.segment, planned.axes
         self.strict = strict
         self.names = name_values(planned.segment)
-        self.reductions = [tv for phase in planned.phases for tv, _ in phase.reductions]
+        levels = (*(phase.reductions for phase in planned.phases), planned.totals.reductions)
+        self.reductions = [tv for level in levels for tv, _ in level]
         layouts, tensors = self.segment.layouts, self.names.tensors
         accesses: Accesses
         if self.axes.is_shifted:
@@ -55,14 +65,15 @@ class _RowWriter:
         planned = self.planned
         full = [(s.value, i) for s, i in planned.full]
         single = [(s.value, i) for s, i in planned.single]
-        sums = planned.columns.terms
+        sums, totals = planned.columns.terms, planned.totals
         every = [*(t for p in planned.phases for t in p.terms), *full, *single, *sums]
+        every += [*totals.terms, *((s.value, i) for s, i in totals.stores)]
         located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
         self._request(every)
         loads = self.accesses.group_loads()
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         final, accumulators = self._final(loads)
-        last = self._stores(planned.single, loads)
+        last = self._stores(planned.single, loads, totals.terms)
         columns = self._stores(planned.columns.stores, ())
         return RowKernel(
             pointers_of(self.segment, self.names),
@@ -85,10 +96,12 @@ class _RowWriter:
             planned.residency.cluster,
             planned.splits,
             planned.chunk,
+            self._tail(loads) if totals.reductions else None,
         )
 
     def _request(self, results: Sequence[Result]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
+        own += self.planned.totals.reductions
         self.writer.known = {r: Variable("", r[0].dtype) for r in own}
         self.writer.request(self._needs(results))
         self.writer.known = {}
@@ -175,14 +188,44 @@ class _RowWriter:
         return Scope(self._used(loads, statements), statements, vectors), tuple(accumulators)
 
     def _stores(
-        self, stores: Sequence[tuple[Store, Index]], loads: Sequence[VectorAccess]
+        self,
+        stores: Sequence[tuple[Store, Index]],
+        loads: Sequence[VectorAccess],
+        left: Sequence[Result] = (),
     ) -> Scope:
+        """What follows from the phases: stores, and terms that are `left` for the totals."""
         self.writer.begin()
-        results = [(s.value, i) for s, i in stores if (s.value, i) not in self.writer.known]
-        self.writer.evaluate(self._needs(results))
+        results = [*((s.value, i) for s, i in stores), *left]
+        self.writer.evaluate(self._needs([r for r in results if r not in self.writer.known]))
+        lefts = self._left(left)
         writes, vectors = self._writes(stores)
-        statements = (*self.writer.statements, *writes)
+        statements = (*self.writer.statements, *writes, *lefts)
         return Scope(self._used(loads, statements), statements, vectors)
+
+    def _left(self, terms: Sequence[Result]) -> list[LaneStatement]:
+        """The row's terms, written where the last block reads them."""
+        found: list[LaneStatement] = []
+        for total, term in zip(self._totals() if terms else (), terms, strict=True):
+            tv, dtype = term[0], total.accumulator.dtype
+            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            found.append(WriteElement(Tail.left(total), self.axes.row, value, dtype))
+        return found
+
+    def _totals(self) -> list[Reduce]:
+        found = []
+        for tv, _ in self.planned.totals.reductions:
+            assert tv.definition is not None
+            name, dtype = self.names.tensors[tv], tv.dtype.compute_type
+            accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_total", dtype)
+            rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
+            found.append(Reduce(accumulator, result, tv.definition.op, rounded))
+        return found
+
+    def _tail(self, loads: Sequence[VectorAccess]) -> Tail:
+        totals, planned = self._totals(), self.planned.totals
+        results = (total.result for total in totals)
+        self.writer.known |= dict(zip(planned.reductions, results, strict=True))
+        return Tail(tuple(totals), self._stores(planned.stores, loads))
 
     def _writes(
         self, stores: Sequence[tuple[Store, Index]]

@@ -1,4 +1,5 @@
-"""A reduction that several blocks share, in one launch.
+"""What the blocks of a launch leave for each other: their parts of a reduction that they share, or
+terms of one over all rows.
 
     block (split 0, group 3)    its part of the terms  ->  workspace[3][0]
     block (split 1, group 3)    its part of the terms  ->  workspace[3][1]
@@ -7,6 +8,12 @@
 Blocks that come to the end of their part draw a ticket of their group; who draws the last one knows
 that all parts are in memory. It combines them in the order of their numbers, whoever it is, so that
 results are the same in every run, and the ticket is back at 0 for the next launch.
+
+    every row            its term  ->  workspace[row]
+    the last block       workspace[0], [1], ... in this order  ->  result
+
+Each row leaves a value of its own, whatever rows a block has, so that all kernels of a segment take
+the same workspace.
 """
 
 from __future__ import annotations
@@ -14,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
+from thunder_fuser.kernel.streams import StreamKernel
 
 WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
 TICKETS = "tickets"  # the parameter: zeros that no other launch uses at the same time
@@ -38,11 +47,49 @@ class Split:
 
     def starts(self, accumulators: Sequence[Accumulator]) -> tuple[int, ...]:
         """The byte in the workspace at which the values of each accumulator start, and the end."""
-        found = [0]
-        for accumulator in accumulators:
-            size = self.values * accumulator.itemsize
-            found.append(found[-1] + -(-size // ALIGNMENT) * ALIGNMENT)
-        return tuple(found)
+        return _starts(0, [self.values * accumulator.itemsize for accumulator in accumulators])
+
+
+def _starts(first: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Where arrays of these bytes start, one after another from `first` on, and the end."""
+    found = [first]
+    for size in sizes:
+        found.append(found[-1] + ceil_div(size, ALIGNMENT) * ALIGNMENT)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a launch needs beside its arguments: the bytes of its workspace, and tickets."""
+
+    workspace_bytes: int
+    tickets: int
+
+
+def room_of(kernel: object) -> Room | None:
+    """The room that the blocks of a kernel need for each other; None where they need none."""
+    match kernel:
+        case RowKernel(tail=tail) if tail is not None:
+            return Room(rows_left(kernel)[-1], ticket_of_tail(kernel) + 1)
+        case StreamKernel(rows=rows):
+            return room_of(rows)
+    split = split_of(kernel)
+    if split is None:
+        return None
+    return Room(split.starts(accumulators_of(kernel))[-1], split.groups)
+
+
+def rows_left(kernel: RowKernel) -> tuple[int, ...]:
+    """The byte in the workspace at which what all rows leave for each total starts, and the end."""
+    split, totals = split_of(kernel), kernel.tail.totals if kernel.tail is not None else ()
+    first = split.starts(accumulators_of(kernel))[-1] if split else 0
+    return _starts(first, [kernel.rows * total.accumulator.dtype.itemsize for total in totals])
+
+
+def ticket_of_tail(kernel: RowKernel) -> int:
+    """The number of the ticket that the blocks draw behind their rows."""
+    split = split_of(kernel)
+    return split.groups if split else 0
 
 
 def split_of(kernel: object) -> Split | None:

@@ -19,7 +19,7 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import atom, ceil_div
+from thunder_fuser.analysis.digits import atom, ceil_div, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import (
@@ -32,7 +32,7 @@ from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear, unflatten
+from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store

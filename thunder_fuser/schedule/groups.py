@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped
@@ -23,7 +23,7 @@ from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes, unflatten
+from thunder_fuser.schedule.row_axes import VectorAxes
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store

@@ -20,6 +20,7 @@ from thunder_fuser.analysis.digits import (
     combine,
     divmod_form,
     scale,
+    unflatten,
 )
 from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
@@ -201,15 +202,6 @@ def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:
     if isinstance(axes, RowAxes) and axes.is_shifted:  # then one dim is the row
         return tuple(axes.column if size != 1 else Form() for size in sizes)
     return unflatten(axes.column, sizes)
-
-
-def unflatten(form: Form, sizes: Sequence[int]) -> Index:
-    """The index of each dim from a linear index over all of them."""
-    found: list[Form] = []
-    for size in reversed(sizes):
-        form, low = divmod_form(form, size)
-        found.append(low)
-    return tuple(reversed(found))
 
 
 def index_as_viewed(

@@ -21,10 +21,11 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom
+from thunder_fuser.analysis.digits import Form, atom, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, is_walked, plane_of, row_shape
+from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -36,10 +37,10 @@ from thunder_fuser.schedule.row_axes import (
     is_of_row,
     row_axes,
     row_of,
-    unflatten,
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
@@ -55,7 +56,8 @@ class Phase:
 
 @dataclass(frozen=True, eq=False)
 class RowSchedule:
-    """`full` are stores of whole rows, `single` of one element per row, each with its index."""
+    """`full` are stores of whole rows, `single` of one element per row, each with its index;
+    `totals` follow from all rows."""
 
     segment: Segment
     axes: RowAxes
@@ -68,6 +70,7 @@ class RowSchedule:
     rows_per_block: int
     splits: int = 1  # blocks that share a row
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
+    totals: Totals = NO_TOTALS
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -87,10 +90,15 @@ class RowSchedule:
             reduced = print_elements(self.columns.reductions, tensors, names)
             terms = print_elements(self.columns.terms, tensors, names)
             lines.append(f"  down columns: {reduced} of {terms}")
+        if self.totals.reductions:
+            reduced = print_elements(self.totals.reductions, tensors, names)
+            terms = print_elements(self.totals.terms, tensors, names)
+            lines.append(f"  over all rows: {reduced} of {terms}")
         for title, found in (
             ("whole rows", self.full),
             ("one element a row", self.single),
             ("one element a column", self.columns.stores),
+            ("once", self.totals.stores),
         ):
             stored = print_elements([(s.value, index) for s, index in found], tensors, names)
             lines += [f"  store {title}: {stored}"] if stored else []
@@ -142,7 +150,8 @@ def schedule(
     segment: Segment, target: Target, parameters: RowParameters = PREFERRED
 ) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    long = segment.long
+    totals = totals_of(segment.tensors, segment.leaves)
+    long = [tv for tv in segment.long if tv not in totals]
     reductions = [tv for tv in long if row_shape(tv) is not None]
     down = [tv for tv in long if row_shape(tv) is None]
     if not reductions:
@@ -159,13 +168,13 @@ def schedule(
     sums = _columns(segment, down, axes)
     if down:
         axes = replace(axes, row=row_of(sums.terms[0], axes))
-    placed = {s for s, _ in sums.stores}
+    behind = plan_totals(segment, totals, reductions, axes.row)
+    placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
     stores = [_place(s, rows, columns, axes, terms) for s in segment.stores if s not in placed]
-    _check_rows(
-        segment, reductions, axes, [*(t for p in phases for t in p.terms), *sums.terms], stores
-    )
+    read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
+    _check_rows(segment, reductions, axes, read, stores)
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     scans = [tv for tv in long if is_scan(tv)]
@@ -173,8 +182,10 @@ def schedule(
     whole = [(s.value, i) for s, i in full]
     results = [tv for tv in reductions if not is_scan(tv)]
     is_once = len(phases) == 1 and not needs_results(segment, results, whole)
-    planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row)
+    planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row, totals=behind)
     if down:
+        if totals:
+            raise Rejected("a sum over all rows beside column sums")
         if scans:
             raise Rejected("a running sum beside column sums")
         beside = beside_sums(row, len(down), axes.turn.size, target, parameters)

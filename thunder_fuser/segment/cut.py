@@ -233,7 +233,7 @@ class _Cutter:
             late += postponed
             opaque = [Store(t, t) for t in self.stored[depth] if t in self.opaque]
             stores = self._stores(depth, direct, postponed)
-            if self._are_read(waiting, [*opaque, *stores]):
+            if self._are_read(waiting, [*opaque, *stores]) or not self._fit(waiting, stores):
                 segments.append(self._segment(waiting))
                 reasons.append(_APART)
                 waiting = []
@@ -270,6 +270,14 @@ class _Cutter:
             for store in stores
             for tv in self._segment([store], store.value in self.opaque).inputs
         )
+
+    def _fit(self, waiting: list[Store], stores: list[Store]) -> bool:
+        """True where templates hold the kernels of both: what waits may read at other elements what
+        the others write in place."""
+        if not (waiting and any(s.is_in_place for s in stores)):
+            return True
+        kernels = self._kernels([*waiting, *stores])
+        return all(self.reject(self._segment(group)) is None for group, _ in kernels)
 
     def _kernels(self, stores: list[Store]) -> list[tuple[list[Store], str]]:
         """The stores of one depth as one kernel, or those with other kinds of sums apart, in an

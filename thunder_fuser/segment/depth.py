@@ -8,8 +8,6 @@ A kernel computes tensors of one depth, and what it recomputes of lower ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import prod
 
 from thunder_fuser.analysis.layout import dense_strides
@@ -20,32 +18,19 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     is_scattered,
     is_walked,
-    plane_of,
     row_shape,
 )
 from thunder_fuser.analysis.views import is_same_order, is_stop
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-
-Test = Callable[[TensorView], bool]
-Pair = Callable[[TensorView, TensorView], bool]  # a producer and its consumer
+from thunder_fuser.segment.kinds import Kind, Pair, Test
+from thunder_fuser.segment.row_totals import RowTotals
+from thunder_fuser.segment.walks import Walks
 
 
 def _never(tv: TensorView) -> bool:
     return False
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """Values that a kernel has one by one: what `begins` them, what `follows` from one at one depth
-    and is of the kind as well, and what can only be computed behind a `cut`, for what `reason`."""
-
-    begins: Test
-    follows: Pair
-    cut: Pair
-    reason: str
-    members: set[TensorView] = field(default_factory=set)
 
 
 def depths(
@@ -98,23 +83,26 @@ def _walk(
     opaque: frozenset[TensorView],
     constants: frozenset[TensorView],
     is_shared: Test,
-) -> tuple[dict[TensorView, int], tuple[_Kind, ...]]:
+) -> tuple[dict[TensorView, int], tuple[Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
-    walks = _Walks()
+    walks = Walks()
+    totals = RowTotals(fusion, found, walks)
 
     def outgrows(producer: TensorView, consumer: TensorView) -> bool:
         """True for more elements than the plane has that was reduced to `producer`."""
         return prod(consumer.shape) > prod(walks.planes.get(found[producer]) or (0,))
 
-    kinds = _kinds(is_shared, outgrows)
-    for tv in fusion.tensors:
+    kinds = (*_kinds(is_shared, outgrows, totals), totals.of_rows, totals.single)
+    for tv in totals.rows_first():
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
         cut_after |= {p for k in kinds for p in producers if p in k.members and k.cut(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
+        elif (joined := totals.join(tv, before)) is not None:
+            before = joined
         elif is_long(tv):
             before = walks.join(tv, before)
         found[tv] = 0 if tv in constants else before
@@ -125,45 +113,26 @@ def _walk(
     return found, kinds
 
 
-def _kinds(is_shared: Test, outgrows: Pair) -> tuple[_Kind, ...]:
+def _kinds(is_shared: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ...]:
+    def joins_rows(producer: TensorView, consumer: TensorView) -> bool:
+        return _joins_rows(producer, consumer) and not totals.is_taken(producer, consumer)
+
     return (
-        _Kind(_is_apart, _always, _needs_whole, "needs a reduction down columns whole"),
-        _Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
-        _Kind(_is_row, _is_one_per_row, _joins_rows, "reduces what several rows were reduced to"),
-        _Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
-        _Kind(_is_row, _always, _needs_many, "carries on along rows that no block keeps"),
-        _Kind(
+        Kind(_is_apart, _always, _needs_whole, "needs a reduction down columns whole"),
+        Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
+        Kind(_is_row, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
+        Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
+        Kind(_is_row, _always, _needs_many, "carries on along rows that no block keeps"),
+        Kind(
             is_walked,
             _goes_on,
             _is_reduced,
             "reduces a running sum of rows that no block keeps",
         ),
-        _Kind(_is_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
-        _Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
-        _Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
+        Kind(_is_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
+        Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
+        Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
     )
-
-
-@dataclass
-class _Walks:
-    """What the kernels of each depth walk."""
-
-    planes: dict[int, tuple[int, int] | None] = field(default_factory=dict)
-    _of_depth: dict[int, object] = field(default_factory=dict)
-    _downs: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-    def join(self, tv: TensorView, depth: int) -> int:
-        """The first depth from there on whose kernel can walk for a long reduction as well."""
-        while not self._agrees(tv, depth):
-            depth += 1
-        self.planes[depth] = plane_of(tv)
-        return depth
-
-    def _agrees(self, tv: TensorView, depth: int) -> bool:
-        walk, down = _walk_of(tv), column_shape(tv)
-        if self._of_depth.setdefault(depth, walk) != walk:
-            return False
-        return down is None or self._downs.setdefault(depth, down) == down
 
 
 def _always(producer: TensorView, consumer: TensorView) -> bool:
@@ -176,14 +145,6 @@ def _goes_on(producer: TensorView, consumer: TensorView) -> bool:
 
 def _is_reduced(producer: TensorView, consumer: TensorView) -> bool:
     return is_long(consumer)
-
-
-def _walk_of(tv: TensorView) -> object:
-    """What the reductions of one kernel have in common: a plane, or an order and its groups."""
-    if is_grouped(tv):
-        assert tv.definition is not None
-        return tv.shape, *tv.definition.tensors[1:]
-    return plane_of(tv)
 
 
 def _is_apart(tv: TensorView) -> bool:

@@ -5,10 +5,12 @@
 // visible to it then. Every thread of a block calls it; `found` is shared by them. `ticket` is 0 before
 // and after.
 TF_FN bool is_last(bool& found, unsigned* ticket, unsigned count) {
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) found = atomicInc(ticket, count - 1) == count - 1;
+  if (threadIdx.x == 0) {
+    __threadfence();  // for all threads of the block, which wrote before the barrier
+    found = atomicInc(ticket, count - 1) == count - 1;
+    if (found) __threadfence();
+  }
   __syncthreads();
-  __threadfence();
   return found;
 }

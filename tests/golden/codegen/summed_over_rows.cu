@@ -1,0 +1,56 @@
+extern "C" __global__ void __launch_bounds__(128)
+kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* workspace, unsigned* tickets) {
+  float* const T3_part_of_row = reinterpret_cast<float*>(workspace);
+  const int part = threadIdx.x % 4;
+  const int wanted = blockIdx.x * 32 + threadIdx.x / 4;
+  const bool is_active = wanted < 300;
+  const int group = is_active ? wanted : 300 - 1;
+  tf::Vec<tf::bf16, 8> v0[3];
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    const int vector = k * 4 + part;
+    if (vector < 9) {
+      v0[k] = tf::load<tf::bf16, 8, 16>(T0 + (72 * group + 8 * vector));
+    }
+  }
+  float T1_part = tf::lowest<float>();
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    const int vector = k * 4 + part;
+    if (vector < 9) {
+#pragma unroll
+      for (int lane = 0; lane < 8; ++lane) {
+        const float T0_0 = tf::convert<float>(v0[k].v[lane]);
+        T1_part = tf::maximum(T1_part, T0_0);
+      }
+    }
+  }
+  T1_part = tf::warp_reduce<4>(T1_part, [](float a, float b) -> float { return tf::maximum(a, b); });
+  const float T1_row = T1_part;
+  if (is_active) {
+    if (part == 0) {
+      T3_part_of_row[(group)] = tf::convert<float>(T1_row);
+    }
+  }
+  __shared__ bool is_end;
+  if (!tf::is_last(is_end, tickets, 10)) return;
+  {
+    const int part = threadIdx.x;
+    float T3_part = float(0);
+#pragma unroll 8
+    for (int row = part; row < 300; row += 128) {
+      T3_part = T3_part + T3_part_of_row[row];
+    }
+    T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
+    __shared__ float T3_parts[4];
+    if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
+    __syncthreads();
+    const float T3_total = tf::combine_warps<4>(T3_parts, [](float a, float b) -> float { return a + b; });
+    if (part == 0) {
+      tf::Vec<float, 1> w0;
+      const float T4_0 = T3_total / 300.0f;
+      w0.v[0] = tf::convert<float>(T4_0);
+      tf::store_hinted<4>(T4 + 0, w0, 0);
+    }
+  }
+}

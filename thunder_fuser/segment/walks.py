@@ -1,0 +1,40 @@
+"""What the kernels of each depth walk: of all long reductions of one depth the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from thunder_fuser.analysis.reductions import column_shape, is_grouped, plane_of
+from thunder_fuser.ir.tensor import TensorView
+
+
+@dataclass
+class Walks:
+    """Per depth the plane that was joined last, and the long reductions."""
+
+    planes: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    long: dict[int, set[TensorView]] = field(default_factory=dict)
+    _of_depth: dict[int, object] = field(default_factory=dict)
+    _downs: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def join(self, tv: TensorView, depth: int) -> int:
+        """The first depth from there on whose kernel can walk for a long reduction as well."""
+        while not self._agrees(tv, depth):
+            depth += 1
+        self.planes[depth] = plane_of(tv)
+        self.long.setdefault(depth, set()).add(tv)
+        return depth
+
+    def _agrees(self, tv: TensorView, depth: int) -> bool:
+        walk, down = _walk_of(tv), column_shape(tv)
+        if self._of_depth.setdefault(depth, walk) != walk:
+            return False
+        return down is None or self._downs.setdefault(depth, down) == down
+
+
+def _walk_of(tv: TensorView) -> object:
+    """What the reductions of one kernel have in common: a plane, or an order and its groups."""
+    if is_grouped(tv):
+        assert tv.definition is not None
+        return tv.shape, *tv.definition.tensors[1:]
+    return plane_of(tv)
