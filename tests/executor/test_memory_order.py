@@ -88,7 +88,7 @@ def run(program: Program, args: list[Tensor], device: torch.device) -> Program:
 def assert_near(found: Tensor, exact: Tensor) -> None:
     """To the rounding of bf16, of which a gradient goes through several."""
     error = found.detach().cpu().double() - exact.detach()
-    assert error.norm() < 0.01 * exact.norm()
+    assert error.norm() < 0.03 * exact.norm()
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3)])
