@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 
 from tests.devices import CPU, copies, here, to_cpu
@@ -192,7 +193,11 @@ def cuda_kernels(
 
 
 def cubin_of(kernel: AnyKernel) -> Compiled:
-    """What NVRTC makes of a kernel for an H200."""
+    """What NVRTC makes of a kernel for an H200. Skips the test where it tells no spills, as that of
+    torch 2.11's wheels."""
     source = emit(kernel)
     flags = nvrtc.flags(H200, Options())
-    return nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
+    made = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
+    if made.spill_bytes is None:
+        pytest.skip("this NVRTC tells no spills")
+    return made
