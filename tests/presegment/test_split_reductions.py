@@ -34,16 +34,16 @@ def beside_rows(terms: int, columns: int, dtype: DataType = DataType.Float) -> F
 
 
 def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() -> None:
-    program = beside_rows(1024, 48, dtype=DataType.BFloat16)
+    program = beside_rows(1024, 4096, dtype=DataType.BFloat16)
     assert str(split_reductions(program, SMS)) == dedent("""\
-        fusion(T0: bf16[i1024, i48]) {
-          T1: f32[i1024, i48] = cast(T0, dtype=f32)
-          T2: f32[i64, i16, i48] = reshape(T1, new_shape=[64, 16, 48])
-          T3: f32[i16, i64, i48] = permute(T2, dims=[1, 0, 2])
-          T4: f32[i16, r64, i48] = sum(T3, dims=[1])
-          T5: f32[r16, i48] = sum(T4, dims=[0])
-          T6: bf16[i48] = cast(T5, dtype=bf16)
-          T7: bf16[i1024, r48] = sum(T0, dims=[1])
+        fusion(T0: bf16[i1024, i4096]) {
+          T1: f32[i1024, i4096] = cast(T0, dtype=f32)
+          T2: f32[i64, i16, i4096] = reshape(T1, new_shape=[64, 16, 4096])
+          T3: f32[i16, i64, i4096] = permute(T2, dims=[1, 0, 2])
+          T4: f32[i16, r64, i4096] = sum(T3, dims=[1])
+          T5: f32[r16, i4096] = sum(T4, dims=[0])
+          T6: bf16[i4096] = cast(T5, dtype=bf16)
+          T7: bf16[i1024, r4096] = sum(T0, dims=[1])
           return T6, T7
         }""")
 
@@ -52,15 +52,15 @@ def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() 
 def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
     terms: int, run: tuple[int, ...]
 ) -> None:
-    x, mean = tensor(DataType.Float, terms, 48), tensor(DataType.Float, terms, 1)
-    away = call("sub", x, call("expand", mean, shape=ints((terms, 48))))
+    x, mean = tensor(DataType.Float, terms, 4096), tensor(DataType.Float, terms, 1)
+    away = call("sub", x, call("expand", mean, shape=ints((terms, 4096))))
     program = Fusion((x, mean), (total(x, 0), total(away, 1)))
     made = split_reductions(program, SMS)
     dealt = [
         tv.shape for tv in made.tensors if tv.definition and tv.definition.op.name == "permute"
     ]
     assert [shape[2:-1] for shape in dealt] == [run]
-    x0, mean0 = torch.randn(terms, 48), torch.randn(terms, 1)
+    x0, mean0 = torch.randn(terms, 4096), torch.randn(terms, 1)
     for found, expected in zip(
         evaluate(made, (x0, mean0)), (x0.sum(0), (x0 - mean0).sum(1)), strict=True
     ):
@@ -81,13 +81,13 @@ def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
     ],
 )
 def test_columns_are_split_where_they_are_long(terms: int, expected: int | None) -> None:
-    assert parts(beside_rows(terms, 48)) == expected
+    assert parts(beside_rows(terms, 4096)) == expected
 
 
 @pytest.mark.parametrize(
     ("shape", "dims"),
     [
-        ((4096, 48), (0,)),
+        ((4096, 4096), (0,)),
         ((2, 65536), (1,)),
         ((4, 4096, 8), (1,)),
         ((2, 4, 65536), (0, 2)),
@@ -103,12 +103,27 @@ def test_other_sums_are_split_by_the_schedule(
 
 
 def test_there_are_as_many_parts_as_blocks_walk_rows() -> None:
-    made = split_reductions(beside_rows(4096, 512), 16)
-    assert "f32[i128, i32, i512] = reshape" in str(made)
+    made = split_reductions(beside_rows(4096, 2048), 16)
+    assert "f32[i128, i32, i2048] = reshape" in str(made)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (2048, 256),  # two blocks of a multiprocessor
+        (512, 512),  # six blocks of a multiprocessor, 792, of which 512 is the largest divisor
+        (256, 1024),
+        (255, None),  # most threads of a block would have nothing
+    ],
+)
+def test_short_rows_are_walked_by_more_blocks_or_by_none(
+    columns: int, expected: int | None
+) -> None:
+    assert parts(beside_rows(1 << 16, columns)) == expected
 
 
 def test_extrema_are_split_in_their_own_type() -> None:
-    x = tensor(DataType.BFloat16, 512, 48)
+    x = tensor(DataType.BFloat16, 512, 4096)
     made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), SMS)
     assert [
         tv.dtype for tv in made.tensors if tv.definition and tv.definition.op.name == "max"
@@ -120,7 +135,7 @@ def test_extrema_are_split_in_their_own_type() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(512, 35), (16, 32, 40)])
+@pytest.mark.parametrize("shape", [(512, 1035), (16, 32, 1040)])
 def test_two_stages_give_the_sum_of_one(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     x = (torch.arange(torch.Size(shape).numel()) % 3 - 1).reshape(shape).to(dtype)
     (a,) = like(x)

@@ -126,7 +126,7 @@ def test_a_smaller_machine_holds_less() -> None:
 @pytest.mark.parametrize(
     ("columns", "threads", "slots", "blocks"),
     [
-        (64, 128, 6, 2),  # 2 KiB in a block's slot
+        (64, 128, 6, 8),  # 2 KiB in a block's slot, and more blocks of short rows
         (4096, 512, 6, 2),
         (16384, 256, 3, 2),  # 32 KiB a row
         (24576, 512, 3, 1),

@@ -15,6 +15,7 @@ from thunder_fuser.executor.settings import Settings
 from thunder_fuser.executor.storage import leaves
 
 LARGE_TABLE = 32 << 20  # bytes
+LARGE_SPREAD = 4 << 20  # bytes, below which torch's fewer calls take less time
 
 
 def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str | None:
@@ -35,7 +36,8 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
         return "a region of shape ops only (fuser_shape_only=True fuses it)"
     views = sum(prim_name(leaf) in CERTAIN_VIEWS for leaf in work)
     is_alone = len(compute) + views == len(work) and len(compute) == 1
-    if is_alone and not (settings.options.single_op or _writes_once(compute[0])):
+    is_better = is_alone and (_writes_once(compute[0]) or _reads_spread(compute[0], group))
+    if is_alone and not (settings.options.single_op or is_better):
         return "a region of one op (fuser_single_op=True fuses it)"
     return None
 
@@ -49,6 +51,19 @@ def _writes_once(leaf: BoundSymbol) -> bool:
     """True for the gradient of a large table, which torch fills with zeros before it adds. Of a
     small one torch's fewer calls take less time."""
     return is_sum(leaf) and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE_TABLE
+
+
+def _reads_spread(leaf: BoundSymbol, group: Group) -> bool:
+    """True for an op that writes something large of what was broadcast, as the gradient of a sum:
+    torch reads that element by element, at less than half of the rate of memory."""
+    spread: set[str] = set()
+    for part in leaves(group.bsyms):
+        is_other_name = prim_name(part) in ALIAS_PRIMS
+        read = any(p.name in spread for p in part.flat_proxy_args)
+        if prim_name(part) == "BROADCAST_IN_DIM" or (is_other_name and read):
+            spread |= {p.name for p in part.flat_proxy_outs}
+    reads = any(p.name in spread for p in leaf.flat_proxy_args)
+    return reads and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE_SPREAD
 
 
 def _does_something(leaf: BoundSymbol) -> bool:

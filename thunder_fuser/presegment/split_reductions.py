@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from math import prod
 
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     column_shape,
@@ -37,9 +38,16 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.target import WARP
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
+THREADS = 1024  # of a multiprocessor that walk rows
+MIN_BLOCKS, MAX_BLOCKS = (
+    2,
+    8,
+)  # of a multiprocessor: short rows need many, since each waits for sums
+MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
 def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
@@ -50,7 +58,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
-        parts = _parts(tv, multiprocessors) if is_split else None
+        parts = _parts(tv, multiprocessors, _vectors(tv, fusion)) if is_split else None
         return None if parts is None else _in_two(tv, inputs[0], parts, RUN if waits else 1)
 
     return rewrite(fusion, rule)
@@ -63,14 +71,22 @@ def _waits_for_its_row(tv: TensorView, fusion: Fusion) -> bool:
     return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
-def _parts(tv: TensorView, multiprocessors: int) -> int | None:
-    """How many parts a reduction is split into; None to leave it."""
+def _vectors(tv: TensorView, fusion: Fusion) -> int:
+    """Of a row of the plane that a reduction walks, as it is read."""
+    rows, columns = plane_of(tv) or (0, 0)
+    read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
+    return columns * min((t.dtype.itemsize for t in read), default=4) // MAX_ALIGNMENT
+
+
+def _parts(tv: TensorView, multiprocessors: int, vectors: int) -> int | None:
+    """How many parts a reduction is split into, as many as there are blocks; None to leave it."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
-    if down is None or not is_leading or down[0] < MIN_TERMS:
+    if down is None or not is_leading or down[0] < MIN_TERMS or vectors < MIN_VECTORS:
         return None
-    return _divisor(down[0], min(2 * multiprocessors, down[0] // (2 * MAX_SHORT_REDUCTION)))
+    blocks = min(max(THREADS // (vectors + WARP), MIN_BLOCKS), MAX_BLOCKS) * multiprocessors
+    return _divisor(down[0], min(blocks, down[0] // (2 * MAX_SHORT_REDUCTION)))
 
 
 def _divisor(size: int, limit: int) -> int | None:

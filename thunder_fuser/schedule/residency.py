@@ -206,13 +206,15 @@ def _in_both(row: Row, target: Target) -> Residency | None:
 def beside_sums(
     row: Row, sums: int, turns: int, target: Target, parameters: RowParameters = PREFERRED
 ) -> Residency | None:
-    """As many threads as leave room for two blocks, else for one, on a multiprocessor: a thread
-    holds the accumulators of `sums` sums in registers, and its part of this row and the next ones
-    of `turns` in shared memory. None for rows that are too long."""
+    """As many threads as leave room for two blocks, else for one, on a multiprocessor, or for more
+    of short rows, whose threads mostly wait for each other: a thread holds the accumulators of
+    `sums` sums in registers, and its part of this row and the next ones of `turns` in shared
+    memory. None for rows that are too long."""
     limit = target.shared_bytes - RESERVED_BYTES
-    for blocks in range(parameters.walks, 0, -1):
+    for walks in range(parameters.walks, 0, -1):
         for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
             held = -(-row.vectors // threads)
+            blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
             summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
             is_tight = held * threads - row.vectors <= threads // 8 or threads == MIN_BLOCK
             most = min(REGISTERS // (threads * blocks), SPILL_FREE)

@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(128, 2)
+extern "C" __global__ void __launch_bounds__(128, 8)
 kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __restrict__ T5) {
   const int part = threadIdx.x;
   const int group = blockIdx.x;
