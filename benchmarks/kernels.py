@@ -63,10 +63,12 @@ def add_rms_norm(make: Make, *, rows: int, columns: int) -> Case:
 
 
 def layer_norm(make: Make, *, rows: int, columns: int) -> Case:
-    """x (rows, columns), a weight and a bias (columns,)."""
+    """x (rows, columns), a weight and a bias (columns,): in their dtype, as torch's kernels on CUDA
+    take no others, the result in that of x."""
 
     def function(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(x, (columns,), weight, bias, EPSILON)
+        wide = x.to(weight.dtype)
+        return F.layer_norm(wide, (columns,), weight, bias, EPSILON).to(x.dtype)
 
     x, weight, bias = make.random(rows, columns), make.weight(columns), make.weight(columns)
     # The backward reads the weight and writes two gradients of its size.
