@@ -23,13 +23,19 @@ KEEP = 0.9  # of the elements that a dropout sees
 def rms_norm(make: Make, *, rows: int, columns: int) -> Case:
     """x (rows, columns) and a weight (columns,)."""
     x, weight = make.random(rows, columns), make.weight(columns)
+    result = _promoted_bytes(x, weight)
     return Case(
         lambda x, weight: _normed(x) * weight,
         (x, weight),
-        2 * nbytes(x) + nbytes(weight),
-        3 * nbytes(x) + 2 * nbytes(weight),
+        nbytes(x) + result + nbytes(weight),
+        2 * nbytes(x) + result + 2 * nbytes(weight),
         liger=liger.rms_norm(EPSILON),
     )
+
+
+def _promoted_bytes(x: torch.Tensor, weight: torch.Tensor) -> int:
+    """Of x in the dtype that it has once a weight was applied."""
+    return int(x.numel() * torch.promote_types(x.dtype, weight.dtype).itemsize)
 
 
 def _normed(x: torch.Tensor) -> torch.Tensor:
@@ -160,7 +166,8 @@ def gelu_bias(make: Make, *, rows: int, columns: int) -> Case:
         return F.gelu(x + bias, approximate="tanh")
 
     x, bias = make.random(rows, columns), make.weight(columns)
-    forward, backward = 2 * nbytes(x) + nbytes(bias), 3 * nbytes(x) + 2 * nbytes(bias)
+    result = _promoted_bytes(x, bias)
+    forward, backward = nbytes(x) + result + nbytes(bias), 2 * nbytes(x) + result + 2 * nbytes(bias)
     return Case(function, (x, bias), forward, backward)
 
 

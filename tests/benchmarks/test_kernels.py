@@ -47,6 +47,10 @@ def test_two_builds_are_the_same_numbers(workload: Workload) -> None:
         ("kernels.column_sum", 13_200 + 400, 13_200 + 400),
         ("kernels.square_sum", 13_200 + 4, 2 * 13_200 + 4),
         ("kernels.cross_entropy", 13_200 + 33 * 8 + 2, 2 * 13_200 + 33 * 8 + 2),
+        # bf16, 17 x 96: 3,264 bytes, and twice that in f32; an f32 row 384
+        ("sweep.rmsnorm_f32_weights", 3 * 3264 + 384, 4 * 3264 + 768),
+        ("sweep.gelu_bias_f32_weights", 3 * 3264 + 384, 4 * 3264 + 768),
+        ("sweep.layernorm_f32_weights", 2 * 3264 + 768, 3 * 3264 + 1152),
         # 3 x 5 x 7 x 4: 840 bytes; per channel 10
         ("kernels.batchnorm", 2 * 840 + 60, 3 * 840 + 30),
         # 33 rows of 48 bytes, of a table of 50
