@@ -23,13 +23,19 @@ KEEP = 0.9  # of the elements that a dropout sees
 def rms_norm(make: Make, *, rows: int, columns: int) -> Case:
     """x (rows, columns) and a weight (columns,)."""
     x, weight = make.random(rows, columns), make.weight(columns)
+    result = _promoted_bytes(x, weight)
     return Case(
         lambda x, weight: _normed(x) * weight,
         (x, weight),
-        2 * nbytes(x) + nbytes(weight),
-        3 * nbytes(x) + 2 * nbytes(weight),
+        nbytes(x) + result + nbytes(weight),
+        2 * nbytes(x) + result + 2 * nbytes(weight),
         liger=liger.rms_norm(EPSILON),
     )
+
+
+def _promoted_bytes(x: torch.Tensor, weight: torch.Tensor) -> int:
+    """Of x in the dtype that it has once a weight was applied."""
+    return int(x.numel() * torch.promote_types(x.dtype, weight.dtype).itemsize)
 
 
 def _normed(x: torch.Tensor) -> torch.Tensor:
@@ -63,10 +69,12 @@ def add_rms_norm(make: Make, *, rows: int, columns: int) -> Case:
 
 
 def layer_norm(make: Make, *, rows: int, columns: int) -> Case:
-    """x (rows, columns), a weight and a bias (columns,)."""
+    """x (rows, columns), a weight and a bias (columns,): in their dtype, as torch's kernels on CUDA
+    take no others, the result in that of x."""
 
     def function(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(x, (columns,), weight, bias, EPSILON)
+        wide = x.to(weight.dtype)
+        return F.layer_norm(wide, (columns,), weight, bias, EPSILON).to(x.dtype)
 
     x, weight, bias = make.random(rows, columns), make.weight(columns), make.weight(columns)
     # The backward reads the weight and writes two gradients of its size.
@@ -158,7 +166,8 @@ def gelu_bias(make: Make, *, rows: int, columns: int) -> Case:
         return F.gelu(x + bias, approximate="tanh")
 
     x, bias = make.random(rows, columns), make.weight(columns)
-    forward, backward = 2 * nbytes(x) + nbytes(bias), 3 * nbytes(x) + 2 * nbytes(bias)
+    result = _promoted_bytes(x, bias)
+    forward, backward = nbytes(x) + result + nbytes(bias), 2 * nbytes(x) + result + 2 * nbytes(bias)
     return Case(function, (x, bias), forward, backward)
 
 

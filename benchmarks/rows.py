@@ -132,14 +132,15 @@ def environment(
     roof: float | None,
     clocks_locked: bool | None = None,
 ) -> Environment:
-    """Of this process. Versions of what is not installed are 'none'; a copy of a checkout without
-    its history is told the commit by GIT_COMMIT."""
+    """Of this process. Versions of what is not installed are 'none'; a copy of a clean checkout is
+    told the commit by GIT_COMMIT, whatever a .git beside it says."""
+    told = os.environ.get("GIT_COMMIT")
     return Environment(
         run_id=run_id,
         timestamp_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         command=command,
-        git_sha=_git("rev-parse", "HEAD") or os.environ.get("GIT_COMMIT") or "none",
-        git_dirty=bool(_git("status", "--porcelain", "--untracked-files=no")),
+        git_sha=told or _git("rev-parse", "HEAD") or "none",
+        git_dirty=not told and bool(_git("status", "--porcelain", "--untracked-files=no")),
         target=CUDA if device.type == "cuda" else HOST,
         gpu_name=gpu_name(device),
         cpu_name=_cpu_name(),

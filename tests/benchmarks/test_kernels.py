@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 from benchmarks import kernels, rope, sweep
 from benchmarks.cases import Case, Workload
@@ -43,6 +47,10 @@ def test_two_builds_are_the_same_numbers(workload: Workload) -> None:
         ("kernels.column_sum", 13_200 + 400, 13_200 + 400),
         ("kernels.square_sum", 13_200 + 4, 2 * 13_200 + 4),
         ("kernels.cross_entropy", 13_200 + 33 * 8 + 2, 2 * 13_200 + 33 * 8 + 2),
+        # bf16, 17 x 96: 3,264 bytes, and twice that in f32; an f32 row 384
+        ("sweep.rmsnorm_f32_weights", 3 * 3264 + 384, 4 * 3264 + 768),
+        ("sweep.gelu_bias_f32_weights", 3 * 3264 + 384, 4 * 3264 + 768),
+        ("sweep.layernorm_f32_weights", 2 * 3264 + 768, 3 * 3264 + 1152),
         # 3 x 5 x 7 x 4: 840 bytes; per channel 10
         ("kernels.batchnorm", 2 * 840 + 60, 3 * 840 + 30),
         # 33 rows of 48 bytes, of a table of 50
@@ -59,6 +67,36 @@ def test_two_builds_are_the_same_numbers(workload: Workload) -> None:
 def test_minimal_bytes(name: str, forward: int, backward: int) -> None:
     case = case_of(name)
     assert (case.forward_bytes, case.backward_bytes) == (forward, backward)
+
+
+def test_a_layer_norm_has_one_dtype_for_torch_and_gives_that_of_its_input() -> None:
+    case = case_of("sweep.layernorm_f32_weights")
+    x, weight, bias = case.inputs
+    assert (x.dtype, weight.dtype, bias.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+    with Seen() as seen:
+        result = case.function(x, weight, bias)
+    assert seen.dtypes == {torch.float32}
+    assert result.dtype == torch.bfloat16
+    wide = x.detach().double()
+    centred = wide - wide.mean(1, keepdim=True)
+    scale = torch.rsqrt(centred.pow(2).mean(1, keepdim=True) + kernels.EPSILON)
+    expected = centred * scale * weight.double() + bias.double()
+    torch.testing.assert_close(result.double(), expected, rtol=2**-8, atol=1e-6)
+
+
+class Seen(TorchFunctionMode):
+    """The dtypes of what layer norms were given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dtypes: set[torch.dtype] = set()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is F.layer_norm:
+            self.dtypes |= {t.dtype for t in args if isinstance(t, torch.Tensor)}
+        return func(*args, **(kwargs or {}))
 
 
 def test_a_dropout_is_repeated_with_the_draws_that_its_output_shows() -> None:
