@@ -33,7 +33,9 @@ CASES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients_are_eagers(name: str) -> None:
-    check(CASES[name], torch.randn(5, 43, requires_grad=True), **KERNELS)
+    # Sums of sums cancel: in f32 they are as far from eager's as eager's are from the truth.
+    dtype = torch.float64 if name == "down and along" else torch.float32
+    check(CASES[name], torch.randn(5, 43, dtype=dtype, requires_grad=True), **KERNELS)
 
 
 @pytest.mark.parametrize("name", ["sum", "down columns"])
