@@ -35,6 +35,7 @@ ALLOWED = {
     "analysis/reductions.py:_column_scan_shape": SIZES,
     "presegment/split_reductions.py:_parts": PARTS,
     "presegment/split_reductions.py:_divisor": PARTS,
+    "presegment/split_reductions.py:_vectors": THREADS,
     "presegment/split_reductions.py:_in_two": PARTS,
     "presegment/split_scans.py:_parts": PARTS,
     "presegment/split_scans.py:_in_parts": PARTS,
