@@ -29,7 +29,7 @@ from thunder_fuser.kernel.row_ir import (
 )
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.row_axes import is_of_row
+from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.rows import Phase, RowSchedule
 from thunder_fuser.segment.segment import Store
 
@@ -86,7 +86,11 @@ class _RowWriter:
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
             self._loads_in(planned.residency.registers, loads),
             self._loads_in(planned.residency.shared, loads),
-            tuple(a for a in loads if planned.residency.weights and self._is_weight(a.offset)),
+            tuple(
+                a
+                for a in loads
+                if planned.residency.weights and is_of_all_rows(a.offset, self.axes)
+            ),
             phases,
             final,
             last,
@@ -119,14 +123,9 @@ class _RowWriter:
         """Vectors in registers are an array; others are read anew by every scope."""
         where = self.planned.residency
         is_held = self._is_in(where.registers, tv, offset) or (
-            where.weights and self._is_weight(offset)
+            where.weights and is_of_all_rows(offset, self.axes)
         )
         return "[k]" if is_held else ""
-
-    def _is_weight(self, offset: Form) -> bool:
-        """True for elements that depend on the place in a row, and on no row."""
-        bases = offset.bases
-        return self.axes.vector in bases and bases <= {self.axes.vector, self.axes.lane}
 
     def _is_in(self, place: Set[TensorView], tv: TensorView, offset: Form) -> bool:
         return tv in place and is_of_row(offset, self.axes)

@@ -224,3 +224,8 @@ def is_of_row(offset: Form, axes: RowAxes) -> bool:
     """True for elements that depend on the row, if there are several, and on the place in it."""
     bases, row = offset.bases, axes.row.bases
     return axes.vector in bases and not (row and row.isdisjoint(bases))
+
+
+def is_of_all_rows(offset: Form, axes: RowAxes) -> bool:
+    """True for elements that depend on the place in a row, and on nothing else: weights."""
+    return axes.vector in offset.bases and offset.bases <= {axes.vector, axes.lane}

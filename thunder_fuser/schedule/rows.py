@@ -34,6 +34,7 @@ from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
     index_as_viewed,
+    is_of_all_rows,
     is_of_row,
     row_axes,
     row_of,
@@ -356,7 +357,7 @@ def _row(
         registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
         if is_of_row(offset, axes):
             loads[tv] = loads.get(tv, 0) + registers
-        elif axes.vector in offset.bases:
+        elif is_of_all_rows(offset, axes):
             weights[tv, offset] = registers
     times = Counter(tv for walk in walks for tv in dict(_reads(segment, reductions, walk)))
     return Row(
