@@ -111,10 +111,10 @@ class RowKernel:
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
     registers. `fixed` are kept for all rows of a block. `single` is done by the first thread of a
-    row, after
-    the phases. With column `sums` a block walks the rows of a group, the next ones on their way to
-    slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
-    multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase.
+    row, after the phases. With column `sums` a block walks the rows of a group, the next ones on
+    their way to slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are
+    to fit on a multiprocessor, None for as many as do. With `splits` so many blocks share a row, of
+    one phase.
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
     and its scans go on from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines.

@@ -42,11 +42,9 @@ from thunder_fuser.target import WARP
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
-THREADS = 1024  # of a multiprocessor that walk rows
-MIN_BLOCKS, MAX_BLOCKS = (
-    2,
-    8,
-)  # of a multiprocessor: short rows need many, since each waits for sums
+THREADS = 1024  # of a multiprocessor that walk rows, as schedule/residency.py has them
+MIN_BLOCKS = 2  # of a multiprocessor
+MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -54,7 +52,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along}
-    waits = any(_waits_for_its_row(tv, fusion) for tv in along)
+    waits = any(map(_waits_for_its_row, along))
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
@@ -64,7 +62,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     return rewrite(fusion, rule)
 
 
-def _waits_for_its_row(tv: TensorView, fusion: Fusion) -> bool:
+def _waits_for_its_row(tv: TensorView) -> bool:
     """True for a reduction along rows whose terms need an input that has one value a row."""
     rows, columns = row_shape(tv) or (0, 0)
     found = topological([tv])
