@@ -17,7 +17,7 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
-UNROLL = 4  # parts of a column whose loads are in flight together
+UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
 SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 
@@ -59,7 +59,7 @@ def _places(kernel: ColumnKernel) -> list[str]:
 
 def _walk(kernel: ColumnKernel) -> list[str]:
     """The thread's rows, one after another."""
-    kind, rows, down = index_type(kernel.reach), number(kernel.axes.row.size), kernel.threads_down
+    kind, rows = index_type(kernel.reach), number(kernel.axes.row.size)
     first, last, lines = "part", rows, list[str]()
     if kernel.splits > 1:
         share = number(kernel.rows_per_split)
@@ -68,15 +68,20 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             f"const {kind} last = first + {share} < {rows} ? first + {share} : {rows};",
         ]
         first, last = "first + part", "last"
-    head = f"for ({kind} row = {first}; row < {last}; row += {down}) {{"
+    loop = _one_by_one if kernel.batch == 1 else _in_batches
+    walked = indent(loop(kernel, first, last))
+    return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *walked, "}"]
+
+
+def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
+    """The thread's rows, each loaded and summed."""
+    kind = index_type(kernel.reach)
+    head = f"for ({kind} row = {first}; row < {last}; row += {kernel.threads_down}) {{"
     if kernel.is_reversed:
-        head = f"for ({kind} row = {rows} - 1; row >= 0; --row) {{"
+        head = f"for ({kind} row = {number(kernel.axes.row.size)} - 1; row >= 0; --row) {{"
     unroll = SCAN_UNROLL if kernel.scans else UNROLL
     row = scope_lines(kernel.loop, kernel.names, kernel.axes.lanes)
-    loop = [f"#pragma unroll {unroll}", head, *indent(row), "}"]
-    if kernel.batch > 1:
-        loop = _in_batches(kernel, first, last)
-    return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *indent(loop), "}"]
+    return [f"#pragma unroll {unroll}", head, *indent(row), "}"]
 
 
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:

@@ -39,8 +39,7 @@ def row_lines(kernel: RowKernel) -> list[str]:
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
-    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
-    held = [*_declare(kernel.kept, kernel), *_over_vectors(kernel, loads)]
+    held = _loaded(kernel.kept, kernel)
     if kernel.slotted:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
         held = [*sent, "tf::commit_copies();", *held, "tf::await_copies<0>();"]
@@ -50,10 +49,8 @@ def _one_row(kernel: RowKernel) -> list[str]:
 def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
     """The block's part of a row, and the sums of all parts in the last block."""
     (phase,) = kernel.phases
-    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
     turn = [
-        *_declare(kernel.kept, kernel),
-        *_over_vectors(kernel, loads),
+        *_loaded(kernel.kept, kernel),
         *_walked(phase.scope, kernel),
         *_walked(kernel.final, kernel),
     ]
@@ -88,10 +85,8 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
     if any(scan.reverse for scan in phase.scans):
         start = f"({size} - 1) / {step} * {step}"
         head = f"for ({kind} first = {start}; first >= 0; first -= {step}) {{"
-    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.kept]
     turn = [
-        *_declare(kernel.kept, kernel),
-        *_over_vectors(kernel, loads),
+        *_loaded(kernel.kept, kernel),
         *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
         *_walked(phase.scope, kernel),
         *(line for scan in phase.scans for line in scanned(scan, kernel)),
@@ -117,7 +112,6 @@ def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
     turns, slots = number(kernel.axes.turn.size), kernel.slots
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
-    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in kernel.fixed]
     from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
     turn = [
         f"tf::await_copies<{slots - 1}>();",
@@ -133,8 +127,7 @@ def _walk(kernel: RowKernel) -> list[str]:
     ]
     return [
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
-        *_declare(kernel.fixed, kernel),
-        *_over_vectors(kernel, loads),
+        *_loaded(kernel.fixed, kernel),
         *_slots(kernel),
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
@@ -144,6 +137,12 @@ def _walk(kernel: RowKernel) -> list[str]:
         "}",
         *_walked(kernel.columns, kernel),
     ]
+
+
+def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
+    """A thread's vectors in registers, from memory."""
+    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in accesses]
+    return [*_declare(accesses, kernel), *_over_vectors(kernel, loads)]
 
 
 def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
