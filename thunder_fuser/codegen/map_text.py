@@ -11,7 +11,7 @@ from thunder_fuser.codegen.statements import (
     statement_text,
 )
 from thunder_fuser.codegen.tile_text import tile_lines
-from thunder_fuser.codegen.types import INT_LIMIT
+from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.ir import BlockRange, Body, Kernel
 
 
@@ -62,7 +62,7 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
 def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     """The parallel axes' indices from the thread's number within the body, innermost fastest."""
     reach = [form.reach for form in body.forms]
-    kind = "long long" if max([blocks * threads, *reach]) >= INT_LIMIT else "int"
+    kind = index_type(max([blocks * threads, *reach]))
     wide = f"({kind}){block}" if kind != "int" else block
     lines = [f"const {kind} thread = {wide} * {threads} + threadIdx.x;"]
     lines.append(f"if (thread >= {counted(body.threads)}) return;")

@@ -9,7 +9,7 @@ from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_text import located, scope_lines, single_lines
 from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
 from thunder_fuser.codegen.tail_text import with_tail
-from thunder_fuser.codegen.types import COMPUTE_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.ir import Variable
 from thunder_fuser.kernel.row_ir import Reduce, Scope
 from thunder_fuser.kernel.streams import StreamKernel
@@ -19,7 +19,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
     """The statements of the entry point."""
     rows = kernel.rows
     first, second = rows.phases
-    kind = "long long" if max(rows.reach, rows.rows) >= INT_LIMIT else "int"
+    kind = index_type(max(rows.reach, rows.rows))
     lines = [
         "const int part = threadIdx.x;",
         f"const {kind} group = {'' if kind == 'int' else f'({kind})'}blockIdx.x;",

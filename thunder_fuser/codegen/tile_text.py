@@ -16,7 +16,7 @@ from thunder_fuser.codegen.statements import (
     store_call,
     vector_type,
 )
-from thunder_fuser.codegen.types import CUDA_TYPES, INT_LIMIT
+from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
 from thunder_fuser.schedule.tiles import Tile
@@ -24,8 +24,8 @@ from thunder_fuser.schedule.tiles import Tile
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
     """The statements of one block. What is loaded directly is on its way while the squares fill."""
-    wide = max([body.blocks(threads), *(form.reach for form in body.forms)]) >= INT_LIMIT
-    kind, tile, names = "long long" if wide else "int", turning.tile, body.names
+    kind = index_type(max([body.blocks(threads), *(form.reach for form in body.forms)]))
+    tile, names = turning.tile, body.names
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in body.loads]
     fills = [_fill(a, tile, names) for a in turning.loads]
     values = lane_lines(body.statements, body.stores, names, body.lanes)
