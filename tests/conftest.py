@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.devices import running_on
+from tests.devices import here, running_on
+from thunder_fuser import pipeline
+from thunder_fuser.target import HOST
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -25,6 +28,15 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     place = torch.device(request.param)
     with running_on(place):
         yield place
+
+
+@pytest.fixture
+def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host as a machine that needs several blocks, as a GPU does: nine rows are many for it,
+    and hundreds few."""
+    if here().type == "cpu":
+        wide = replace(HOST, multiprocessors=8)
+        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies, here
+from tests.devices import ORDERS, copies
 from tests.programs import (
     STRICT,
     chain,
@@ -22,21 +22,11 @@ from tests.programs import (
     unsqueeze,
     whole,
 )
-from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.plan import Plan
-from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
-
-
-@pytest.fixture
-def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host as a machine that needs several blocks, as a GPU does."""
-    if here().type == "cpu":
-        wide = replace(HOST, multiprocessors=8)
-        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
 
 
 def is_split(plan: Plan) -> bool:

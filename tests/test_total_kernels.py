@@ -26,7 +26,6 @@ from tests.programs import (
     whole,
 )
 from tests.schedule.test_streams import denominator
-from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
@@ -35,18 +34,9 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.options import Options
-from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
 Program = Callable[[TensorView], tuple[TensorView, ...]]
-
-
-@pytest.fixture
-def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host as a machine for which nine rows are many, and hundreds few."""
-    if here().type == "cpu":
-        wide = replace(HOST, multiprocessors=8)
-        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
 
 
 def spread(reduced: TensorView, columns: int) -> TensorView:

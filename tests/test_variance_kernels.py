@@ -7,15 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies, here
+from tests.devices import ORDERS, copies
 from tests.presegment.test_one_pass_variance import deviation, mean
 from tests.programs import H200, STRICT, cubin_of, cuda_kernels, fusion, like, plan_of
-from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
-from thunder_fuser.target import HOST
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
 # Columns of one block and of several; scattered axes of odd and of even lengths; long rows.
@@ -36,14 +34,6 @@ DATA = {
         torch.randn(shape) + torch.arange(float(shape[0])).reshape(-1, *[1] * (len(shape) - 1))
     ),
 }
-
-
-@pytest.fixture
-def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host as a machine that needs several blocks, as a GPU does."""
-    if here().type == "cpu":
-        wide = replace(HOST, multiprocessors=8)
-        monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
 
 
 def _first(x: torch.Tensor, value: float) -> torch.Tensor:
