@@ -17,7 +17,7 @@ from thunder.core.compile_data import get_compile_option
 from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
-from thunder.core.symbol import BoundSymbol
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
 
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.index_sums import embedding_backward_refusal, index_put_refusal
@@ -88,6 +88,11 @@ CUSTOM_OPS: dict[Any, CustomOp] = {}
 def prim_name(bsym: BoundSymbol) -> str:
     """The name of the prim in PrimIDs, empty for anything else."""
     return bsym.sym.id.name if isinstance(bsym.sym.id, PrimIDs) else ""
+
+
+def is_backward(bsym: BoundSymbol) -> bool:
+    """True for what the backward of a joint trace computes."""
+    return bool(has_tags(bsym, {BoundSymbolTag.BACKWARD}))
 
 
 def is_claimed_directly(bsym: BoundSymbol) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import unvariableify
-from thunder.core.symbol import BoundSymbol, BoundSymbolTag, Symbol, has_tags
+from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
 from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
@@ -282,7 +282,7 @@ def _kind_of(report: Report) -> Kind:
             return None
         device = claims.device_of(bsym)
         assert device is not None
-        return device, has_tags(bsym, {BoundSymbolTag.BACKWARD})
+        return device, claims.is_backward(bsym)
 
     return kind
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
+from thunder.core.symbol import BoundSymbol
 
-from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.claims import WRITE_PRIM, is_backward, prim_name
 from thunder_fuser.executor.partition import Group
 from thunder_fuser.executor.storage import (
     VIEW_PRIMS,
@@ -193,7 +193,7 @@ def _late_write(groups: Sequence[Group], trace_return: dict[str, Any]) -> Group 
     """A claimed group with a forward write that Thunder's split would give to the backward."""
     for group, is_forward in zip(groups, _in_forward(groups, trace_return), strict=True):
         if group.claimed and not is_forward:
-            forward = (b for b in group.bsyms if not has_tags(b, {BoundSymbolTag.BACKWARD}))
+            forward = (b for b in group.bsyms if not is_backward(b))
             if any(written_tensors(leaf) for leaf in leaves(forward)):
                 return group
     return None

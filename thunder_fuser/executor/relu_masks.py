@@ -17,17 +17,17 @@ from typing import Any
 import thunder.core.dtypes as dtypes
 import thunder.core.prims as prims
 from thunder.core.proxies import Proxy, TensorProxy, variableify
-from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
-from thunder_fuser.executor.claims import prim_name, why_not
+from thunder_fuser.executor.claims import is_backward, prim_name, why_not
 from thunder_fuser.executor.storage import Storages, leaves
 
 
 def drop_relu_masks(trace: TraceCtx) -> TraceCtx:
     """The trace itself where the backward reads no mask of a relu whose result is in memory."""
     bsyms = trace.bound_symbols
-    found = list(_relus(bsyms)) if any(map(_is_backward, bsyms)) else []
+    found = list(_relus(bsyms)) if any(map(is_backward, bsyms)) else []
     if not found:
         return trace
     stored, storages = _in_memory(bsyms), Storages(bsyms)
@@ -46,7 +46,7 @@ def _with_signs(trace: TraceCtx, chosen: dict[Any, TensorProxy]) -> TraceCtx:
     renames: dict[Any, Proxy] = {}
     with tracectx(result):
         for bsym in trace.bound_symbols:
-            read = {variableify(p) for p in bsym.flat_proxy_args} if _is_backward(bsym) else set()
+            read = {variableify(p) for p in bsym.flat_proxy_args} if is_backward(bsym) else set()
             for mask in [m for m in chosen if m in read and m not in renames]:
                 renames[mask] = TensorProxy(like=chosen[mask], dtype=dtypes.bool8)
                 sign = prims.gt.bind(chosen[mask], 0.0, output=renames[mask])
@@ -60,7 +60,7 @@ def _with_signs(trace: TraceCtx, chosen: dict[Any, TensorProxy]) -> TraceCtx:
 def _relus(bsyms: Sequence[BoundSymbol]) -> Iterator[tuple[TensorProxy, TensorProxy]]:
     """Each mask `a > 0` of the forward with the `where(a > 0, a, 0)` beside it."""
     compared: dict[str, str] = {}
-    for leaf in leaves(bsym for bsym in bsyms if not _is_backward(bsym)):
+    for leaf in leaves(bsym for bsym in bsyms if not is_backward(bsym)):
         name = prim_name(leaf)
         if name == "GT" and isinstance(leaf.args[0], TensorProxy) and _is_zero(leaf.args[1]):
             compared[leaf.output.name] = leaf.args[0].name
@@ -78,7 +78,3 @@ def _in_memory(bsyms: Sequence[BoundSymbol]) -> set[str]:
 
 def _is_zero(operand: Any) -> bool:
     return isinstance(operand, (int, float)) and not isinstance(operand, bool) and operand == 0
-
-
-def _is_backward(bsym: BoundSymbol) -> bool:
-    return bool(has_tags(bsym, {BoundSymbolTag.BACKWARD}))
