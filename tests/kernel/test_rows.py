@@ -22,6 +22,7 @@ from tests.programs import (
     total,
 )
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -93,6 +94,20 @@ def test_a_value_per_row_is_loaded_once_and_weights_are_not_kept() -> None:
     assert [a.pointer for a in kernel.once] == [found[shift]]
     assert [a.pointer for a in kernel.kept] == [found[x]]
     assert [a.pointer for a in kernel.final.loads] == [found[weight]]
+
+
+def test_weights_for_which_no_registers_are_left_are_stowed_in_shared_memory() -> None:
+    x, weight = floats(512, 8192), floats(8192)
+    scaled = call("mul", centred(x), call("expand", weight, shape=ints([512, 8192])))
+    kernel = kernel_of(segment_of([x, weight], scaled, total(reshape(x, 8, 64, 8192), 1)))
+    (stowed,) = kernel.stowed
+    assert (stowed.pointer, kernel.fixed) == ("T4", ())
+    assert f"  {stowed.name} = stowed T4[4*vector], 4 x f32, 16 bytes at a time" in str(kernel)
+    (row,) = kernel.slotted
+    assert kernel.shared_bytes == kernel.slots * kernel.row_bytes(row) + 4 * 8192
+    text = "\n".join(row_lines(kernel))
+    assert text.count(f"= {stowed.name}_slots[(0 * ") == 1  # where it is read
+    assert text.count(f"{stowed.name}_slots[(0 * ") == 2
 
 
 def test_one_element_a_row_is_stored_by_its_first_thread() -> None:

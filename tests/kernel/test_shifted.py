@@ -10,6 +10,8 @@ from tests.kernel.test_rows import along, kernel_of
 from tests.programs import (
     H200,
     chain,
+    cubin_of,
+    cuda_kernels,
     fusion,
     like,
     permute,
@@ -24,7 +26,9 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.schedule import rows, streams
 
 
@@ -134,3 +138,90 @@ def test_a_reduction_that_is_broadcast_over_a_middle_dim() -> None:
 
 def x_shape(tv: TensorView) -> tuple[object, ...]:
     return tuple(a.extent for a in tv.logical)
+
+
+def gradient(x: TensorView, w: TensorView) -> tuple[TensorView, TensorView]:
+    """Of a norm, in what matters here: rows that need a sum along themselves and weights, and a
+    sum down the columns of what needs it too."""
+    wide = call("cast", x, dtype=DataType.Float)
+    by = along(total(call("mul", wide, w), 1), x.shape[1])
+    return call("sub", call("mul", wide, w), by), total(call("mul", wide, by), 0)
+
+
+# Whether blocks walk aligned vectors: not where the number of rows lets none have only rows that
+# begin in one lane, and not where they all begin with a vector.
+WALKED = {
+    (1024, 515): True,
+    (1024, 518): True,
+    (1536, 1029): True,
+    (2 * 5 * 7 * 23, 517): False,
+    (1024, 516): False,
+}
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("extents", WALKED)
+def test_rows_are_walked_beside_sums_down_their_columns(
+    extents: tuple[int, int], dtype: torch.dtype, order: str
+) -> None:
+    x, w = torch.randn(extents).to(dtype), torch.randn(extents[1]).to(dtype)
+    a, b = like(x, w)
+    found = run(fusion([a, b], *gradient(a, b)), x, w, options=Options(thread_order=order))
+    wide = x.double() * w.double()
+    by = wide.sum(1, True)
+    for got, want in zip(found, (wide - by, (x.double() * by).sum(0)), strict=True):
+        torch.testing.assert_close(got.cpu().double(), want, rtol=1e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize(("extents", "is_shifted"), WALKED.items())
+def test_a_block_walks_rows_that_begin_in_one_lane(
+    extents: tuple[int, int], is_shifted: bool
+) -> None:
+    x, w = torch.empty(extents, dtype=torch.bfloat16), torch.empty(extents[1], dtype=torch.bfloat16)
+    a, b = like(x, w)
+    program = split_reductions(fusion([a, b], *gradient(a, b)), H200.multiprocessors)
+    _, (kernel, _) = cuda_kernels(program, x, w)
+    assert isinstance(kernel, RowKernel)
+    assert kernel.sums
+    assert kernel.axes.is_shifted == is_shifted
+    assert kernel.axes.lanes == (1 if extents[1] == 517 else 4)
+
+
+@pytest.mark.parametrize("rows_and_columns", [(16384, 4097), (4096, 8195), (16384, 5000)])
+def test_walked_rows_of_any_length_do_not_spill(rows_and_columns: tuple[int, int]) -> None:
+    """With two sums down the columns, as the gradient of a layer norm."""
+    x, w = (
+        torch.empty(s, dtype=torch.bfloat16, device="meta")
+        for s in (rows_and_columns, rows_and_columns[1:])
+    )
+    a, b = like(x, w)
+    program = fusion([a, b], *gradient(a, b), total(a, 0))
+    _, (kernel, *_) = cuda_kernels(split_reductions(program, H200.multiprocessors), x, w)
+    assert isinstance(kernel, RowKernel)
+    assert len(kernel.sums) == 2
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", range(9))
+def test_weights_that_lie_anywhere_are_loaded_in_aligned_words(
+    offset: int, dtype: torch.dtype
+) -> None:
+    x = torch.randn(5, 1003).to(torch.bfloat16)
+    store = torch.randint(-100, 100, (1003 + offset,)).to(dtype)
+    (target,) = copies([store])
+    w = target[offset:]
+    a, b = like(x, w)
+    kernel = kernel_of(segment_of([a, b], normed(a, call("cast", b, dtype=DataType.Float))))
+    (load,) = kernel.final.loads
+    assert (load.length, load.access_bytes, load.is_aligned) == (4, dtype.itemsize, False)
+    program = fusion([a, b], normed(a, call("cast", b, dtype=DataType.Float)))
+    (found,) = run(program, copies([x])[0], w, options=Options())
+    wide = x.double()
+    wanted = wide / wide.square().sum(-1, True).sqrt() * store[offset:].double()
+    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-5)

@@ -85,6 +85,29 @@ def test_columns_are_split_where_they_are_long(terms: int, expected: int | None)
 
 
 @pytest.mark.parametrize(
+    ("terms", "columns", "expected"),
+    [
+        (16384, 4097, 256),
+        (16000, 4096, 250),
+        (16000, 4097, 200),  # a multiple of 4, which is what f32 needs
+        (16000, 4098, 250),
+        (1610, 4097, 23),  # no divisor is a multiple of 4
+    ],
+)
+def test_blocks_have_rows_that_begin_in_the_same_lane(
+    terms: int, columns: int, expected: int
+) -> None:
+    assert parts(beside_rows(terms, columns)) == expected
+
+
+def test_rows_that_begin_in_other_lanes_than_their_neighbours_are_dealt_alone() -> None:
+    x, mean = tensor(DataType.Float, 1024, 4097), tensor(DataType.Float, 1024, 1)
+    away = call("sub", x, call("expand", mean, shape=ints((1024, 4097))))
+    made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), SMS)
+    assert "f32[i64, i16, i4097] = reshape" in str(made)
+
+
+@pytest.mark.parametrize(
     ("shape", "dims"),
     [
         ((4096, 4096), (0,)),

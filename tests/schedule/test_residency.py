@@ -9,7 +9,7 @@ import pytest
 from tests.programs import H200
 from tests.schedule.segments import floats
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.residency import Residency, Row, beside_sums, of_rows
+from thunder_fuser.schedule.residency import Residency, Row, beside_sums, of_rows, registers_of
 
 X, Y = floats(1), floats(1)
 
@@ -149,24 +149,46 @@ def test_a_block_has_no_more_slots_than_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "count", "sums", "threads", "kept"),
+    ("columns", "count", "sums", "threads", "kept", "stowed"),
     [
-        (4096, 1, 1, 512, True),
-        (4096, 2, 2, 256, True),
-        (16384, 1, 1, 256, False),  # eight vectors a thread
+        (4096, 1, 1, 512, True, False),
+        (4096, 2, 2, 256, True, False),
+        (16384, 1, 1, 256, False, True),  # eight vectors a thread
+        (24576, 1, 1, 512, False, True),
+        (24576, 2, 1, 512, False, False),  # two rows fill the shared memory
     ],
 )
 def test_what_is_read_again_beside_sums_is_in_registers_where_they_are_free(
-    columns: int, count: int, sums: int, threads: int, kept: bool
+    columns: int, count: int, sums: int, threads: int, kept: bool, stowed: bool
 ) -> None:
+    """And the weights, which are in shared memory where that has room instead."""
     row = halves_of(columns, count=count)
     row = replace(row, again=frozenset(row.loads), weights=4)
     found = beside_sums(row, sums, 64, H200)
     assert found is not None
     assert (found.threads, found.shared) == (threads, row.again)
     assert (found.registers, found.weights) == ((row.again, True) if kept else (frozenset(), False))
+    assert found.stowed == stowed
     again = beside_sums(row, sums, 64, H200, RowParameters(keeps=False))
-    assert again == replace(found, registers=frozenset(), weights=False)
+    assert again == replace(found, registers=frozenset(), weights=False, stowed=False)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "threads", "held"),
+    [(512, 512, 1), (576, 288, 2), (513, 288, 2), (544, 288, 2), (1026, 352, 3), (130, 160, 1)],
+)
+def test_few_threads_that_walk_rows_have_less_to_do_than_others(
+    vectors: int, threads: int, held: int
+) -> None:
+    found = beside_sums(halves_of(8 * vectors), 1, 64, H200)
+    assert found is not None
+    assert found.threads == threads
+    assert -(-vectors // threads) == held
+
+
+@pytest.mark.parametrize(("threads", "most"), [(512, 128), (576, 96), (640, 96), (1024, 64)])
+def test_warps_take_registers_of_their_partition(threads: int, most: int) -> None:
+    assert registers_of(threads) == most
 
 
 def test_little_shared_memory_has_fewer_slots_or_none() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
+    INNER,
     copy_text,
     indent,
     lane_lines,
@@ -21,6 +22,7 @@ from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
+from thunder_fuser.target import WARP
 
 UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
 
@@ -129,6 +131,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *_slots(kernel),
+        *_stow(kernel),
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
@@ -151,13 +154,20 @@ def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
 
 
 def _slots(kernel: RowKernel) -> list[str]:
-    """Shared memory for rows: each thread's vectors, which no other thread reads."""
+    """Shared memory for rows and weights: each thread's vectors, which no other thread reads."""
     lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access in kernel.slotted:
+    for access in (*kernel.slotted, *kernel.stowed):
         place, kind = f"shared + {start}" if start else "shared", vector_type(access)
         lines.append(f"{kind}* const {access.name}_slots = reinterpret_cast<{kind}*>({place});")
-        start += kernel.slots * kernel.row_bytes(access)
+        rows = kernel.slots if access in kernel.slotted else 1
+        start += rows * kernel.row_bytes(access)
     return lines if kernel.slotted else []
+
+
+def _stow(kernel: RowKernel) -> list[str]:
+    """The weights of all rows to shared memory."""
+    lines = [f"{_in_slot(a, kernel)} = {load_call(a, kernel.names)};" for a in kernel.stowed]
+    return _over_vectors(kernel, lines)
 
 
 def _place(kernel: RowKernel, slot: str) -> str:
@@ -261,11 +271,14 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
-        return [f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
-    inner = [f"const int vector = k * {threads} + part;", *lines]
+        return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
+    last = kernel.axes.columns // kernel.lanes
+    known = f"k > 0 && (k + 1) * {threads} <= {number(last)}"  # other turns may have an end
+    inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
+    size = number(kernel.vector.size)
     if kernel.vector.size % threads:
-        test = f"if (vector < {number(kernel.vector.size)}) {{"
-        inner = [inner[0], test, *indent(lines), "}"]
+        test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
+        inner = [inner[0], test, *indent(inner[1:]), "}"]
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent(inner), "}"]
 
@@ -277,10 +290,28 @@ def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
         share = kernel.chunk * threads
     tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
     tests += [f"vector < {number(size)}"] if size % share else []
+    lines = with_inner(kernel, lines)
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     vector = f"const auto vector = first + k * {threads} + part;"
     return ["#pragma unroll", head, *indent([vector, *body]), "}"]
+
+
+def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list[str]:
+    """What is done for a vector. Where that depends on whether it lies inside a shifted row, warps
+    of which all do are told so; in turns where that is `known` the compiler is."""
+    if not any(INNER in line for line in lines):
+        return list(lines)
+    last = number(kernel.axes.columns // kernel.lanes)
+    of_warp = f"warp > 0 && warp + {WARP} <= {last}"
+    return [
+        f"const auto done = [&](const auto {INNER}) {{",
+        *indent(lines),
+        "};",
+        f"const auto warp = vector - int(threadIdx.x % {WARP});",
+        f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
+        "else done(tf::No{});",
+    ]
 
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
@@ -293,14 +324,15 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def _load(access: VectorAccess, kernel: RowKernel) -> str:
     """A vector, from its slot where it has one."""
-    if access not in kernel.slotted:
+    if access not in (*kernel.slotted, *kernel.stowed):
         return load_text(access, kernel.names)
     return f"const auto {access.name} = {_in_slot(access, kernel)};"
 
 
 def _in_slot(access: VectorAccess, kernel: RowKernel) -> str:
-    """A thread's vector k in the slot of the row."""
-    return f"{access.name}_slots[{_place(kernel, 'slot')}]"
+    """A thread's vector k in the slot of the row, or of the weights."""
+    slot = "0" if access in kernel.stowed else "slot"
+    return f"{access.name}_slots[{_place(kernel, slot)}]"
 
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:

@@ -25,6 +25,10 @@ from thunder_fuser.kernel.ir import (
 )
 from thunder_fuser.kernel.row_ir import Scope
 
+INNER = (
+    "is_inner"  # the constant that loops over vectors set where all of their elements are a row's
+)
+
 
 def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     return f"const auto {access.name} = {load_call(access, names)};"
@@ -125,7 +129,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             names_of = {"t": COMPUTE_TYPES[accumulator.dtype]}
             step = op.step or op.combine
             combined = step.format(accumulator.name, operand(value), **names_of)
-            condition = f"if ({test(windows)}) " if windows else ""
+            condition = f"if ({INNER} || {test(windows)}) " if windows else ""
             return f"{condition}{accumulator.name} = {combined};"
         case _:
             assert_never(statement)
@@ -134,12 +138,10 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
 def _window(window: Window, text: str) -> str:
     """One comparison where the other side can never be left."""
     low, high = window.form.bounds
-    tests = []
-    if low < 0:
-        tests.append(f"{text} >= 0")
-    if high >= window.extent:
-        tests.append(f"{text} < {number(window.extent)}")
-    return " && ".join(tests)
+    extent = number(window.extent)
+    if low >= 0:
+        return f"{text} < {extent}" if high >= window.extent else ""
+    return f"tf::within({text}, {extent})" if high >= window.extent else f"{text} >= 0"
 
 
 def form_text(form: Form, names: Mapping[IterDomain, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
-from thunder_fuser.codegen.row_text import located, scope_lines, single_lines
+from thunder_fuser.codegen.row_text import located, scope_lines, single_lines, with_inner
 from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
@@ -49,6 +49,7 @@ def _chunks(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
 def _vectors(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
     """A loop over the vectors of a chunk."""
     rows = kernel.rows
+    lines = with_inner(rows, lines)
     inner = [f"const int vector = start + k * {rows.threads};"]
     if rows.vector.size % (rows.threads * kernel.chunk):
         inner += [f"if (vector < {number(rows.vector.size)}) {{", *indent(lines), "}"]

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
@@ -228,6 +229,11 @@ class VectorAccess:
     dtype: DataType
     is_streaming: bool | None = None
     window: Window | None = None
+
+    @property
+    def is_aligned(self) -> bool:
+        """True where no access to the vector could be wider."""
+        return self.access_bytes == min(self.length * self.dtype.itemsize, MAX_ALIGNMENT)
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,11 @@ class RowKernel:
     `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
-    registers. `fixed` are kept for all rows of a block. `single` is done by the first thread of a
-    row, after the phases. With column `sums` a block walks the rows of a group, the next ones on
-    their way to slots, accumulates in `final`, and does `columns` at the end. `blocks_at_once` are
-    to fit on a multiprocessor, None for as many as do. With `splits` so many blocks share a row, of
-    one phase.
+    registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory. `single`
+    is done by the first thread of a row, after the phases. With column `sums` a block walks the
+    rows of a group, the next ones on their way to slots, accumulates in `final`, and does `columns`
+    at the end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With
+    `splits` so many blocks share a row, of one phase.
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
     and its scans go on from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines.
@@ -131,6 +131,7 @@ class RowKernel:
     kept: tuple[VectorAccess, ...]
     slotted: tuple[VectorAccess, ...]
     fixed: tuple[VectorAccess, ...]
+    stowed: tuple[VectorAccess, ...]
     phases: tuple[ReducePhase, ...]
     final: Scope
     single: Scope
@@ -180,8 +181,9 @@ class RowKernel:
 
     @property
     def shared_bytes(self) -> int:
-        """Of the slots for rows."""
-        return sum(self.slots * self.row_bytes(access) for access in self.slotted)
+        """Of the slots for rows, and what lies beside them."""
+        slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
+        return slots + sum(map(self.row_bytes, self.stowed))
 
     def row_bytes(self, access: VectorAccess) -> int:
         """Of what the threads of a block keep of a row."""
@@ -203,7 +205,8 @@ class RowKernel:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
-        forms = [a.offset for a in (*self.once, *self.kept, *self.slotted, *self.fixed)]
+        held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
+        forms = [a.offset for a in (*self.once, *held)]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
@@ -233,6 +236,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         + (", in registers" if a in kernel.kept else "")
         for a in kernel.slotted
     ]
+    lines += [f"  {a.name} = stowed {print_access(a, names)}" for a in kernel.stowed]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
         lines += print_scope(phase.scope, names)

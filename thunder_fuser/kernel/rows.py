@@ -71,6 +71,7 @@ class _RowWriter:
         located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
         self._request(every)
         loads = self.accesses.group_loads()
+        weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         final, accumulators = self._final(loads)
         last = self._stores(planned.single, loads, totals.terms)
@@ -86,11 +87,8 @@ class _RowWriter:
             tuple(a for a in loads if self.axes.vector not in a.offset.bases),
             self._loads_in(planned.residency.registers, loads),
             self._loads_in(planned.residency.shared, loads),
-            tuple(
-                a
-                for a in loads
-                if planned.residency.weights and is_of_all_rows(a.offset, self.axes)
-            ),
+            weights if planned.residency.weights else (),
+            weights if planned.residency.stowed else (),
             phases,
             final,
             last,

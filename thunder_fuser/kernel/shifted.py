@@ -2,7 +2,8 @@
 
     rows of 4097, lanes 8       row 1 begins at element 4097, in lane 1 of the vector at 4096
 
-Loads take whole vectors, foreign elements with them; stores leave those out.
+Loads take whole vectors, foreign elements with them; stores leave those out. What lies along the
+row and not in the plane, such as weights, is loaded as vectors that are not aligned.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form, substitute
+from thunder_fuser.analysis.digits import Form, add, scale, substitute
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.tensor import TensorView
@@ -32,23 +33,35 @@ class ShiftedAccesses(Accesses):
         super().__init__(layouts, axes.lane, names, False, suffix)
         self.axes = axes
         first = {} if axes.lane is None else {axes.lane: Form()}
-        self.start, self.column = (substitute(f, first) for f in (axes.flat, axes.column))
+        self.start = substitute(axes.flat, first)
+        self.row = Window(substitute(axes.column, first), axes.columns)
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
-        """An element of the plane beside the row is an element of a row beside it."""
-        super().request(tv, offset, () if offset == self.axes.flat else guards)
+        """An element of the plane beside the row is an element of a row beside it; one of a tensor
+        along the row is left out with the vectors that leave the row."""
+        is_weight = guards == self.axes.inside and self._is_along(offset)
+        is_free = offset == self.axes.flat or is_weight
+        super().request(tv, offset, () if is_free else guards)
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         plane = self.axes.columns * self.axes.group.size * self.axes.turn.size
         window = Window(self.start, plane)
-        return tuple(self._inside(load, window) for load in super().group_loads())
+        return tuple(self._within(load, window) for load in super().group_loads())
 
     def group_stores(
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         writes, vectors = super().group_stores(targets)
-        window = Window(self.column, self.axes.columns)
-        return writes, tuple(self._inside(store, window) for store in vectors)
+        return writes, tuple(self._within(store, self.row) for store in vectors)
 
-    def _inside(self, access: VectorAccess, window: Window) -> VectorAccess:
-        return replace(access, window=window) if access.offset == self.start else access
+    def _within(self, access: VectorAccess, plane: Window) -> VectorAccess:
+        """The access with the window of those of its elements that it may move."""
+        if access.offset == self.start:
+            return replace(access, window=plane)
+        return replace(access, window=self.row) if self._is_along(access.offset) else access
+
+    def _is_along(self, offset: Form) -> bool:
+        """True where the elements lie side by side along the row. `offset` may be a vector's."""
+        lane = self.axes.lane
+        column = self.axes.column if lane in offset.bases else self.row.form
+        return add(offset, scale(column, -1)).bases.isdisjoint({self.axes.vector, lane})

@@ -21,7 +21,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
@@ -56,8 +56,12 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
-        parts = _parts(tv, multiprocessors, _vectors(tv, fusion)) if is_split else None
-        return None if parts is None else _in_two(tv, inputs[0], parts, RUN if waits else 1)
+        if not is_split:
+            return None
+        lanes = _lanes(tv, fusion)
+        parts = _parts(tv, multiprocessors, lanes)
+        run = RUN if waits and _period(tv, lanes) == 1 else 1
+        return None if parts is None else _in_two(tv, inputs[0], parts, run)
 
     return rewrite(fusion, rule)
 
@@ -69,28 +73,39 @@ def _waits_for_its_row(tv: TensorView) -> bool:
     return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
-def _vectors(tv: TensorView, fusion: Fusion) -> int:
-    """Of a row of the plane that a reduction walks, as it is read."""
+def _lanes(tv: TensorView, fusion: Fusion) -> int:
+    """Elements in a vector of the plane that a reduction walks, as it is read."""
     rows, columns = plane_of(tv) or (0, 0)
     read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
-    return columns * min((t.dtype.itemsize for t in read), default=4) // MAX_ALIGNMENT
+    return MAX_ALIGNMENT // min((t.dtype.itemsize for t in read), default=4)
 
 
-def _parts(tv: TensorView, multiprocessors: int, vectors: int) -> int | None:
+def _period(tv: TensorView, lanes: int) -> int:
+    """Of so many rows one begins where a vector does."""
+    columns = (plane_of(tv) or (0, 0))[1]
+    return lanes // gcd(columns, lanes)
+
+
+def _parts(tv: TensorView, multiprocessors: int, lanes: int) -> int | None:
     """How many parts a reduction is split into, as many as there are blocks; None to leave it."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
-    if down is None or not is_leading or down[0] < MIN_TERMS or vectors < MIN_VECTORS:
+    if down is None or not is_leading or down[0] < MIN_TERMS:
+        return None
+    vectors = down[1] // lanes
+    if vectors < MIN_VECTORS:
         return None
     blocks = min(max(THREADS // (vectors + WARP), MIN_BLOCKS), MAX_BLOCKS) * multiprocessors
-    return _divisor(down[0], min(blocks, down[0] // (2 * MAX_SHORT_REDUCTION)))
+    limit = min(blocks, down[0] // (2 * MAX_SHORT_REDUCTION))
+    return _divisor(down[0], limit, _period(tv, lanes)) or _divisor(down[0], limit, 1)
 
 
-def _divisor(size: int, limit: int) -> int | None:
-    """The largest divisor of `size` from a quarter of `limit` to all of it, else None."""
-    least = max(limit // 4, 2)
-    return next((d for d in range(limit, least - 1, -1) if size % d == 0), None)
+def _divisor(size: int, limit: int, factor: int) -> int | None:
+    """The largest divisor of `size` that is a multiple of `factor`, from a quarter of `limit` to
+    all of it, else None."""
+    least, most = max(limit // 4, 2), limit - limit % factor
+    return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
 
 
 def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:

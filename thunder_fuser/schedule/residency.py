@@ -33,12 +33,15 @@ SCRATCH_WITH_SUMS = 24
 SCRATCH_OF_A_SUM = 8
 HELD_BESIDE_SUMS = 2  # vectors of a thread, of more of which such a kernel has been seen to spill
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
+PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
+REGISTERS_AT_ONCE = 8  # of a thread
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
 MIN_IN_TURN = 2  # below it a cluster is no better than a block
 IN_TURN = 4  # blocks of different rows: while some compute, others load and store
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
+IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
 CLUSTERS = (2, 4, 8)  # blocks that may share a row
 PREFERRED = RowParameters()
@@ -49,8 +52,8 @@ class Residency:
     """`threads` of each of `cluster` blocks share a row. Of what they read of it, `registers` and
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
-    registers too, of a block that walks rows. `blocks` are to fit on a multiprocessor, None for as
-    many as do."""
+    registers too, of a block that walks rows, or are `stowed` in shared memory. `blocks` are to fit
+    on a multiprocessor, None for as many as do."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
@@ -59,6 +62,7 @@ class Residency:
     blocks: int | None = None
     cluster: int = 1
     weights: bool = False
+    stowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,24 +214,49 @@ def beside_sums(
     of short rows, whose threads mostly wait for each other: a thread holds the accumulators of
     `sums` sums in registers, and its part of this row and the next ones of `turns` in shared
     memory. None for rows that are too long."""
-    limit = target.shared_bytes - RESERVED_BYTES
     for walks in range(parameters.walks, 0, -1):
-        for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
-            held = -(-row.vectors // threads)
-            blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
-            summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
-            is_tight = held * threads - row.vectors <= threads // 8 or threads == MIN_BLOCK
-            most = min(REGISTERS // (threads * blocks), SPILL_FREE)
-            moved = max(4 * row.loaded * held * threads * blocks, 1)
-            if is_tight and summing + 2 * row.loaded <= most and MIN_SLOTS * moved <= limit:
-                flying = 1 - (-IN_FLIGHT // moved)
-                slots = min(flying, parameters.slots, turns, limit // moved)
-                free = most - summing - row.loaded if parameters.keeps else 0
-                kept, weights = _beside(row, held, free)
-                return Residency(
-                    threads, kept, frozenset(row.loads), slots, blocks, weights=weights
-                )
+        for idle in IDLE:
+            for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
+                left = -row.vectors % threads
+                is_last = idle == IDLE[-1] and threads == MIN_BLOCK
+                if left <= threads // idle or is_last:
+                    found = _walking(row, sums, turns, threads, walks, target, parameters)
+                    if found is not None:
+                        return found
     return None
+
+
+def _walking(
+    row: Row,
+    sums: int,
+    turns: int,
+    threads: int,
+    walks: int,
+    target: Target,
+    parameters: RowParameters,
+) -> Residency | None:
+    """A block of so many threads that walks rows; None where it has no room."""
+    limit = target.shared_bytes - RESERVED_BYTES
+    held = -(-row.vectors // threads)
+    blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
+    summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
+    most = min(registers_of(threads * blocks), SPILL_FREE)
+    moved = max(4 * row.loaded * held * threads * blocks, 1)
+    if summing + 2 * row.loaded > most or MIN_SLOTS * moved > limit:
+        return None
+    flying = 1 - (-IN_FLIGHT // moved)
+    slots = min(flying, parameters.slots, turns, limit // moved)
+    free = most - summing - row.loaded if parameters.keeps else 0
+    kept, weights = _beside(row, held, free)
+    left = limit - slots * moved - 4 * row.weights * held * threads * blocks
+    stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
+    return Residency(threads, kept, frozenset(row.loads), slots, blocks, 1, weights, stowed)
+
+
+def registers_of(threads: int) -> int:
+    """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
+    warps = -(-threads // (WARP * PARTITIONS))
+    return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
 
 
 def _beside(row: Row, held: int, free: int) -> tuple[frozenset[TensorView], bool]:

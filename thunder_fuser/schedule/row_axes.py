@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
@@ -112,23 +112,54 @@ def row_axes(
 ) -> RowAxes:
     """The axes over a plane of `shape` that `long` reductions walk, `turns` rows a block."""
     rows, columns = shape
+    plane = _plane(segment, shape)
     stretch = gcd(*(_stretch(tv) for tv in long if row_shape(tv) is not None))
+    lanes = plane.lanes
+    shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long)
+    while not shifts and (columns % lanes or stretch % lanes):
+        lanes //= 2
+    vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
+    group, turn = axis(rows // turns), axis(turns)
+    row = combine(atom(group), atom(turn), turns)
+    return RowAxes(axis(vectors), _lane(lanes), group, turn, columns, row, bool(shifts))
+
+
+def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowAxes | None:
+    """The axes of a block that walks rows as shifted ones, where all of its rows begin in the same
+    lane, so that it has the same columns of each; None where that is so without."""
+    plane = _plane(segment, (axes.group.size * axes.turn.size, axes.columns))
+    lanes = plane.lanes
+    if axes.columns % lanes == 0 or not _can_shift(segment, plane, long):
+        return None
+    vector = axis(ceil_div(axes.columns + lanes - 1, lanes))
+    made = replace(axes, vector=vector, lane=_lane(lanes), is_shifted=True)
+    return None if axes.turn in made.column.bases else made
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """What a segment reads and stores of the size of a plane, and the tables whose rows are as
+    long; as many elements of them are aligned as a plane has `lanes`."""
+
+    columns: int
+    tensors: tuple[TensorView, ...]
+    tables: tuple[TensorView, ...]
+    lanes: int
+
+
+def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
+    rows, columns = shape
     plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
     tables = [tv for tv in _tables(segment, columns) if tv not in plane]
     read = [*plane, *tables]
     plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
     lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
-    lanes = max(min([lanes, *aligned]), 1)
-    is_alone = turns == 1 and not tables
-    shifts = is_alone and columns % lanes and _can_shift(segment, plane, long, columns)
-    while not shifts and (columns % lanes or stretch % lanes):
-        lanes //= 2
-    lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
-    group, turn = axis(rows // turns), axis(turns)
-    row = combine(atom(group), atom(turn), turns)
-    return RowAxes(axis(vectors), lane, group, turn, columns, row, is_shifted=bool(shifts))
+    return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
+
+
+def _lane(lanes: int) -> IterDomain | None:
+    return parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
 
 
 def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
@@ -150,25 +181,28 @@ def linear(tv: TensorView, index: Index) -> Form:
     return found
 
 
-def _can_shift(
-    segment: Segment, plane: Sequence[TensorView], long: Sequence[TensorView], columns: int
-) -> bool:
+def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
     """True where everything of the plane's size lies row after row, its last dim a row."""
-    is_one_dim = all(
-        is_scan(tv)
-        or [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
-        for tv in long
-    )
     return (
-        columns >= MIN_SHIFTED
-        and is_one_dim
+        plane.columns >= MIN_SHIFTED
+        and not plane.tables
+        and all(_is_in_one_dim(tv, plane.columns) for tv in long)
         and all(
-            tv.shape[-1] == columns
+            tv.shape[-1] == plane.columns
             and segment.layouts[tv].strides == dense_strides(tv.shape)
             and segment.layouts[tv].alignment == MAX_ALIGNMENT
-            for tv in plane
+            for tv in plane.tensors
         )
     )
+
+
+def _is_in_one_dim(tv: TensorView, columns: int) -> bool:
+    """True for a reduction or a scan along one dim, the row, or down others."""
+    if is_scan(tv):
+        return True
+    if row_shape(tv) is None:
+        return tv.shape[-1:] == (columns,)
+    return [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
 
 
 def _tables(segment: Segment, columns: int) -> list[TensorView]:
@@ -222,10 +256,15 @@ def index_as_viewed(
 
 def is_of_row(offset: Form, axes: RowAxes) -> bool:
     """True for elements that depend on the row, if there are several, and on the place in it."""
-    bases, row = offset.bases, axes.row.bases
-    return axes.vector in bases and not (row and row.isdisjoint(bases))
+    row = axes.row.bases
+    return axes.vector in offset.bases and not (row and row.isdisjoint(_start(offset, axes).bases))
 
 
 def is_of_all_rows(offset: Form, axes: RowAxes) -> bool:
     """True for elements that depend on the place in a row, and on nothing else: weights."""
-    return axes.vector in offset.bases and offset.bases <= {axes.vector, axes.lane}
+    return axes.vector in offset.bases and _start(offset, axes).bases <= {axes.vector, axes.lane}
+
+
+def _start(offset: Form, axes: RowAxes) -> Form:
+    """The offset without what the place in a shifted row, which depends on the row, adds to it."""
+    return add(offset, scale(axes.column, -1)) if axes.is_shifted else offset

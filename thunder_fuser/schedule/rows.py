@@ -38,6 +38,7 @@ from thunder_fuser.schedule.row_axes import (
     is_of_row,
     row_axes,
     row_of,
+    shifted,
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -124,7 +125,8 @@ class RowSchedule:
             both = [tensors[tv] for tv in self.segment.inputs if tv in found.registers - kept]
             both += ["the weights"] if found.weights else []
             again = f", {', '.join(both)} in registers too" if both else ""
-            places.append(f"{', '.join(slotted)} in shared memory{rows}{again}")
+            stowed = ", the weights there too" if found.stowed else ""
+            places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
         return " and ".join(places) or "read in every phase"
 
     @property
@@ -169,6 +171,9 @@ def schedule(
     sums = _columns(segment, down, axes)
     if down:
         axes = replace(axes, row=row_of(sums.terms[0], axes))
+        walked_shifted = shifted(segment, long, axes)
+        if walked_shifted is not None:
+            axes, sums = walked_shifted, _columns(segment, down, walked_shifted)
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
@@ -226,7 +231,7 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
         if groups != axes.group.size:
             raise Rejected("a column sum over other rows than a block walks")
         outer = unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)])
-        index = (*outer, *unflatten(axes.column, kept))
+        index = (*outer, *along(axes, kept))
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
         terms.append(term_at(tv, index, unflatten(atom(axes.turn), reduced)))

@@ -22,12 +22,17 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
     for (int k = 0; k < 4; ++k) {
       const auto vector = first + k * 512 + part;
       if (vector < 6251) {
+        const auto done = [&](const auto is_inner) {
 #pragma unroll
-        for (int lane = 0; lane < 8; ++lane) {
-          const float T0_0 = tf::convert<float>(v0[k].v[lane]);
-          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T1_scan[k][lane] = T1_scan[k][lane] + T0_0;
-          if ((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) >= 0 && (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane) < 50001) T2_part = T2_part + T0_0;
-        }
+          for (int lane = 0; lane < 8; ++lane) {
+            const float T0_0 = tf::convert<float>(v0[k].v[lane]);
+            if (is_inner || tf::within((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane), 50001)) T1_scan[k][lane] = T1_scan[k][lane] + T0_0;
+            if (is_inner || tf::within((-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector + lane), 50001)) T2_part = T2_part + T0_0;
+          }
+        };
+        const auto warp = vector - int(threadIdx.x % 32);
+        if (warp > 0 && warp + 32 <= 6250) done(tf::Yes{});
+        else done(tf::No{});
       }
     }
     __shared__ float T1_scan_sums[64];

@@ -9,7 +9,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
 #pragma unroll
   for (int k = 0; k < 3; ++k) {
     const int vector = k * 4 + part;
-    if (vector < 9) {
+    if ((k + 1) * 4 <= 9 || vector < 9) {
       v0[k] = tf::load<tf::bf16, 8, 16>(T0 + (72 * group + 8 * vector));
     }
   }
@@ -17,7 +17,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
 #pragma unroll
   for (int k = 0; k < 3; ++k) {
     const int vector = k * 4 + part;
-    if (vector < 9) {
+    if ((k + 1) * 4 <= 9 || vector < 9) {
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {
         const float T0_0 = tf::convert<float>(v0[k].v[lane]);

@@ -13,7 +13,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
-      if (vector < 65) {
+      if ((k + 1) * 128 <= 65 || vector < 65) {
         tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * slot + 8 * vector));
       }
     }
@@ -26,7 +26,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
-      if (vector < 65) {
+      if ((k + 1) * 128 <= 65 || vector < 65) {
         v0[k] = v0_slots[(slot * 1 + k) * 128 + threadIdx.x];
       }
     }
@@ -34,7 +34,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
-      if (vector < 65) {
+      if ((k + 1) * 128 <= 65 || vector < 65) {
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
           const float T0_0 = tf::convert<float>(v0[k].v[lane]);
@@ -50,7 +50,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
-      if (vector < 65) {
+      if ((k + 1) * 128 <= 65 || vector < 65) {
         tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
@@ -66,7 +66,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
       for (int k = 0; k < 1; ++k) {
         const int vector = k * 128 + part;
-        if (vector < 65) {
+        if ((k + 1) * 128 <= 65 || vector < 65) {
           tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 2) + 8 * vector));
         }
       }
@@ -76,7 +76,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
 #pragma unroll
   for (int k = 0; k < 1; ++k) {
     const int vector = k * 128 + part;
-    if (vector < 65) {
+    if ((k + 1) * 128 <= 65 || vector < 65) {
       tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {

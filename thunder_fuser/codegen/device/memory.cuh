@@ -118,15 +118,84 @@ TF_FN void store_hinted(T* p, const tf::Vec<T, N>& x, int is_streaming) {
     tf::store<ACCESS_BYTES>(p, x);
 }
 
+// chunk: Yes No
+// Answers that the compiler knows.
+struct Yes {
+  TF_FN constexpr operator bool() const { return true; }
+};
+struct No {
+  TF_FN constexpr operator bool() const { return false; }
+};
+
+// chunk: within
+// True for a place in [0, extent), by one comparison.
+template <class Place, class Extent>
+TF_FN bool within(Place place, Extent extent) {
+  if constexpr (sizeof(Place) + sizeof(Extent) > 2 * sizeof(int))
+    return static_cast<unsigned long long>(place) < static_cast<unsigned long long>(extent);
+  else
+    return static_cast<unsigned>(place) < static_cast<unsigned>(extent);
+}
+
+// chunk: load_across
+// The same of a vector that is aligned to its elements only: its words are put together of parts of two.
+#ifndef TF_HOST
+template <class T, int N>
+union Across {
+  unsigned words[sizeof(T) * N / 4];
+  tf::Vec<T, N> vec;
+  TF_FN Across() {}
+};
+template <class T, int N, class First, class Extent>
+TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent) {
+  constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
+  using Access = tf::Access<step>;
+  const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
+  const char* const from = reinterpret_cast<const char*>(p) - skipped;
+  const First start = first - First(skipped / sizeof(T));
+  Words<unsigned, count + step / 4, step> read;
+#pragma unroll
+  for (int k = 0; k < read.count; ++k) {
+    constexpr int held = step / sizeof(T);
+    read.words[k] = typename Access::Word{};
+    if (start + (k + 1) * held > 0 && start + k * held < extent)
+      read.words[k] = Access::load(reinterpret_cast<const typename Access::Word*>(from) + k);
+  }
+  unsigned* const word = read.vec.v;
+  if (step == 16) {
+#pragma unroll
+    for (int k = 0; k < count + 2; ++k) word[k] = skipped & 8 ? word[k + 2] : word[k];
+  }
+  if (step > 4) {
+#pragma unroll
+    for (int k = 0; k < count + (sizeof(T) < 4); ++k) word[k] = skipped & 4 ? word[k + 1] : word[k];
+  }
+  Across<T, N> out;
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    out.words[k] = sizeof(T) < 4 ? __funnelshift_r(word[k], word[k + 1], skipped % 4 * 8) : word[k];
+  return out.vec;
+}
+#endif
+
 // chunk: load_within
-// A vector whose first element has place `first`: elements beyond the places [0, extent) are not read.
+// A vector whose first element has place `first`, of which those in the places [0, extent) are elements
+// of a tensor; the others have any value. A GPU reads the aligned words that hold one of the former:
+// memory is mapped in larger ones.
 template <class T, int N, int ACCESS_BYTES, class First, class Extent>
 TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent) {
-  if (first + N <= extent) return tf::load<T, N, ACCESS_BYTES>(p);
   tf::Vec<T, N> x = {};
+#ifndef TF_HOST
+  if constexpr (ACCESS_BYTES == (sizeof(T) * N < 16 ? sizeof(T) * N : 16)) {
+    if (first < extent) x = tf::load<T, N, ACCESS_BYTES>(p);
+    return x;
+  } else if constexpr (sizeof(T) * N % 4 == 0) {
+    return tf::load_across<T, N>(p, first, extent);
+  }
+#endif
 #pragma unroll
   for (int k = 0; k < N; ++k)
-    if (first + k < extent) x.v[k] = p[k];
+    if (first + k >= 0 && first + k < extent) x.v[k] = p[k];
   return x;
 }
 
@@ -137,7 +206,7 @@ TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent
   if (first >= 0 && first + N <= extent) return tf::store<ACCESS_BYTES>(p, x);
 #pragma unroll
   for (int k = 0; k < N; ++k)
-    if (first + k >= 0 && first + k < extent) p[k] = x.v[k];
+    if (tf::within(first + k, extent)) p[k] = x.v[k];
 }
 
 // chunk: square_vector square_element
@@ -192,15 +261,15 @@ TF_FN void await_copies() {
 }
 
 // chunk: copy_async_within
-// The same of a vector whose first element has place `first`: elements beyond the places [0, extent)
-// are not read, and a vector that has such ones is moved at once.
+// The same of a vector as load_within takes it.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent>
 TF_FN void copy_async_within(
     tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent) {
-  if (first + N <= extent)
-    tf::copy_async<ACCESS_BYTES>(slots, index, from);
-  else
-    slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent);
+#ifdef TF_HOST
+  slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent);
+#else
+  if (first < extent) tf::copy_async<ACCESS_BYTES>(slots, index, from);
+#endif
 }
 
 // chunk: in_range
