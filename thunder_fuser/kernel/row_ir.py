@@ -90,8 +90,8 @@ class ReducePhase:
 
 @dataclass(frozen=True)
 class Tail:
-    """What follows from all rows: the block that comes last combines what each row left for each of
-    `totals`, in the order of the rows, and does `scope`."""
+    """What follows from all rows: the blocks that come last combine what each row left for each of
+    `totals`, in the order of the rows, and the very last does `scope`."""
 
     totals: tuple[Reduce, ...]
     scope: Scope

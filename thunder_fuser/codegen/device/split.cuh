@@ -30,3 +30,13 @@ TF_FN bool is_last(bool& found, unsigned* ticket, unsigned count) {
   __syncthreads();
   return found;
 }
+
+// chunk: is_last_warp
+// The same for warps, with what their first threads wrote. Every thread of a warp calls it.
+TF_FN bool is_last_warp(unsigned* ticket, unsigned count) {
+  unsigned before = 0;
+  if (threadIdx.x % 32 == 0) before = tf::draw(ticket, count);
+  const bool found = __shfl_sync(0xffffffffu, before, 0) == count - 1;
+  if (found) __threadfence();
+  return found;
+}
