@@ -284,10 +284,13 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the block's part of the row, or of one after another."""
     share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
-    if kernel.chunk:
-        share = kernel.chunk * threads
-    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
-    tests += [f"vector < {number(size)}"] if size % share else []
+    if kernel.chunk and kernel.splits > 1:
+        is_even = size % share == share % (kernel.chunk * threads) == 0
+        tests = [] if is_even else ["vector < last"]
+    else:
+        share = kernel.chunk * threads or share
+        tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
+        tests += [f"vector < {number(size)}"] if size % share else []
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     vector = f"const auto vector = first + k * {threads} + part;"

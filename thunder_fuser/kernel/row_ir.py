@@ -169,10 +169,8 @@ class RowKernel:
 
     @property
     def vectors_per_split(self) -> int:
-        """Of the part of a row that one block has, in whole chunks."""
-        share = -(-self.vector.size // self.splits)
-        step = self.chunk * self.threads_per_row
-        return -(-share // step) * step if step else share
+        """Of the part of a row that one block has."""
+        return -(-self.vector.size // self.splits)
 
     @property
     def vectors_per_thread(self) -> int:
