@@ -63,4 +63,4 @@ def test_the_tickets_of_bundles_and_of_all_lie_behind_those_of_shared_rows() -> 
     first, second, third = (line for line in text_of(kernel).splitlines() if "tf::is_last" in line)
     assert "tickets + group" in first
     assert "tickets + 150 + bundle, end - begin)" in second
-    assert "tickets + 150 + 1, 1)" in third
+    assert "tickets + 150 + 2, 2)" in third

@@ -68,11 +68,11 @@ def test_every_row_has_room_for_its_term_of_each_total() -> None:
 @pytest.mark.parametrize(
     ("rows", "size", "count"),
     [
-        (2, 256, 1),
-        (256, 256, 1),
-        (257, 256, 2),
-        (16384, 256, 64),
-        (65537, 512, 129),
+        (2, 128, 1),
+        (128, 128, 1),
+        (129, 128, 2),
+        (16384, 128, 128),
+        (16385, 256, 65),
         (1 << 20, 1024, 1024),
         (MAX_ROWS, 2048, 2048),
     ],
@@ -97,4 +97,4 @@ def test_the_terms_of_rows_lie_behind_the_parts_that_blocks_share() -> None:
     (start, end) = rows_left(kernel)
     assert start == split.starts(accumulators_of(kernel))[-1] >= 150 * kernel.splits * 4
     assert bundles_left(kernel)[0] == end
-    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(bundles_left(kernel)[1], 151))
+    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(bundles_left(kernel)[1], 153))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.split_text import identity, state_type, workspace_array
 from thunder_fuser.codegen.statements import indent, lane_lines, number
@@ -13,6 +14,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Tail
 from thunder_fuser.kernel.split_ir import (
     TICKETS,
+    Bundles,
     bundles_left,
     bundles_of,
     rows_left,
@@ -20,7 +22,7 @@ from thunder_fuser.kernel.split_ir import (
 )
 from thunder_fuser.target import WARP
 
-IN_FLIGHT = 8  # values of each total that a thread loads before it combines them
+MAX_IN_FLIGHT = 8  # values of each total that a thread loads before it combines them
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def _behind(kernel: RowKernel, tail: Tail) -> list[str]:
         f"const int end = begin + {size} < {rows} ? begin + {size} : {rows};",
         _unless_last(_ticket(ticket_of_tail(kernel), "bundle"), blocks),
         *declared(tail.totals),
-        *_walked(_by_rows(tail), "begin", "end"),
+        *_walked(_by_rows(tail), "begin", "end", bundles),
         f"if ({number(bundles.count)} > 1) {{",
         *indent(_over_bundles(kernel, tail)),
         "}",
@@ -117,7 +119,7 @@ def _over_bundles(kernel: RowKernel, tail: Tail) -> list[str]:
         "}",
         _unless_last(_ticket(ticket_of_tail(kernel), number(count)), number(count)),
         *(f"{left.state} = {identity(left.total.op, _dtype(left.total))};" for left in found),
-        *_walked(found, "0", number(count)),
+        *_walked(found, "0", number(count), bundles_of(kernel)),
     ]
 
 
@@ -134,20 +136,21 @@ def _unless_last(ticket: str, count: str) -> str:
     return f"if (!tf::is_last_warp({ticket}, {count})) return;"
 
 
-def _walked(found: Sequence[_Left], begin: str, end: str) -> list[str]:
+def _walked(found: Sequence[_Left], begin: str, end: str, bundles: Bundles) -> list[str]:
     """What was left from `begin` to `end` in the states of a warp: a thread combines what lies a
     warp apart, in order. Its loads stand before what waits for them."""
+    batch = min(ceil_div(bundles.size, WARP), MAX_IN_FLIGHT)
 
     def each(lines: Sequence[str]) -> list[str]:
         body = [f"const int place = start + k * {WARP};", f"if (place < {end}) {{", *indent(lines)]
-        head = f"for (int k = 0; k < {IN_FLIGHT}; ++k) {{"
+        head = f"for (int k = 0; k < {batch}; ++k) {{"
         return ["#pragma unroll", head, *indent([*body, "}"]), "}"]
 
-    terms = [f"{left.kind} {left.array}_taken[{IN_FLIGHT}];" for left in found]
+    terms = [f"{left.kind} {left.array}_taken[{batch}];" for left in found]
     loads = [f"{left.array}_taken[k] = {left.array}[place];" for left in found]
     steps = [f"{left.state} = {_step(left)};" for left in found]
     first = "part" if begin == "0" else f"{begin} + part"
-    head = f"for (int start = {first}; start < {end}; start += {WARP * IN_FLIGHT}) {{"
+    head = f"for (int start = {first}; start < {end}; start += {WARP * batch}) {{"
     return [head, *indent([*terms, *each(loads), *each(steps)]), "}"]
 
 

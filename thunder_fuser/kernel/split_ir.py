@@ -10,7 +10,7 @@ that all parts are in memory. It combines them in the order of their numbers, wh
 results are the same in every run, and the ticket is back at 0 for the next launch.
 
     every row               its term                                       ->  of_row[row]
-    the last of a bundle    of_row[256 * bundle], [256 * bundle + 1], ...  ->  of_bundle[bundle]
+    the last of a bundle    of_row[128 * bundle], [128 * bundle + 1], ...  ->  of_bundle[bundle]
     the last of all         of_bundle[0], [1], ...                         ->  result
 
 Rows come in bundles, of about as many rows as there are bundles, so that nobody reads much and few
@@ -31,7 +31,7 @@ from thunder_fuser.kernel.streams import StreamKernel
 WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
 TICKETS = "tickets"  # the parameter: zeros that no other launch uses at the same time
 ALIGNMENT = 16  # bytes
-MIN_BUNDLE = 256  # rows, and a power of two: any number of rows that a block has divides it
+MIN_BUNDLE = 128  # rows, and a power of two: any number of rows that a block has divides it
 
 
 @dataclass(frozen=True)
