@@ -136,7 +136,9 @@ def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[s
         clear.append(f"{total.name} = {identity(total.op, total.dtype)};")
         value = combining(total.op, total.dtype, total.name, f"{left}other]")
         take.append(f"{total.name} = {value};")
-    leave += ["if (part == 0) {", *indent(stores), "}"]
+    shared = leave.index("__syncthreads();") + 1  # what follows is for the first warp alone
+    whole = [*leave[shared:], "if (part == 0) {", *indent(stores), "}"]
+    leave = [*leave[:shared], f"if (part < {WARP}) {{", *indent(whole), "}"]
     head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
     return [
         *parts_of(totals, split),

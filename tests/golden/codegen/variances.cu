@@ -36,11 +36,13 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
     __shared__ float T3_parts[8];
     if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
     __syncthreads();
-    const tf::Moments<float> T2_row = tf::met<8>(T2_parts[threadIdx.x % 8]);
-    const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return a + b; });
-    if (part == 0) {
-      T2_part_splits[group * 13 + split] = T2_row;
-      T3_part_splits[group * 13 + split] = T3_row;
+    if (part < 32) {
+      const tf::Moments<float> T2_row = tf::met<8>(T2_parts[threadIdx.x % 8]);
+      const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return a + b; });
+      if (part == 0) {
+        T2_part_splits[group * 13 + split] = T2_row;
+        T3_part_splits[group * 13 + split] = T3_row;
+      }
     }
   }
   __shared__ bool is_last;
