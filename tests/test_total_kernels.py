@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel import split_ir
 from thunder_fuser.kernel.templates import draft, variants
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.options import Options
@@ -63,6 +65,8 @@ HALF = sc.constant(0.5)
 CASES: dict[str, tuple[Program, tuple[int, ...]]] = {
     "several rows a block": (largest, (37, 70)),
     "few rows": (largest, (3, 70)),
+    "bundles of short rows": (largest, (1009, 70)),
+    "bundles of a row a block": (largest, (521, 1040)),
     "a row a block": (largest, (53, 4100)),
     "odd rows": (below_largest, (41, 1003)),
     "rows of several dims": (largest, (5, 9, 66)),
@@ -104,6 +108,40 @@ def logsumexp(x: TensorView) -> tuple[TensorView, ...]:
     """Streamed; the mean over the rows, and a value of each."""
     row = chain(denominator(x), "log")
     return call("truediv", total(row, 0), sc.constant(float(x.shape[0]))), row
+
+
+@pytest.mark.parametrize(
+    "name", ["rows of a cluster", "rows that are read again", "rows in pieces"]
+)
+def test_other_rows_come_in_bundles_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_ir, "MIN_BUNDLE", 4)
+    program, (rows, columns) = CASES[name]
+    x = whole(rows, columns)
+    (a,) = like(x)
+    plan = check(fusion([a], *program(a)), x, options=replace(STRICT, thread_order="shuffled"))
+    (source,) = plan.kernels
+    assert source is not None
+    of_tail = -(-rows // 4) + 1
+    assert source.tickets == of_tail + (rows if name == "rows in pieces" else 0)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_more_rows_than_one_block_counts(order: str) -> None:
+    """Of a prime number of rows, and a count of those that matter."""
+    x, w = whole(20011, 40), torch.randint(0, 2, (20011,)).float()
+    a, b = like(x, w)
+    row = call("mul", call("max", a, dims=(1,)), b)
+    program = fusion([a, b], call("div", total(row, 0), total(b, 0)))
+    assert check(program, x, w, options=replace(STRICT, thread_order=order)).launches == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_one_row_makes_reaches_the_sum_of_all(value: float) -> None:
+    x = whole(601, 70)
+    x[517, 3] = value
+    (a,) = like(x)
+    summed = total(call("sum", a, dims=(1,)), 0)
+    check(fusion([a], summed, *largest(a)), x)
 
 
 @pytest.mark.parametrize("rows", [5, 43])
@@ -173,7 +211,7 @@ def test_every_row_reads_what_is_written_behind_them() -> None:
 
 
 def test_a_call_leaves_the_tickets_for_the_next() -> None:
-    x = whole(37, 70)
+    x = whole(601, 70)
     (a,) = like(x)
     plan = plan_of(fusion([a], *largest(a)), *copies([x]), options=STRICT)
     wanted = x.amax(1).sum() / 2
@@ -201,6 +239,7 @@ def test_other_numbers_of_rows_are_one_family() -> None:
 
 SPILL_FREE: dict[str, tuple[Program, tuple[int, int]]] = {
     "short rows": (largest, (16000, 64)),
+    "very many short rows": (largest, (1 << 20, 64)),
     "rows": (below_largest, (8192, 4096)),
     "odd rows": (below_largest, (8191, 5003)),
     "clusters": (below_largest, (4096, 65536)),

@@ -24,6 +24,7 @@ SHAPES = {
     "shared channels": ((40, 3, 1000), (0, 2)),
     "odd channels": ((33, 5, 27, 31), (0, 2, 3)),
     "rows": ((3, 70001), (1,)),
+    "channels in pieces of several turns": ((40, 3, 7000), (0, 2)),
 }
 DATA = {
     "noise": lambda *shape: torch.randn(shape),

@@ -1,4 +1,4 @@
-"""Which block goes on behind all rows, as text."""
+"""Which blocks go on behind their rows, as text."""
 
 from __future__ import annotations
 
@@ -29,11 +29,21 @@ def test_rows_alone_are_followed_by_nothing() -> None:
     assert with_tail(lines, kernel_of(x, total(x, 1))) == lines
 
 
-def test_blocks_of_several_rows_are_counted() -> None:
+def test_blocks_of_several_rows_are_counted_once_they_left_all_of_them() -> None:
     x = floats(1001, 64)
     kernel = kernel_of(x, total(total(x, 1), 0))
     assert kernel.rows_per_block == 64
-    assert "tf::is_last(is_end, tickets, 16)" in text_of(kernel)
+    lines = [line.strip() for line in text_of(kernel).splitlines()]
+    drawn = lines.index("if (!tf::is_last_warp(tickets + bundle, (end - begin + 63) / 64)) return;")
+    assert lines.index("__syncthreads();") < drawn
+
+
+def test_one_warp_of_a_block_waits_for_its_ticket() -> None:
+    x = floats(1001, 4096)
+    lines = text_of(kernel_of(x, total(total(x, 1), 0))).splitlines()
+    first, second = (k for k, line in enumerate(lines) if "tf::is_last_warp" in line)
+    assert lines.index("if (threadIdx.x >= 32) return;") < first < second
+    assert not any("__syncthreads" in line for line in lines[first:])
 
 
 def test_one_block_of_a_cluster_is_counted() -> None:
@@ -41,16 +51,16 @@ def test_one_block_of_a_cluster_is_counted() -> None:
     top = call("max", x, dims=(1,))
     kernel = kernel_of(x, call("sub", x, expand(unsqueeze(top, 1), 400, 65536)), total(top, 0))
     assert kernel.cluster > 1
-    lines = text_of(kernel).splitlines()
-    counted = lines.index("if (!tf::is_last(is_end, tickets, 400)) return;")
+    lines = [line.strip() for line in text_of(kernel).splitlines()]
+    counted = lines.index("if (!tf::is_last_warp(tickets + bundle, end - begin)) return;")
     assert lines.index("if (rank != 0) return;") < counted
 
 
-def test_the_last_blocks_of_shared_rows_are_counted_by_a_ticket_behind_theirs() -> None:
+def test_the_tickets_of_bundles_and_of_all_lie_behind_those_of_shared_rows() -> None:
     x = floats(150, 1 << 20)
     kernel = kernel_of(x, chain(total(total(x, 1), 0), "exp"))
     assert kernel.splits > 1
-    lines = text_of(kernel).splitlines()
-    first, second = (line for line in lines if "tf::is_last" in line)
+    first, second, third = (line for line in text_of(kernel).splitlines() if "tf::is_last" in line)
     assert "tickets + group" in first
-    assert "tickets + 150, 150)" in second
+    assert "tickets + 150 + bundle, end - begin)" in second
+    assert "tickets + 150 + 2, 2)" in third

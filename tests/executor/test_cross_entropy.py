@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -123,6 +124,27 @@ def test_ignored_rows_are_eagers(
     )
     torch.testing.assert_close(found, wanted, equal_nan=True)
     assert launches(jfn) == 1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("rows", [1, 601, 20011])
+def test_rows_of_few_classes_are_summed_in_bundles_call_after_call(
+    rows: int, order: str, device: torch.device
+) -> None:
+    x, t = torch.randn(rows, 37), torch.randint(0, 37, (rows,))
+    t[1::7] = -100
+    exact, eager = F.cross_entropy(x.double(), t), F.cross_entropy(x, t).double()
+    jfn = jit(lambda x, t: F.cross_entropy(x, t), **KERNELS, fuser_thread_order=order)
+    found = [jfn(x.to(device), t.to(device)).cpu().double() for _ in range(2)]
+    assert torch.equal(*found)
+    assert (found[0] - exact).abs() <= 2 * (eager - exact).abs() + 4e-7 * exact.abs()
+    assert launches(jfn) == 1
+    x[rows // 2, 5], t[rows // 2] = -math.inf, 5
+    assert jfn(x.to(device), t.to(device)) == F.cross_entropy(x, t) == math.inf
+    x[rows // 2, 6] = math.nan
+    assert jfn(x.to(device), t.to(device)).isnan()
+    t[:] = -100
+    assert jfn(x.to(device), t.to(device)).isnan()
 
 
 @ON_EVERY_DEVICE

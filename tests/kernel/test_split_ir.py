@@ -8,22 +8,26 @@ import pytest
 
 from tests.programs import H200, total
 from tests.schedule.segments import floats, segment_of
+from thunder_fuser.analysis.totals import MAX_ROWS
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.split_ir import (
     ALIGNMENT,
+    Bundles,
     Room,
     Split,
     accumulators_of,
+    bundles_left,
+    bundles_of,
     room_of,
     rows_left,
     split_of,
     ticket_of_tail,
 )
 from thunder_fuser.ops import op
-from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.rows import schedule as schedule_rows
 
 
 def accumulator(dtype: DataType) -> Accumulator:
@@ -55,17 +59,42 @@ def test_every_row_has_room_for_its_term_of_each_total() -> None:
     x = floats(53, 64)
     row = total(x, 1)
     segment = segment_of([x], total(row, 0), call("max", row, dims=(0,)))
-    kernel = lower_rows(rows.schedule(segment, H200), strict=False)
+    kernel = lower_rows(schedule_rows(segment, H200), strict=False)
     assert rows_left(kernel) == (0, 224, 448)  # 53 floats, aligned
-    assert room_of(kernel) == Room(448, 1)
+    assert bundles_left(kernel) == (448, 464, 480)  # one of each
+    assert room_of(kernel) == Room(480, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "count"),
+    [
+        (2, 128, 1),
+        (128, 128, 1),
+        (129, 128, 2),
+        (16384, 128, 128),
+        (16385, 256, 65),
+        (1 << 20, 1024, 1024),
+        (MAX_ROWS, 2048, 2048),
+    ],
+)
+def test_bundles_are_about_as_many_as_their_rows(rows: int, size: int, count: int) -> None:
+    x = floats(rows, 64)
+    segment = segment_of([x], total(total(x, 1), 0))
+    kernel = lower_rows(schedule_rows(segment, H200), strict=False)
+    assert bundles_of(kernel) == Bundles(size, count)
+    assert size % kernel.rows_per_block == 0
+    room = room_of(kernel)
+    assert room is not None
+    assert room.tickets == (count + 1 if count > 1 else 1)
 
 
 def test_the_terms_of_rows_lie_behind_the_parts_that_blocks_share() -> None:
     x = floats(150, 1 << 20)
     segment = segment_of([x], total(total(x, 1), 0))
-    kernel = lower_rows(rows.schedule(segment, H200), strict=False)
+    kernel = lower_rows(schedule_rows(segment, H200), strict=False)
     split = split_of(kernel)
     assert split is not None
     (start, end) = rows_left(kernel)
     assert start == split.starts(accumulators_of(kernel))[-1] >= 150 * kernel.splits * 4
-    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(end, 151))
+    assert bundles_left(kernel)[0] == end
+    assert (ticket_of_tail(kernel), room_of(kernel)) == (150, Room(bundles_left(kernel)[1], 153))

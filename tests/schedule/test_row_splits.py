@@ -7,6 +7,7 @@ import pytest
 from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.schedule import rows
 
 
@@ -34,6 +35,15 @@ def test_the_text_says_how_much_of_its_piece_a_thread_has_at_a_time() -> None:
     x = floats(1, 1 << 26)
     found = str(rows.schedule(segment_of([x], total(x, 1)), H200))
     assert "512 threads a piece, 1024 pieces a row, 8 vectors at a time" in found
+
+
+def test_the_pieces_of_a_row_are_equal_and_so_are_the_turns_of_a_thread() -> None:
+    """A channel of a batch norm: 25088 vectors, of which two turns of 8 would leave the last block
+    only 512."""
+    x = halves(256, 64 * 56 * 56)
+    planned = rows.schedule(segment_of([x], total(x, 1)), H200)
+    kernel = lower_rows(planned, strict=False)
+    assert (planned.splits, planned.chunk, kernel.vectors_per_split) == (4, 7, 6272)
 
 
 def test_two_operands_halve_a_piece() -> None:

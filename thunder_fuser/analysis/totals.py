@@ -19,7 +19,7 @@ from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
-MAX_ROWS = 16384  # whose terms one block reads in a few us, and whose blocks count each other
+MAX_ROWS = 1 << 22  # in bundles (`kernel/split_ir.py`), each of which a warp reads in a few us
 
 
 def rows_of(tv: TensorView) -> int | None:

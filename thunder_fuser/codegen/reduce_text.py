@@ -34,7 +34,7 @@ def combined(
     sets, which = ("[2]", "[turn % 2]") if kernel.sums else ("", "")
     for reduction in reductions:
         name = reduction.accumulator.name
-        lines.append(f"{name} = tf::warp_reduce<{width}>({name}, {_combine(reduction)});")
+        lines.append(f"{name} = {_over_threads(reduction, name, width)};")
     if warps > 1:
         for reduction in reductions:
             name, kind = reduction.accumulator.name, _state(reduction)
@@ -43,10 +43,7 @@ def combined(
         lines.append("__syncthreads();")
     values = {r: r.accumulator.name for r in reductions}
     if warps > 1:
-        values = {
-            r: f"tf::combine_warps<{warps}>({name}s{which}{own}, {_combine(r)})"
-            for r, name in values.items()
-        }
+        values = {r: _over_warps(r, f"{name}s{which}", own, warps) for r, name in values.items()}
     if kernel.cluster > 1:
         lines += _exchanged(values, kernel, phase)
         values = {
@@ -60,6 +57,26 @@ def combined(
                 value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
     return lines
+
+
+def _over_threads(reduction: Reduce, value: str, width: int) -> str:
+    """A value of each of so many threads side by side, as one that all of them get."""
+    if reduction.op.meet:
+        return reduction.op.meet.format(value, width=width)
+    return f"tf::warp_reduce<{width}>({value}, {_combine(reduction)})"
+
+
+def _over_warps(reduction: Reduce, values: str, first: str, warps: int) -> str:
+    """One of each warp of a row, from `first` on, as one that all threads get: from left to right,
+    or by the lanes of each warp where that would take long."""
+    if not reduction.op.meet:
+        return f"tf::combine_warps<{warps}>({values}{first}, {_combine(reduction)})"
+    width = 1 << (warps - 1).bit_length()
+    place = f"threadIdx.x % {width}"
+    value = f"{values}[{place}{first}]"
+    if width > warps:
+        value = f"{place} < {warps} ? {value} : {_empty(reduction)}"
+    return _over_threads(reduction, value, width)
 
 
 def mailboxes(kernel: RowKernel) -> list[str]:
@@ -104,10 +121,7 @@ def _mail_type(reduction: Reduce) -> str:
 
 def declared(reductions: Sequence[Reduce]) -> list[str]:
     """The accumulators of a thread, at their identities."""
-    return [
-        f"{_state(r)} {r.accumulator.name} = {identity(r.op, r.accumulator.dtype)};"
-        for r in reductions
-    ]
+    return [f"{_state(r)} {r.accumulator.name} = {_empty(r)};" for r in reductions]
 
 
 def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[str]:
@@ -122,7 +136,9 @@ def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[s
         clear.append(f"{total.name} = {identity(total.op, total.dtype)};")
         value = combining(total.op, total.dtype, total.name, f"{left}other]")
         take.append(f"{total.name} = {value};")
-    leave += ["if (part == 0) {", *indent(stores), "}"]
+    shared = leave.index("__syncthreads();") + 1  # what follows is for the first warp alone
+    whole = [*leave[shared:], "if (part == 0) {", *indent(stores), "}"]
+    leave = [*leave[:shared], f"if (part < {WARP}) {{", *indent(whole), "}"]
     head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
     return [
         *parts_of(totals, split),
@@ -170,6 +186,10 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
 
 def _combine(reduction: Reduce) -> str:
     return _combining(reduction.op, reduction.accumulator.dtype)
+
+
+def _empty(reduction: Reduce) -> str:
+    return identity(reduction.op, reduction.accumulator.dtype)
 
 
 def _state(reduction: Reduce) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
@@ -36,16 +37,24 @@ def row_lines(kernel: RowKernel) -> list[str]:
         row = _part_of_row(kernel, split)
     else:
         row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
-    row = [*mailboxes(kernel), *located(kernel, "turn"), *row]
-    return with_tail([*_rows(kernel), *row], kernel)
+    return with_tail([*_rows(kernel), *mailboxes(kernel), *row], kernel)
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
-    held = _loaded(kernel.kept, kernel)
+    """The row is on its way before an index that a tensor holds is waited for, unless it lies
+    there."""
+    held, index = _loaded(kernel.kept, kernel), located(kernel, "turn")
     if kernel.slotted:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
-        held = [*sent, "tf::commit_copies();", *held, "tf::await_copies<0>();"]
-    return [*held, *_row(kernel)]
+        held = [*sent, "tf::commit_copies();", *held]
+    found = [*index, *held] if _is_taken(kernel) else [*held, *index]
+    awaited = ["tf::await_copies<0>();"] if kernel.slotted else []
+    return [*found, *awaited, *_row(kernel)]
+
+
+def _is_taken(kernel: RowKernel) -> bool:
+    """True where what is held of a row lies at an index that a tensor holds."""
+    return any(loads_in(a.offset for a in (*kernel.kept, *kernel.slotted)))
 
 
 def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
@@ -57,6 +66,7 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
         *_walked(kernel.final, kernel),
     ]
     return [
+        *located(kernel, "turn"),
         *(load_text(a, kernel.names) for a in kernel.once),
         *declared(phase.reductions),
         *(_turns_of_part(kernel, turn) if kernel.chunk else turn),
@@ -96,6 +106,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
         "__syncthreads();",  # what warps handed on was read
     ]
     return [
+        *located(kernel, "turn"),
         *(load_text(a, kernel.names) for a in kernel.once),
         *declared(phase.reductions),
         *(
@@ -286,10 +297,13 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the block's part of the row, or of one after another."""
     share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
-    if kernel.chunk:
-        share = kernel.chunk * threads
-    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
-    tests += [f"vector < {number(size)}"] if size % share else []
+    if kernel.chunk and kernel.splits > 1:
+        is_even = size % share == share % (kernel.chunk * threads) == 0
+        tests = [] if is_even else ["vector < last"]
+    else:
+        share = kernel.chunk * threads or share
+        tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
+        tests += [f"vector < {number(size)}"] if size % share else []
     lines = with_inner(kernel, lines)
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"

@@ -90,8 +90,8 @@ class ReducePhase:
 
 @dataclass(frozen=True)
 class Tail:
-    """What follows from all rows: the block that comes last combines what each row left for each of
-    `totals`, in the order of the rows, and does `scope`."""
+    """What follows from all rows: the blocks that come last combine what each row left for each of
+    `totals`, in the order of the rows, and the very last does `scope`."""
 
     totals: tuple[Reduce, ...]
     scope: Scope
@@ -170,10 +170,8 @@ class RowKernel:
 
     @property
     def vectors_per_split(self) -> int:
-        """Of the part of a row that one block has, in whole chunks."""
-        share = -(-self.vector.size // self.splits)
-        step = self.chunk * self.threads_per_row
-        return -(-share // step) * step if step else share
+        """Of the part of a row that one block has."""
+        return -(-self.vector.size // self.splits)
 
     @property
     def vectors_per_thread(self) -> int:

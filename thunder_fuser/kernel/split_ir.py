@@ -9,11 +9,13 @@ Blocks that come to the end of their part draw a ticket of their group; who draw
 that all parts are in memory. It combines them in the order of their numbers, whoever it is, so that
 results are the same in every run, and the ticket is back at 0 for the next launch.
 
-    every row            its term  ->  workspace[row]
-    the last block       workspace[0], [1], ... in this order  ->  result
+    every row               its term                                       ->  of_row[row]
+    the last of a bundle    of_row[128 * bundle], [128 * bundle + 1], ...  ->  of_bundle[bundle]
+    the last of all         of_bundle[0], [1], ...                         ->  result
 
-Each row leaves a value of its own, whatever rows a block has, so that all kernels of a segment take
-the same workspace.
+Rows come in bundles, of about as many rows as there are bundles, so that nobody reads much and few
+blocks draw one ticket. Each row leaves a value of its own, whatever rows a block has, so that all
+kernels of a segment take the same workspace.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from thunder_fuser.kernel.streams import StreamKernel
 WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
 TICKETS = "tickets"  # the parameter: zeros that no other launch uses at the same time
 ALIGNMENT = 16  # bytes
+MIN_BUNDLE = 128  # rows, and a power of two: any number of rows that a block has divides it
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ def room_of(kernel: object) -> Room | None:
     """The room that the blocks of a kernel need for each other; None where they need none."""
     match kernel:
         case RowKernel(tail=tail) if tail is not None:
-            return Room(rows_left(kernel)[-1], ticket_of_tail(kernel) + 1)
+            tickets = ticket_of_tail(kernel) + bundles_of(kernel).tickets
+            return Room(bundles_left(kernel)[-1], tickets)
         case StreamKernel(rows=rows):
             return room_of(rows)
     split = split_of(kernel)
@@ -86,8 +90,37 @@ def rows_left(kernel: RowKernel) -> tuple[int, ...]:
     return _starts(first, [kernel.rows * total.accumulator.dtype.itemsize for total in totals])
 
 
+def bundles_left(kernel: RowKernel) -> tuple[int, ...]:
+    """The byte at which what all bundles leave for each total starts, and the end."""
+    totals = kernel.tail.totals if kernel.tail is not None else ()
+    states = [Accumulator("", t.accumulator.dtype, t.op).itemsize for t in totals]
+    count = bundles_of(kernel).count
+    return _starts(rows_left(kernel)[-1], [count * size for size in states])
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """The rows of a launch: `size` in each of `count` bundles, or fewer in the last one."""
+
+    size: int
+    count: int
+
+    @property
+    def tickets(self) -> int:
+        """One of each bundle, and behind them that of several."""
+        return self.count + (self.count > 1)
+
+
+def bundles_of(kernel: RowKernel) -> Bundles:
+    """How the rows of a kernel with a tail are summed."""
+    size = MIN_BUNDLE
+    while size * size < kernel.rows:
+        size *= 2
+    return Bundles(size, ceil_div(kernel.rows, size))
+
+
 def ticket_of_tail(kernel: RowKernel) -> int:
-    """The number of the ticket that the blocks draw behind their rows."""
+    """The number of the first ticket that blocks draw behind their rows."""
     split = split_of(kernel)
     return split.groups if split else 0
 

@@ -135,6 +135,7 @@ class OpDef:
     identity: str = ""  # reductions: CUDA expression of the state's type
     state: str = "{t}"  # reductions: what is known of the terms so far
     state_size: int = 1  # and of how many {t} it takes the bytes
+    meet: str = ""  # reductions: states {0} of {width} threads as one, if `combine` is slow
     step: str = ""  # reductions: the state {0} with one more term {1}; as `combine` where empty
     finish: str = "{0}"  # reductions: the result of a state
     is_permutation: bool = False  # its n elements are the numbers from 0 to n - 1

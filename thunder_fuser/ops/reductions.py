@@ -42,6 +42,7 @@ SQUARED_DEVIATION = OpDef(
     identity="tf::Moments<{t}>{{}}",
     state="tf::Moments<{t}>",
     state_size=4,
+    meet="tf::met<{width}>({0})",
     step="tf::observed({0}, {1})",
     finish="tf::about_mean({0})",
 )

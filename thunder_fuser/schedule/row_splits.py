@@ -43,7 +43,9 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int, int] | 
     splits = ceil_div(parts, ceil_div(parts * rows, blocks))
     if splits == 1:
         return None
-    return Residency(THREADS_OF_MANY, registers=frozenset(row.loads)), splits, held
+    share = ceil_div(row.vectors, splits)
+    chunk = ceil_div(share, THREADS_OF_MANY * ceil_div(share, THREADS_OF_MANY * held))
+    return Residency(THREADS_OF_MANY, registers=frozenset(row.loads)), splits, chunk
 
 
 def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:

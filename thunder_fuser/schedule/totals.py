@@ -3,7 +3,7 @@
 T2[r] = max(T0[r, :]);  T3 = sum(T2);  T4 = div(T3, n)
 
 every row                     leaves its term of T3, T2[r], in memory
-the block that comes last     T3 of what all rows left, in the order of the rows; then T4
+the blocks that come last     T3 of what all rows left, in the order of the rows; then T4
 """
 
 from __future__ import annotations

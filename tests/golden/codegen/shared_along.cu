@@ -36,11 +36,13 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
     __shared__ float T3_parts[8];
     if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
     __syncthreads();
-    const float T1_row = tf::combine_warps<8>(T1_parts, [](float a, float b) -> float { return a + b; });
-    const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
-    if (part == 0) {
-      T1_part_splits[group * 5 + split] = T1_row;
-      T3_part_splits[group * 5 + split] = T3_row;
+    if (part < 32) {
+      const float T1_row = tf::combine_warps<8>(T1_parts, [](float a, float b) -> float { return a + b; });
+      const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
+      if (part == 0) {
+        T1_part_splits[group * 5 + split] = T1_row;
+        T3_part_splits[group * 5 + split] = T3_row;
+      }
     }
   }
   __shared__ bool is_last;

@@ -32,20 +32,63 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
       T3_part_of_row[(group)] = tf::convert<float>(T1_row);
     }
   }
-  __shared__ bool is_end;
-  if (!tf::is_last(is_end, tickets, 10)) return;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
   {
     const int part = threadIdx.x;
+    const int bundle = blockIdx.x * 32 / 128;
+    const int begin = bundle * 128;
+    const int end = begin + 128 < 300 ? begin + 128 : 300;
+    if (!tf::is_last_warp(tickets + bundle, (end - begin + 31) / 32)) return;
     float T3_part = float(0);
-#pragma unroll 8
-    for (int row = part; row < 300; row += 128) {
-      T3_part = T3_part + T3_part_of_row[row];
+    for (int start = begin + part; start < end; start += 128) {
+      float T3_part_of_row_taken[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int place = start + k * 32;
+        if (place < end) {
+          T3_part_of_row_taken[k] = T3_part_of_row[place];
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int place = start + k * 32;
+        if (place < end) {
+          T3_part = T3_part + T3_part_of_row_taken[k];
+        }
+      }
+    }
+    if (3 > 1) {
+      float* const T3_part_of_bundle = reinterpret_cast<float*>(workspace + 1200);
+      {
+        T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
+        const float T3_total = T3_part;
+        if (part == 0) {
+          T3_part_of_bundle[bundle] = T3_total;
+        }
+      }
+      if (!tf::is_last_warp(tickets + 3, 3)) return;
+      T3_part = float(0);
+      for (int start = part; start < 3; start += 128) {
+        float T3_part_of_bundle_taken[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int place = start + k * 32;
+          if (place < 3) {
+            T3_part_of_bundle_taken[k] = T3_part_of_bundle[place];
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int place = start + k * 32;
+          if (place < 3) {
+            T3_part = T3_part + T3_part_of_bundle_taken[k];
+          }
+        }
+      }
     }
     T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
-    __shared__ float T3_parts[4];
-    if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
-    __syncthreads();
-    const float T3_total = tf::combine_warps<4>(T3_parts, [](float a, float b) -> float { return a + b; });
+    const float T3_total = T3_part;
     if (part == 0) {
       tf::Vec<float, 1> w0;
       const float T4_0 = T3_total / 300.0f;

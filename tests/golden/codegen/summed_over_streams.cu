@@ -67,28 +67,81 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
     T12_part_of_row[(group)] = tf::convert<float>(T9_0);
     tf::store_hinted<4>(T8 + (group), w0, 0);
   }
-  __shared__ bool is_end;
-  if (!tf::is_last(is_end, tickets, 600)) return;
-  float T11_part = float(0);
-  float T12_part = float(0);
-#pragma unroll 8
-  for (int row = part; row < 600; row += 256) {
-    T11_part = T11_part + T11_part_of_row[row];
-    T12_part = T12_part + T12_part_of_row[row];
-  }
-  T11_part = tf::warp_reduce<32>(T11_part, [](float a, float b) -> float { return a + b; });
-  T12_part = tf::warp_reduce<32>(T12_part, [](float a, float b) -> float { return a + b; });
-  __shared__ float T11_parts[8];
-  if (part % 32 == 0) T11_parts[threadIdx.x / 32] = T11_part;
-  __shared__ float T12_parts[8];
-  if (part % 32 == 0) T12_parts[threadIdx.x / 32] = T12_part;
-  __syncthreads();
-  const float T11_total = tf::combine_warps<8>(T11_parts, [](float a, float b) -> float { return a + b; });
-  const float T12_total = tf::combine_warps<8>(T12_parts, [](float a, float b) -> float { return a + b; });
-  if (part == 0) {
-    tf::Vec<tf::bf16, 1> w0;
-    const float T13_0 = tf::fast_divide(T11_total, T12_total);
-    w0.v[0] = tf::convert<tf::bf16>(T13_0);
-    tf::store_hinted<2>(T14 + 0, w0, 0);
+  if (threadIdx.x >= 32) return;
+  {
+    const int part = threadIdx.x;
+    const int bundle = group / 128;
+    const int begin = bundle * 128;
+    const int end = begin + 128 < 600 ? begin + 128 : 600;
+    if (!tf::is_last_warp(tickets + bundle, end - begin)) return;
+    float T11_part = float(0);
+    float T12_part = float(0);
+    for (int start = begin + part; start < end; start += 128) {
+      float T11_part_of_row_taken[4];
+      float T12_part_of_row_taken[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int place = start + k * 32;
+        if (place < end) {
+          T11_part_of_row_taken[k] = T11_part_of_row[place];
+          T12_part_of_row_taken[k] = T12_part_of_row[place];
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int place = start + k * 32;
+        if (place < end) {
+          T11_part = T11_part + T11_part_of_row_taken[k];
+          T12_part = T12_part + T12_part_of_row_taken[k];
+        }
+      }
+    }
+    if (5 > 1) {
+      float* const T11_part_of_bundle = reinterpret_cast<float*>(workspace + 4800);
+      float* const T12_part_of_bundle = reinterpret_cast<float*>(workspace + 4832);
+      {
+        T11_part = tf::warp_reduce<32>(T11_part, [](float a, float b) -> float { return a + b; });
+        T12_part = tf::warp_reduce<32>(T12_part, [](float a, float b) -> float { return a + b; });
+        const float T11_total = T11_part;
+        const float T12_total = T12_part;
+        if (part == 0) {
+          T11_part_of_bundle[bundle] = T11_total;
+          T12_part_of_bundle[bundle] = T12_total;
+        }
+      }
+      if (!tf::is_last_warp(tickets + 5, 5)) return;
+      T11_part = float(0);
+      T12_part = float(0);
+      for (int start = part; start < 5; start += 128) {
+        float T11_part_of_bundle_taken[4];
+        float T12_part_of_bundle_taken[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int place = start + k * 32;
+          if (place < 5) {
+            T11_part_of_bundle_taken[k] = T11_part_of_bundle[place];
+            T12_part_of_bundle_taken[k] = T12_part_of_bundle[place];
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int place = start + k * 32;
+          if (place < 5) {
+            T11_part = T11_part + T11_part_of_bundle_taken[k];
+            T12_part = T12_part + T12_part_of_bundle_taken[k];
+          }
+        }
+      }
+    }
+    T11_part = tf::warp_reduce<32>(T11_part, [](float a, float b) -> float { return a + b; });
+    T12_part = tf::warp_reduce<32>(T12_part, [](float a, float b) -> float { return a + b; });
+    const float T11_total = T11_part;
+    const float T12_total = T12_part;
+    if (part == 0) {
+      tf::Vec<tf::bf16, 1> w0;
+      const float T13_0 = tf::fast_divide(T11_total, T12_total);
+      w0.v[0] = tf::convert<tf::bf16>(T13_0);
+      tf::store_hinted<2>(T14 + 0, w0, 0);
+    }
   }
 }

@@ -29,18 +29,20 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
   tf::Moments<float>* const T2_part_splits = reinterpret_cast<tf::Moments<float>*>(workspace);
   float* const T3_part_splits = reinterpret_cast<float*>(workspace + 4992);
   {
-    T2_part = tf::warp_reduce<32>(T2_part, [](tf::Moments<float> a, tf::Moments<float> b) -> tf::Moments<float> { return tf::merged(a, b); });
+    T2_part = tf::met<32>(T2_part);
     T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
     __shared__ tf::Moments<float> T2_parts[8];
     if (part % 32 == 0) T2_parts[threadIdx.x / 32] = T2_part;
     __shared__ float T3_parts[8];
     if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
     __syncthreads();
-    const tf::Moments<float> T2_row = tf::combine_warps<8>(T2_parts, [](tf::Moments<float> a, tf::Moments<float> b) -> tf::Moments<float> { return tf::merged(a, b); });
-    const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return a + b; });
-    if (part == 0) {
-      T2_part_splits[group * 13 + split] = T2_row;
-      T3_part_splits[group * 13 + split] = T3_row;
+    if (part < 32) {
+      const tf::Moments<float> T2_row = tf::met<8>(T2_parts[threadIdx.x % 8]);
+      const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return a + b; });
+      if (part == 0) {
+        T2_part_splits[group * 13 + split] = T2_row;
+        T3_part_splits[group * 13 + split] = T3_row;
+      }
     }
   }
   __shared__ bool is_last;
@@ -52,14 +54,14 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
     T2_part = tf::merged(T2_part, T2_part_splits[group * 13 + other]);
     T3_part = T3_part + T3_part_splits[group * 13 + other];
   }
-  T2_part = tf::warp_reduce<32>(T2_part, [](tf::Moments<float> a, tf::Moments<float> b) -> tf::Moments<float> { return tf::merged(a, b); });
+  T2_part = tf::met<32>(T2_part);
   T3_part = tf::warp_reduce<32>(T3_part, [](float a, float b) -> float { return a + b; });
   __shared__ tf::Moments<float> T2_parts[8];
   if (part % 32 == 0) T2_parts[threadIdx.x / 32] = T2_part;
   __shared__ float T3_parts[8];
   if (part % 32 == 0) T3_parts[threadIdx.x / 32] = T3_part;
   __syncthreads();
-  const float T2_row = tf::about_mean(tf::combine_warps<8>(T2_parts, [](tf::Moments<float> a, tf::Moments<float> b) -> tf::Moments<float> { return tf::merged(a, b); }));
+  const float T2_row = tf::about_mean(tf::met<8>(T2_parts[threadIdx.x % 8]));
   const float T3_row = tf::combine_warps<8>(T3_parts, [](float a, float b) -> float { return a + b; });
   if (part == 0) {
     tf::Vec<float, 1> w0;

@@ -1,0 +1,36 @@
+"""What a block of rows waits for, as text."""
+
+from __future__ import annotations
+
+from tests.programs import H200, expand, total, unsqueeze
+from tests.schedule.segments import floats, integers, segment_of
+from thunder_fuser.codegen.row_text import row_lines
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.schedule import rows
+
+
+def lines_of(inputs: list[TensorView], *outputs: TensorView) -> list[str]:
+    """Without the marks of literals."""
+    kernel = lower_rows(rows.schedule(segment_of(inputs, *outputs), H200), strict=False)
+    return ["".join(c for c in line if c >= " ") for line in row_lines(kernel)]
+
+
+def first(lines: list[str], part: str) -> int:
+    return next(number for number, line in enumerate(lines) if part in line)
+
+
+def test_a_row_is_on_its_way_before_an_index_into_it_is_waited_for() -> None:
+    x, index = floats(300, 4096), integers(300, 1)
+    chosen = call("take_along_axis", x, index, dim=1)
+    lines = lines_of([x, index], total(x, 1), chosen)
+    assert first(lines, "tf::load<float, 4, 16>(T0") < first(lines, "tf::in_range(")
+
+
+def test_a_row_that_lies_at_an_index_follows_it() -> None:
+    table, index = floats(50, 4096), integers(300)
+    row = call("index_select", table, index, dim=0)
+    top = expand(unsqueeze(call("max", row, dims=(1,)), 1), 300, 4096)
+    lines = lines_of([table, index], call("sub", row, top))
+    assert first(lines, "tf::in_range(") < first(lines, "tf::load<float, 4, 16>(T0")
