@@ -20,6 +20,7 @@ SIZES = "the extent of an op's result"
 PARTS = "how many equal parts an extent has; the parts are axes of a split, their indices forms"
 POINTS = "the number at which a piece ends; indices inside the piece are forms"
 LANES = "how many elements fill one access, a power of two that leaves whole vectors"
+PERIODS = "whether one length is a multiple of another"
 THREADS = "how many threads, rows, vectors or blocks there are"
 
 ALLOWED = {
@@ -31,6 +32,7 @@ ALLOWED = {
     "ir/domains.py:_infer": SIZES,
     "ir/domains.py:pad": SIZES,
     "ir/group_domains.py:group_pieces": SIZES,
+    "analysis/carries.py:carry_of": PERIODS,
     "analysis/reductions.py:plane_of": SIZES,
     "analysis/reductions.py:_column_scan_shape": SIZES,
     "presegment/split_reductions.py:_parts": PARTS,

@@ -104,7 +104,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         return form_text(f, names)
 
     def test(windows: Sequence[Window]) -> str:
-        return " && ".join(_window(w, form(w.form)) for w in windows)
+        return " && ".join(window_text(w, names) for w in windows)
 
     match statement:
         case Assign(variable, value):
@@ -131,8 +131,9 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             assert_never(statement)
 
 
-def _window(window: Window, text: str) -> str:
-    """One comparison where the other side can never be left."""
+def window_text(window: Window, names: Mapping[IterDomain, str]) -> str:
+    """The test of a window: one comparison where the other side can never be left."""
+    text = form_text(window.form, names)
     low, high = window.form.bounds
     tests = []
     if low < 0:

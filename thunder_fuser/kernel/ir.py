@@ -251,7 +251,8 @@ class Turning:
 @dataclass(frozen=True)
 class Body:
     """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread.
-    `before` has the indices that tensors hold and loads need, once for all lanes."""
+    `before` has the indices that tensors hold and loads need, once for all lanes. A thread `inside`
+    of the window has another body for the same work, with less arithmetic on indices."""
 
     axes: tuple[IterDomain, ...]
     lane: IterDomain | None
@@ -261,6 +262,7 @@ class Body:
     stores: tuple[VectorAccess, ...]
     before: tuple[LaneStatement, ...] = ()
     turning: Turning | None = None
+    inside: tuple[Window, Body] | None = None
 
     @property
     def threads(self) -> int:
@@ -286,7 +288,9 @@ class Body:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
-        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
+        straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
+        stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
+        return (*accesses, *stated, *straight)
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
