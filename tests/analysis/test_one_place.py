@@ -35,6 +35,8 @@ ALLOWED = {
     "analysis/carries.py:carry_of": PERIODS,
     "analysis/reductions.py:plane_of": SIZES,
     "analysis/reductions.py:_column_scan_shape": SIZES,
+    "presegment/pack_rows.py:_rows_at_a_time": PARTS,
+    "presegment/pack_rows.py:_packed": PARTS,
     "presegment/split_reductions.py:_parts": PARTS,
     "presegment/split_reductions.py:_divisor": PARTS,
     "presegment/split_reductions.py:_vectors": THREADS,

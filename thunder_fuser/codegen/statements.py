@@ -31,6 +31,9 @@ def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    if any(names.get(axis) == "lane" for axis in access.offset.bases):
+        place = f"[&](int lane) {{ return {form_text(access.offset, names)}; }}"
+        return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:
         inside = _inside(access.window, names)

@@ -218,7 +218,7 @@ class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
-    in it."""
+    in it. An offset in which the lane occurs is that of each lane, of as many as there are."""
 
     name: str
     pointer: str
