@@ -20,6 +20,7 @@ SIZES = "the extent of an op's result"
 PARTS = "how many equal parts an extent has; the parts are axes of a split, their indices forms"
 POINTS = "the number at which a piece ends; indices inside the piece are forms"
 LANES = "how many elements fill one access, a power of two that leaves whole vectors"
+PERIODS = "whether one length is a multiple of another"
 THREADS = "how many threads, rows, vectors or blocks there are"
 
 ALLOWED = {
@@ -31,8 +32,11 @@ ALLOWED = {
     "ir/domains.py:_infer": SIZES,
     "ir/domains.py:pad": SIZES,
     "ir/group_domains.py:group_pieces": SIZES,
+    "analysis/carries.py:carry_of": PERIODS,
     "analysis/reductions.py:plane_of": SIZES,
     "analysis/reductions.py:_column_scan_shape": SIZES,
+    "presegment/pack_rows.py:_rows_at_a_time": PARTS,
+    "presegment/pack_rows.py:_packed": PARTS,
     "presegment/split_reductions.py:_parts": PARTS,
     "presegment/split_reductions.py:_divisor": PARTS,
     "presegment/split_reductions.py:_lanes": LANES,

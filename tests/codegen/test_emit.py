@@ -59,6 +59,13 @@ def updated_in_place() -> Case:
     return fusion([a, b], writes=[(call("add", a, b), a)]), [x, y]
 
 
+def biased_in_odd_rows() -> Case:
+    """Walked as one axis; most vectors lie in one row."""
+    x, bias = torch.empty(8, 1031, dtype=torch.bfloat16), torch.empty(1031, dtype=torch.bfloat16)
+    a, b = like(x, bias)
+    return fusion([a, b], call("cast", call("add", a, b), dtype=DataType.BFloat16)), [x, bias]
+
+
 def summed_shortly() -> Case:
     x = torch.empty(4, 3, 64, dtype=torch.bfloat16)
     (a,) = like(x)
@@ -196,6 +203,7 @@ CASES = {
         scaled,
         padded_and_joined,
         updated_in_place,
+        biased_in_odd_rows,
         summed_shortly,
         turned,
         walked_down,

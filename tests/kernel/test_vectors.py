@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thunder_fuser.analysis.digits import Form, add, atom, evaluate, flip, scale, shift
+from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, evaluate, flip, scale, shift
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
@@ -96,6 +96,20 @@ def test_a_lane_that_walks_backward_reads_element_by_element() -> None:
     assert r.lane is not None
     backward = add(scale(atom(ROW), 64), flip(atom(r.lane), 4))
     assert r.loads(backward) == []
+
+
+def test_lanes_that_lie_apart_are_a_vector_where_it_is_kept() -> None:
+    """As a bias at (8*vector + lane) % 4097 that a loop over rows reads."""
+    r = Reads(4)
+    assert r.lane is not None
+    apart = divmod_form(add(scale(atom(ROW), 4), atom(r.lane)), 7)[1]
+    assert r.loads(apart, r.at(1, 0)) == [(0, 4, 16)]
+    assert isinstance(r.accesses.read(r.tv, apart, ()), ReadElement)
+    kept = Accesses(r.accesses.layouts, r.lane, {r.tv: "T0"}, None, is_kept=lambda f: f == apart)
+    kept.request(r.tv, apart, ())
+    (load,) = kept.group_loads()
+    assert (load.offset, load.length, load.access_bytes) == (apart, 4, 4)
+    assert kept.read(r.tv, apart, ()) == ReadVector("v0", 1, 0, DataType.Float)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from thunder_fuser.codegen.statements import (
     load_text,
     number,
     statement_text,
+    window_text,
 )
 from thunder_fuser.codegen.tile_text import tile_lines
 from thunder_fuser.codegen.types import index_type
@@ -52,9 +53,18 @@ def _block(blocks: BlockRange, start: int, count: int) -> str:
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     if body.turning is not None:
         return tile_lines(body, body.turning, block, threads)
+    lines, names = _thread_index(body, block, blocks, threads), body.names
+    if body.inside is not None:
+        window, straight = body.inside
+        lines.append(f"if ({window_text(window, names)}) {{")
+        lines += [*indent([*_work(straight), "return;"]), "}"]
+    return [*lines, *_work(body)]
+
+
+def _work(body: Body) -> list[str]:
+    """What the thread of known indices does."""
     names = body.names
-    lines = _thread_index(body, block, blocks, threads)
-    lines += [statement_text(s, names) for s in body.before]
+    lines = [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
     return lines + lane_lines(body.statements, body.stores, names, body.lanes)
 

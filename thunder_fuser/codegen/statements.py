@@ -35,6 +35,9 @@ def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    if any(names.get(axis) == "lane" for axis in access.offset.bases):
+        place = f"[&](int lane) {{ return {form_text(access.offset, names)}; }}"
+        return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:
         inside = _inside(access.window, names)
@@ -108,7 +111,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         return form_text(f, names)
 
     def test(windows: Sequence[Window]) -> str:
-        return " && ".join(_window(w, form(w.form)) for w in windows)
+        return " && ".join(window_text(w, names) for w in windows)
 
     match statement:
         case Assign(variable, value):
@@ -135,8 +138,9 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             assert_never(statement)
 
 
-def _window(window: Window, text: str) -> str:
-    """One comparison where the other side can never be left."""
+def window_text(window: Window, names: Mapping[IterDomain, str]) -> str:
+    """The test of a window: one comparison where the other side can never be left."""
+    text = form_text(window.form, names)
     low, high = window.form.bounds
     extent = number(window.extent)
     if low >= 0:

@@ -14,6 +14,7 @@ from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import Body
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
+from thunder_fuser.schedule.flatten import without_carries
 from thunder_fuser.schedule.nest import Nest
 from thunder_fuser.schedule.vectorize import VectorClass
 
@@ -32,6 +33,7 @@ def lower_class(
     needs = demand(
         [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
     )
+    writer.speculates = any(needs.windows())
     before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()
@@ -44,7 +46,10 @@ def lower_class(
     statements = (*writer.statements, *writes)
     turning = accesses.turning if isinstance(accesses, TurnedAccesses) else None
     axes, lane = planned.axes, planned.lane
-    return Body(axes, lane, planned.lanes, loads, statements, vectors, before, turning)
+    found, inside = without_carries(planned), None
+    if found is not None:
+        inside = (found[0], lower_class(found[1], tensors, scalars, strict))
+    return Body(axes, lane, planned.lanes, loads, statements, vectors, before, turning, inside)
 
 
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:

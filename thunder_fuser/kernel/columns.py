@@ -23,7 +23,13 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     """The kernel of a column schedule. `strict` keeps every rounding of the trace."""
     segment, axes = planned.segment, planned.axes
     names = name_values(segment)
-    accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams=None)
+    accesses = Accesses(
+        segment.layouts,
+        axes.lane,
+        names.tensors,
+        streams=None,
+        is_kept=lambda offset: axes.lane in offset.bases and axes.row not in offset.bases,
+    )
     writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
     results = [(s.value, i) for s, i in planned.stores]
     full = [(s.value, i) for s, i in planned.full]

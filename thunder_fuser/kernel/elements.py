@@ -55,6 +55,7 @@ class ElementWriter:
     ) -> None:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
+        self.speculates = True  # reads what windows leave out
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
@@ -146,7 +147,7 @@ class ElementWriter:
         found = []
         for form, size in zip(index, tv.shape, strict=True):
             low, high = form.bounds
-            if low < 0 or high >= size:
+            if self.speculates and (low < 0 or high >= size):
                 found.append(Window(form, size))
         return self._windows(found)
 

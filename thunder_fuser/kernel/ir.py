@@ -219,7 +219,7 @@ class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
-    in it."""
+    in it. An offset in which the lane occurs is that of each lane, of as many as there are."""
 
     name: str
     pointer: str
@@ -257,7 +257,8 @@ class Turning:
 @dataclass(frozen=True)
 class Body:
     """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread.
-    `before` has the indices that tensors hold and loads need, once for all lanes."""
+    `before` has the indices that tensors hold and loads need, once for all lanes. A thread `inside`
+    of the window has another body for the same work, with less arithmetic on indices."""
 
     axes: tuple[IterDomain, ...]
     lane: IterDomain | None
@@ -267,6 +268,7 @@ class Body:
     stores: tuple[VectorAccess, ...]
     before: tuple[LaneStatement, ...] = ()
     turning: Turning | None = None
+    inside: tuple[Window, Body] | None = None
 
     @property
     def threads(self) -> int:
@@ -292,7 +294,9 @@ class Body:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
-        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
+        straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
+        stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
+        return (*accesses, *stated, *straight)
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:

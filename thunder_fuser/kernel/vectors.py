@@ -50,7 +50,9 @@ class _Split:
 
 
 class Accesses:
-    """The memory accesses of one body, gathered first and then grouped into runs."""
+    """The memory accesses of one body, gathered first and then grouped into runs. What is read at
+    an offset that `is_kept` longer than what is computed is a vector too where its lanes lie
+    apart: in a loop it is loaded once."""
 
     def __init__(
         self,
@@ -59,10 +61,11 @@ class Accesses:
         names: Mapping[TensorView, str],
         streams: bool | None,
         suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
+        is_kept: Callable[[Form], bool] = lambda offset: False,
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
-        self.streams = streams
+        self.streams, self.is_kept = streams, is_kept
         self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
         self.places: dict[tuple[TensorView, Form], Place] = {}
 
@@ -76,6 +79,12 @@ class Accesses:
         """Vector loads for every request that can be part of one."""
         free = [key for key, guards in self.requests.items() if not guards]
         loads, self.places = self._group(free, "v")
+        for tv, offset in free:
+            if (tv, offset) not in self.places and self.is_kept(offset):
+                name, itemsize = f"v{len(loads)}", tv.dtype.itemsize
+                pointer = self.names[tv]
+                loads += (VectorAccess(name, pointer, offset, self.lanes, itemsize, tv.dtype),)
+                self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads
 
     def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:

@@ -12,6 +12,7 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
+from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
@@ -37,7 +38,7 @@ def arrange(
     fusion = follow_memory(fusion, layouts)
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
-    return split_groups(fusion)
+    return split_groups(pack_rows(fusion, layouts, multiprocessors))
 
 
 def tidy(fusion: Fusion) -> Fusion:

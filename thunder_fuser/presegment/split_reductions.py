@@ -21,6 +21,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -110,17 +111,17 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
 
 def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
     """Part g of every `parts` sums rows w * parts * run + g * run + i of all w and i < `run`."""
-    source = _widened(tv, source)
+    source = widened(tv, source)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
     terms = prod(a.size for a in tv.domain.logical if a.is_reduction) // parts
     run = next(r for r in range(run, 0, -1) if terms % r == 0)
     dealt = [terms // run, parts, *([run] if run > 1 else []), *kept]
-    pieces = call("reshape", source, new_shape=_constants(dealt))
+    pieces = call("reshape", source, new_shape=constants(dealt))
     mine = call("permute", pieces, dims=(1, 0, *range(2, len(dealt))))
-    return _reduced(tv, mine, (1, 2) if run > 1 else (1,), (0,))
+    return reduced(tv, mine, (1, 2) if run > 1 else (1,), (0,))
 
 
-def _widened(tv: TensorView, source: Value) -> TensorView:
+def widened(tv: TensorView, source: Value) -> TensorView:
     """`source` in the type in which the parts of `tv` are summed."""
     assert isinstance(source, TensorView)
     wide = tv.dtype.compute_type
@@ -129,7 +130,7 @@ def _widened(tv: TensorView, source: Value) -> TensorView:
     return call("cast", source, dtype=wide)
 
 
-def _reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
+def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
     """`tv` as reductions of `source` over the dims of one stage after the other."""
     assert tv.definition is not None
     for dims in stages:
@@ -139,5 +140,6 @@ def _reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> Te
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
 
 
-def _constants(sizes: list[int]) -> tuple[Constant, ...]:
+def constants(sizes: Sequence[int]) -> tuple[Constant, ...]:
+    """A shape."""
     return tuple(sc.constant(size) for size in sizes)

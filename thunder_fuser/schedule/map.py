@@ -14,6 +14,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
+from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange
 from thunder_fuser.schedule.parameters import MapParameters, Sharing
@@ -41,6 +42,8 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     in-place target must be read only by the thread and at the element that writes it."""
     _check_reductions(segment)
     groups = _groups(segment, parameters.sharing)
+    if not parameters.rests:  # a text for many lengths: what aligns is not known
+        groups = tuple(flatten(g, parameters.lanes) for g in groups)
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():

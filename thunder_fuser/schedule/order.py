@@ -28,12 +28,13 @@ def arrange(group: IterationClass) -> IterationClass:
 def _merge_axes(group: IterationClass) -> IterationClass:
     """Join neighbouring parallel axes that every form walks as one."""
     for outer, inner in zip(group.axes, group.axes[1:], strict=False):
-        if all(_walks_as_one(form, outer, inner) for form in group.forms):
-            return _merge_axes(_merge_pair(group, outer, inner))
+        if all(walks_as_one(form, outer, inner) for form in group.forms):
+            return _merge_axes(merge_pair(group, outer, inner))
     return group
 
 
-def _walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
+def walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
+    """True where a step of `outer` is as far as `inner` is long, in `form`."""
     if not form.bases & {outer, inner}:
         return True
     weight = {outer: 0, inner: 0}
@@ -48,7 +49,8 @@ def _walks_as_one(form: Form, outer: IterDomain, inner: IterDomain) -> bool:
     return weight[outer] == weight[inner] * inner.size
 
 
-def _merge_pair(group: IterationClass, outer: IterDomain, inner: IterDomain) -> IterationClass:
+def merge_pair(group: IterationClass, outer: IterDomain, inner: IterDomain) -> IterationClass:
+    """`group` with two neighbouring axes as one, of which they are digits."""
     joined = merge(outer, inner)
     high, low = divmod_form(atom(joined), inner.size)
     nests = []

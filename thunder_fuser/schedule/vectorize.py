@@ -77,6 +77,17 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     return (VectorClass(whole, lane, streams),)
 
 
+def narrowest_access(group: IterationClass, max_lanes: int) -> int:
+    """Bytes that a thread moves at a time of the large tensor where these are fewest."""
+    if not group.axes:
+        return MAX_ALIGNMENT
+    innermost, lanes, layouts = group.axes[-1], _lanes(group, max_lanes), group.segment.layouts
+    return min(
+        min(_aligned(layouts[tv], form, innermost, tv), lanes) * tv.dtype.itemsize
+        for tv, form in _large(group)
+    )
+
+
 def _tiled(group: IterationClass, found: Square, streams: bool | None) -> VectorClass:
     """`group` with the axes of the square innermost."""
     walked = (found.down, found.across)
@@ -133,14 +144,21 @@ def _lanes(group: IterationClass, max_lanes: int) -> int:
         lanes = min(lanes, max_lanes // 2)
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
-    largest = max(group.segment.layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
     for tv, form in accesses:
-        layout, weight = group.segment.layouts[tv], abs(_weight(form, innermost))
-        while lanes > 1 and not _fits(weight, lanes, tv):
+        while lanes > 1 and not _fits(abs(_weight(form, innermost)), lanes, tv):
             lanes //= 2
-        if weight == 1 and 2 * layout.numel * tv.dtype.itemsize >= largest:
-            lanes = min(lanes, MAX_SPLIT * _aligned(layout, form, innermost, tv))
+    for tv, form in _large(group):
+        if abs(_weight(form, innermost)) == 1:
+            aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
+            lanes = min(lanes, MAX_SPLIT * aligned)
     return lanes
+
+
+def _large(group: IterationClass) -> list[tuple[TensorView, Form]]:
+    """The loads and stores of tensors that are no less than half of the largest."""
+    accesses, layouts = _accesses(group), group.segment.layouts
+    largest = max(layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
+    return [a for a in accesses if 2 * layouts[a[0]].numel * a[0].dtype.itemsize >= largest]
 
 
 def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) -> int:
@@ -160,7 +178,7 @@ def _fits(weight: int, lanes: int, tv: TensorView) -> bool:
 
 
 def _weight(form: Form, axis: IterDomain) -> int:
-    return next((w for w, d in form.terms if d.base is axis and d.stride == 1), 0)
+    return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)
 
 
 def _accesses(group: IterationClass) -> list[tuple[TensorView, Form]]:

@@ -75,6 +75,16 @@ TF_FN tf::Vec<T, N> load(const T* p) {
   return out.vec;
 }
 
+// chunk: load_lanes
+// Elements that lie apart, that of lane k at `place(k)`.
+template <int N, class T, class Place>
+TF_FN tf::Vec<T, N> load_lanes(const T* p, Place place) {
+  tf::Vec<T, N> x;
+#pragma unroll
+  for (int k = 0; k < N; ++k) x.v[k] = p[place(k)];
+  return x;
+}
+
 // chunk: load_streaming
 template <class T, int N, int ACCESS_BYTES>
 TF_FN tf::Vec<T, N> load_streaming(const T* p) {

@@ -1,0 +1,170 @@
+"""Which sums down columns are summed over several rows at a time, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import dedent
+
+import pytest
+
+from tests.programs import cat, chain, ints, piece, reshape, total
+from tests.schedule.segments import floats, halves
+from thunder_fuser.analysis.layout import Layout, output_layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.pack_rows import MIN_BYTES, MIN_TERMS, pack_rows
+
+SMS = 4
+ROWS = 8 * MIN_TERMS
+
+
+def packed(program: Fusion, lies: Mapping[TensorView, Layout] | None = None) -> Fusion:
+    """Inputs are dense and aligned but for those that `lies` names."""
+    layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
+    return pack_rows(program, layouts | dict(lies or {}), SMS)
+
+
+def rows_at_a_time(program: Fusion, lies: Mapping[TensorView, Layout] | None = None) -> int | None:
+    """None where the sum was left."""
+    made = packed(program, lies)
+    if made is program:
+        return None
+    (out,) = made.outputs
+    found = [tv for tv in made.tensors if tv.definition and tv.definition.op.name == "reshape"]
+    assert out.shape == found[-1].shape[1:]
+    return found[-1].shape[0]
+
+
+def column_sum(x: TensorView) -> Fusion:
+    return Fusion((x,), (total(x, 0),))
+
+
+def test_rows_are_summed_eight_at_a_time_in_the_accumulators_type() -> None:
+    assert str(packed(column_sum(halves(16384, 4097)))) == dedent("""\
+        fusion(T0: bf16[i16384, i4097]) {
+          T1: f32[i16384, i4097] = cast(T0, dtype=f32)
+          T2: f32[i2048, i32776] = reshape(T1, new_shape=[2048, 32776])
+          T3: f32[r2048, i32776] = sum(T2, dims=[0])
+          T4: f32[i8, i4097] = reshape(T3, new_shape=[8, 4097])
+          T5: f32[r8, i4097] = sum(T4, dims=[0])
+          T6: bf16[i4097] = cast(T5, dtype=bf16)
+          return T6
+        }""")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "expected"),
+    [
+        (DataType.BFloat16, 4097, 8),
+        (DataType.Half, 50257, 8),
+        (DataType.BFloat16, 4098, 4),
+        (DataType.BFloat16, 4100, None),  # accesses of 8 bytes
+        (DataType.BFloat16, 4096, None),
+        (DataType.Float, 4097, 4),
+        (DataType.Float, 4098, None),
+        (DataType.Int8, 4097, 16),
+        (DataType.Double, 4097, None),
+    ],
+    ids=str,
+)
+def test_as_many_rows_are_packed_as_fill_vectors(
+    dtype: DataType, columns: int, expected: int | None
+) -> None:
+    assert rows_at_a_time(column_sum(tensor(dtype, 16 * MIN_TERMS, columns))) == expected
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+def test_parts_of_every_plain_reduction_are_reduced_alike(op: str) -> None:
+    x = floats(ROWS, 1031)
+    made = packed(Fusion((x,), (call(op, x, dims=(0,)),)))
+    assert [tv.definition.op.name for tv in made.tensors if tv.definition].count(op) == 2
+
+
+def test_leading_dims_are_rows_together() -> None:
+    x = halves(8, ROWS // 8, 1031)
+    assert rows_at_a_time(Fusion((x,), (total(x, 0, 1),))) == 8
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(ROWS + 4, 4097), (8 * (MIN_TERMS - 1), 4097), (ROWS, SMS * MIN_BYTES // (2 * ROWS) - 1)],
+    ids=["an odd number of rows", "few rows", "a small plane"],
+)
+def test_other_planes_are_left(shape: tuple[int, int]) -> None:
+    assert rows_at_a_time(column_sum(halves(*shape))) is None
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout((ROWS, 1031), (1100, 1)),
+        Layout((ROWS, 1031), (0, 1)),
+        Layout((ROWS, 1031), (1, ROWS)),
+        Layout((ROWS, 1031), (1031, 1), 2),
+    ],
+    ids=["rows apart", "expanded", "columns first", "misaligned"],
+)
+def test_a_plane_that_lies_otherwise_is_left(layout: Layout) -> None:
+    x, y = halves(ROWS, 1031), halves(ROWS, 1031)
+    program = Fusion((x, y), (total(call("mul", x, y), 0),))
+    assert rows_at_a_time(program) == 8
+    assert rows_at_a_time(program, {y: layout}) is None
+
+
+def test_a_plane_of_pieces_is_left() -> None:
+    x, y = halves(ROWS, 1031), halves(ROWS, 500)
+    assert rows_at_a_time(column_sum_of(x, y)) is None
+    wide = halves(ROWS, 1100)
+    assert rows_at_a_time(Fusion((wide,), (total(piece(wide, 1, 0, 1031), 0),))) is None
+
+
+def column_sum_of(x: TensorView, y: TensorView) -> Fusion:
+    """The sum of a plane that two pieces are joined to."""
+    joined = cat(piece(x, 1, 0, 531), y)
+    return Fusion((x, y), (total(joined, 0),))
+
+
+def test_a_plane_that_only_repeats_is_left() -> None:
+    x = halves(1031)
+    repeated = call("broadcast_in_dim", x, shape=ints((ROWS, 1031)), broadcast_dims=(1,))
+    assert rows_at_a_time(Fusion((x,), (total(repeated, 0),))) is None
+
+
+def test_what_repeats_beside_the_plane_is_no_matter() -> None:
+    x, bias = halves(ROWS, 1031), halves(1031)
+    assert rows_at_a_time(Fusion((x, bias), (total(call("add", x, bias), 0),))) == 8
+
+
+def test_a_plane_whose_rows_are_summed_too_is_left() -> None:
+    x = halves(ROWS, 1031)
+    program = Fusion((x,), (total(x, 0), total(x, 1)))
+    assert packed(program) is program
+
+
+def test_a_plane_whose_running_sums_are_wanted_too_is_left() -> None:
+    x = floats(ROWS, 1031)
+    program = Fusion((x,), (total(x, 0), call("cumsum", x, dim=0)))
+    assert packed(program) is program
+
+
+def test_sums_of_one_plane_are_packed_alike() -> None:
+    """So that one kernel still has them all."""
+    x, y = halves(ROWS, 1031), floats(ROWS, 1031)
+    made = packed(Fusion((x, y), (total(y, 0), total(call("mul", x, y), 0))))
+    shapes = [tv.shape for tv in made.tensors if tv.definition and tv.definition.op.name == "sum"]
+    assert shapes == [(8 * 1031,), (1031,)] * 2
+
+
+def test_reshaped_planes_are_planes() -> None:
+    x = halves(ROWS * 1031)
+    assert rows_at_a_time(Fusion((x,), (total(reshape(x, ROWS, 1031), 0),))) == 8
+
+
+def test_sums_that_are_spread_over_the_plane_are_stored_first() -> None:
+    x = floats(ROWS, 1031)
+    away = call("sub", x, total(x, 0))
+    made = packed(Fusion((x,), (away,)))
+    assert "segment_set" in str(made)
+    assert "segment_set" not in str(packed(Fusion((x,), (chain(total(x, 0), "neg"),))))

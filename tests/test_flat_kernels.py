@@ -1,0 +1,134 @@
+"""Planes of odd rows that are walked as one axis: the values of every element, in every layout."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.programs import (
+    cat,
+    chain,
+    check,
+    cubin_of,
+    cuda_kernels,
+    expand,
+    fusion,
+    ints,
+    like,
+    total,
+    unsqueeze,
+)
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.ir import Kernel
+
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
+SHAPES = [(40, 3), (33, 5), (16, 7), (9, 257), (8, 1031), (3, 4097), (1, 1031), (0, 257), (40, 1)]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.int8]
+Case = tuple[Fusion, list[torch.Tensor]]
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    if dtype.is_floating_point:
+        return torch.randn(*shape).to(dtype)
+    return torch.randint(-50, 50, shape, dtype=dtype)
+
+
+def long_columns(count: int) -> TensorView:
+    start, step = sc.constant(0), sc.constant(1)
+    return call("iota", start, step, length=ints([count]), dtype=DataType.Int)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rows_and_columns_meet_every_element(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    rows, columns = shape
+    x, bias, scale = drawn(*shape, dtype=dtype), drawn(columns, dtype=dtype), drawn(rows, 1)
+    a, b, c = like(x, bias, scale)
+    check(fusion([a, b, c], call("mul", call("add", a, b), c)), x, bias, scale)
+
+
+@pytest.mark.parametrize("columns", [5, 257, 1031])
+def test_values_of_several_widths_share_a_vector(columns: int) -> None:
+    x, y, w = drawn(12, columns), drawn(12, columns, dtype=torch.float32), drawn(columns)
+    a, b, c = like(x, y, w)
+    made = call("add", call("mul", a, c), b)
+    check(fusion([a, b, c], made, call("cast", made, dtype=DataType.BFloat16)), x, y, w)
+
+
+@pytest.mark.parametrize("columns", [3, 257, 1031])
+@pytest.mark.parametrize("lies", ["rows apart", "columns first", "shifted", "expanded", "dense"])
+def test_every_layout_of_the_plane_is_read_right(lies: str, columns: int) -> None:
+    wide = drawn(11 * (columns + 3) + 1)
+    x = {
+        "rows apart": lambda: wide[: 11 * (columns + 3)].view(11, -1)[:, :columns],
+        "columns first": lambda: wide[: 11 * columns].view(columns, 11).T,
+        "shifted": lambda: wide[1 : 1 + 11 * columns].view(11, columns),
+        "expanded": lambda: wide[:columns].expand(11, columns),
+        "dense": lambda: wide[: 11 * columns].view(11, columns),
+    }[lies]()
+    bias = drawn(columns)
+    a, b = like(x, bias)
+    check(fusion([a, b], call("add", a, b)), x, bias)
+
+
+@pytest.mark.parametrize("columns", [3, 257, 1031])
+def test_a_plane_updated_in_place_is_read_where_it_is_written(columns: int) -> None:
+    x, bias = drawn(13, columns), drawn(columns)
+    a, b = like(x, bias)
+    check(fusion([a, b], writes=[(call("add", a, b), a)]), x, bias)
+
+
+@pytest.mark.parametrize("columns", [5, 1031])
+def test_three_axes_are_read_by_their_own_operands(columns: int) -> None:
+    x, places, bias = drawn(4, 6, columns), drawn(6, columns), drawn(columns)
+    a, b, c = like(x, places, bias)
+    check(fusion([a, b, c], call("add", call("add", a, b), c)), x, places, bias)
+
+
+@pytest.mark.parametrize("columns", [7, 1031])
+def test_a_column_that_is_compared_is_that_of_the_lane(columns: int) -> None:
+    """As in the gradient of a cross entropy."""
+    x, target = drawn(24, columns), torch.randint(0, columns, (24,))
+    a, t = like(x, target)
+    is_target = call("eq", unsqueeze(t, 1), long_columns(columns))
+    check(fusion([a, t], call("where", is_target, call("neg", a), a)), x, target)
+
+
+def test_a_row_that_is_repeated_is_stored_at_every_row() -> None:
+    x = drawn(1031)
+    (a,) = like(x)
+    check(fusion([a], expand(unsqueeze(chain(a, "neg"), 0), 19, 1031)), x)
+
+
+def test_pieces_of_odd_rows_keep_their_places() -> None:
+    x, bias = drawn(6, 257), drawn(257)
+    a, b = like(x, bias)
+    check(fusion([a, b], cat(call("add", a, b), a)), x, bias)
+
+
+def test_short_sums_of_odd_rows_are_summed_at_their_place() -> None:
+    x, bias = drawn(4, 6, 257), drawn(257)
+    a, b = like(x, bias)
+    check(fusion([a, b], total(call("add", a, b), 0)), x, bias)
+
+
+@pytest.mark.parametrize("shape", [(16384, 4097), (4096, 50257)], ids=str)
+@pytest.mark.parametrize("make", ["bias", "row"])
+def test_large_planes_are_moved_in_whole_vectors_and_spill_nothing(
+    shape: tuple[int, int], make: str
+) -> None:
+    x = torch.empty(shape, dtype=torch.bfloat16)
+    other = torch.empty(shape[1] if make == "bias" else (shape[0], 1), dtype=torch.bfloat16)
+    a, b = like(x, other)
+    _, (kernel,) = cuda_kernels(fusion([a, b], chain(call("add", a, b), "erf")), x, other)
+    assert isinstance(kernel, Kernel)
+    ((body,),) = kernel.groups
+    assert body.inside is not None
+    for part in (body, body.inside[1]):
+        assert [s.access_bytes for s in part.stores] == [16]
+        assert 16 in [load.access_bytes for load in part.loads]
+    assert cubin_of(kernel).spill_bytes == 0

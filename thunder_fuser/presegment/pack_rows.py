@@ -1,0 +1,138 @@
+"""Sum the columns of a plane of odd rows over several rows at a time.
+
+    T1: bf16[i4097] = sum(T0: bf16[i16384, i4097], dims=[0])
+        =>   T1: f32[i16384, i4097] = cast(T0);  T2: f32[i2048, i32776] = reshape(T1)
+             T3: f32[i32776] = sum(T2, dims=[0]);  T4: f32[i8, i4097] = reshape(T3)
+             T5: f32[i4097] = sum(T4, dims=[0]);  T6: bf16[i4097] = cast(T5)
+
+Eight rows of 4097 elements are a whole number of vectors of 8: what the column template loads and
+stores of the plane is then aligned. Only where every input of the plane's size lies dense, in rows
+that no vector fits, where their number is a multiple of so many, where the plane is large enough
+for a second launch, and where nothing walks it in another way: a reduction along its rows has the
+plane in the row template (`split_reductions.py`).
+
+Where something larger depends on the sums, they are stored first.
+
+Sums, products and extrema are associative, so the result differs by the order of rounding only, and
+that order is fixed. The parts are summed in the accumulator's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
+from math import gcd, prod
+
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_long,
+    is_scan,
+    plane_of,
+)
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import Family
+from thunder_fuser.presegment.split_reductions import constants, reduced, widened
+
+WIDE_ENOUGH = 8  # bytes of an access, as in schedule/flatten.py
+MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
+# tenths of the time are saved, 2 us at 13 MB of an H200
+MIN_TERMS = 256  # of a column that are left
+
+
+def pack_rows(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Fusion:
+    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Inputs stay the same
+    tensors."""
+    rows_of = partial(_rows_at_a_time, layouts=layouts, multiprocessors=multiprocessors)
+    walked: dict[tuple[int, int], list[TensorView]] = {}
+    for tv in fusion.tensors:
+        if is_long(tv) and (plane := plane_of(tv)) is not None:
+            walked.setdefault(plane, []).append(tv)
+    packed = {tv: n for sums in walked.values() if (n := rows_of(sums)) is not None for tv in sums}
+
+    spread = _spread(fusion, packed)
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        made = _packed(tv, inputs[0], packed[tv]) if tv in packed else None
+        return call("segment_set", made) if made is not None and tv in spread else made
+
+    return rewrite(fusion, rule)
+
+
+def _rows_at_a_time(
+    sums: Sequence[TensorView], layouts: Mapping[TensorView, Layout], multiprocessors: int
+) -> int | None:
+    """How many rows of the plane that `sums` walk are a whole number of vectors. None to leave it:
+    what one kernel walks is packed together or not at all."""
+    if not all(map(_is_column_sum, sums)):
+        return None
+    rows, columns = plane_of(sums[0]) or (0, 0)
+    plane = list(_plane(sums, rows * columns))
+    itemsizes = [tv.dtype.itemsize for tv in plane if tv.definition is None]
+    if not itemsizes or not all(_is_dense(tv, rows * columns, layouts) for tv in plane):
+        return None
+    lanes = MAX_ALIGNMENT // min(itemsizes)
+    packed = lanes // gcd(columns, lanes)
+    is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * multiprocessors
+    is_narrow = gcd(columns, lanes) * min(itemsizes) < WIDE_ENOUGH
+    fits = rows % packed == 0 and rows // packed >= MIN_TERMS
+    return packed if is_large and is_narrow and fits else None
+
+
+def _is_column_sum(tv: TensorView) -> bool:
+    """True for a reduction over leading dims whose parts combine as its terms do."""
+    if is_scan(tv) or column_shape(tv) is None or tv.definition is None:
+        return False
+    is_reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
+    return tv.definition.op.is_finished and is_reduced == sorted(is_reduced, reverse=True)
+
+
+def _plane(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
+    """What the terms are computed from, as far as it is of the plane's size or larger."""
+    left = [t for tv in sums if tv.definition for t in tv.definition.tensors]
+    seen = set[TensorView]()
+    while left:
+        found = left.pop()
+        if found not in seen and prod(found.shape) >= elements:
+            seen.add(found)
+            yield found
+            left += found.definition.tensors if found.definition else ()
+
+
+def _is_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout]) -> bool:
+    """True for an aligned input in row-major order, and for what is computed or repeated element by
+    element."""
+    if tv.definition is None:
+        layout = layouts[tv]
+        is_aligned = layout.alignment == MAX_ALIGNMENT
+        return is_aligned and layout.strides == dense_strides(tv.shape)
+    row = tv.definition.op
+    if row.family is Family.VIEW:
+        is_repeated = all(prod(t.shape) < elements for t in tv.definition.tensors)
+        return is_repeated or row.name == "reshape"
+    return row.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
+
+
+def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
+    """Those of `sums` that something larger depends on: each element of that would sum parts."""
+    depends: dict[TensorView, frozenset[TensorView]] = {}
+    found = set[TensorView]()
+    for tv in fusion.tensors:
+        read = tv.definition.tensors if tv.definition else ()
+        above = frozenset[TensorView]().union(*(depends[t] for t in read))
+        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
+        depends[tv] = above | {tv} if tv in sums else above
+    return found
+
+
+def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
+    assert tv.definition is not None
+    terms, columns = column_shape(tv) or (0, 0)
+    plane = constants([terms // rows, rows * columns])
+    flat = call("reshape", widened(tv, source), new_shape=plane)
+    parts = apply(tv.definition.op, [flat], {"dims": (0,)})
+    assert isinstance(parts, TensorView)
+    return reduced(tv, call("reshape", parts, new_shape=constants([rows, *tv.shape])), (0,))
