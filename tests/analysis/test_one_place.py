@@ -57,6 +57,8 @@ ALLOWED = {
     "schedule/nest.py:_refine_once": PARTS,
     "schedule/nest.py:_digit_split": PARTS,
     "schedule/nest.py:_breaks": POINTS,
+    "schedule/own.py:_factor": PARTS,
+    "schedule/own.py:_lanes": LANES,
     "schedule/residency.py:_again": THREADS,
     "schedule/residency.py:_fitting": THREADS,
     "schedule/residency.py:_in_blocks": THREADS,

@@ -103,6 +103,22 @@ def test_an_expanded_row_and_column_fill_a_wide_tensor(gpu: torch.device) -> Non
         assert torch.equal(found.view(-1)[window].cpu(), wanted), window
 
 
+def test_a_thread_that_owns_all_planes_reaches_the_last(base: torch.Tensor) -> None:
+    """Half of what is read lies in tables that all planes share, so one thread loads them once."""
+    planes = ROWS // 3
+    x = base.view(3, planes, COLUMNS)
+    tables = [base[:planes], base[planes : 2 * planes]]
+    a, t, u = like(x, *tables)
+    program = fusion([a, t, u], call("mul", call("add", a, t), u))
+    (found,) = run(program, x, *tables)
+    for window in windows(COUNT):
+        index = torch.arange(window.start, window.stop)
+        row, column = index // COLUMNS % planes, index % COLUMNS
+        one, other = (table[row.to(x.device), column.to(x.device)].cpu() for table in tables)
+        wanted = (x.view(-1)[window].cpu() + one) * other
+        assert torch.equal(found.view(-1)[window].cpu(), wanted), window
+
+
 def test_an_update_in_place_reaches_the_last_element(base: torch.Tensor) -> None:
     expected = [base.view(-1)[window].cpu() * 2 for window in windows(COUNT)]
     x = base.view(-1)

@@ -9,14 +9,14 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.order import arrange
+from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.segment.segment import Segment
 
 
 def walked(segment: Segment) -> str:
     """Axes of the first class, outermost first, and the index of its first store."""
-    group = arrange(classes_of(segment, owned=1)[0])
+    group = merge_axes(arrange(classes_of(segment, owned=1)[0]))
     names = named("i", group.axes)
     return f"{print_axes(group.axes, names)}: {print_element('T', group.nests[0].index, names)}"
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping
 
-from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import Form, substitute
+from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
@@ -15,7 +13,7 @@ from thunder_fuser.kernel.ir import Body
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.flatten import without_carries
-from thunder_fuser.schedule.nest import Nest
+from thunder_fuser.schedule.nest import instances
 from thunder_fuser.schedule.vectorize import VectorClass
 
 
@@ -29,7 +27,7 @@ def lower_class(
     segment = planned.group.segment
     accesses = _accesses(planned, tensors)
     writer = ElementWriter(segment, tensors, scalars, accesses, strict)
-    stores = [pair for nest in planned.group.nests for pair in _instances(nest)]
+    stores = [(nest, index) for nest in planned.group.nests for index in instances(nest)]
     needs = demand(
         [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
     )
@@ -57,10 +55,3 @@ def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Access
     if planned.tile is None:
         return Accesses(layouts, planned.lane, tensors, planned.streams)
     return TurnedAccesses(layouts, planned.tile, tensors, planned.streams)
-
-
-def _instances(nest: Nest) -> Iterator[tuple[Nest, Index]]:
-    """The stored value's index at every value of the unrolled axes."""
-    for point in product(*(range(a.size) for a in nest.unrolled)):
-        values = {a: Form(k) for a, k in zip(nest.unrolled, point, strict=True)}
-        yield nest, tuple(substitute(f, values) for f in nest.index)

@@ -31,7 +31,7 @@ MAX_SIZE = 20  # the last class: 2^39 bytes and more
 MAX_CONTESTS = 2  # about one subject; kernels of further sizes take the nearest result
 NAME = "choice"  # how these entries are told from kernels
 
-_KIND = "thunder_fuser choice 1"  # stands for a compiler in the entry and its key
+_KIND = "thunder_fuser choice 2"  # stands for a compiler in the entry and its key
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, split_axis
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, split_axis
 from thunder_fuser.schedule.parameters import Sharing
 from thunder_fuser.segment.segment import Segment
 
@@ -46,11 +46,34 @@ class IterationClass:
         return tuple(demand([(n.store.value, n.index)], self.segment.leaves) for n in self.nests)
 
     @cached_property
+    def loads(self) -> tuple[tuple[TensorView, Form], ...]:
+        """Every element that one point of the parallel axes loads, with its offset."""
+        stores = [(n.store.value, index) for n in self.nests for index in instances(n)]
+        leaves = demand(stores, self.segment.leaves).leaves
+        offsets = ((tv, offset_of(self.segment.layouts[tv], index)) for tv, index in leaves)
+        return tuple(dict.fromkeys(offsets))
+
+    @cached_property
     def forms(self) -> tuple[Form, ...]:
         """Every form that code is generated for."""
         layouts = self.segment.layouts
         stores = (offset_of(layouts[n.store.target], n.index) for n in self.nests)
         return tuple(dict.fromkeys((*self.forms_read, *stores)))
+
+    @property
+    def values(self) -> int:
+        """Values that one point of the parallel axes computes, however often they are stored."""
+        read = frozenset[IterDomain]().union(*(form.bases for form in self.forms_read))
+        return sum(prod(a.size for a in n.unrolled if a in read) for n in self.nests)
+
+    @cached_property
+    def accesses(self) -> tuple[tuple[TensorView, Form], ...]:
+        """Every load and store with its element offset."""
+        layouts, found = self.segment.layouts, list[tuple[TensorView, Form]]()
+        for nest, needs in zip(self.nests, self.needs, strict=True):
+            found += [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
+            found.append((nest.store.target, offset_of(layouts[nest.store.target], nest.index)))
+        return tuple(found)
 
     @cached_property
     def forms_read(self) -> tuple[Form, ...]:

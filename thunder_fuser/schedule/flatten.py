@@ -24,6 +24,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.order import merge_pair, walks_as_one
+from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.vectorize import VectorClass, narrowest_access
 from thunder_fuser.target import WARP
 
@@ -31,16 +32,16 @@ WIDE_ENOUGH = 8  # bytes of an access: a warp moves two lines at a time
 LONG = 4 * WARP  # vectors of a row, so that most warps have none that lies in two
 
 
-def flatten(group: IterationClass, max_lanes: int) -> IterationClass:
+def flatten(group: IterationClass, parameters: MapParameters) -> IterationClass:
     """`group` with as few of its innermost axes merged as accesses of twice the width take, if any
-    do; its lanes are at most `max_lanes`."""
-    width = narrowest_access(group, max_lanes)
+    do."""
+    width = narrowest_access(group, parameters)
     if width >= WIDE_ENOUGH or any(loads_in(group.forms)):
         return group
     flat = group
     while len(flat.axes) > 1 and _is_dense(flat, *flat.axes[-2:]):
         flat = merge_pair(flat, *flat.axes[-2:])
-        if narrowest_access(flat, max_lanes) >= 2 * width:
+        if narrowest_access(flat, parameters) >= 2 * width:
             return flat
     return group
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long
@@ -16,8 +17,9 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.nest import refine
-from thunder_fuser.schedule.order import arrange
-from thunder_fuser.schedule.parameters import MapParameters, Sharing
+from thunder_fuser.schedule.order import arrange, merge_axes
+from thunder_fuser.schedule.own import own
+from thunder_fuser.schedule.parameters import MapParameters, Reuse, Sharing
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
@@ -41,9 +43,9 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
     in-place target must be read only by the thread and at the element that writes it."""
     _check_reductions(segment)
-    groups = _groups(segment, parameters.sharing)
+    groups = _groups(segment, parameters.sharing, parameters.reuse)
     if not parameters.rests:  # a text for many lengths: what aligns is not known
-        groups = tuple(flatten(g, parameters.lanes) for g in groups)
+        groups = tuple(flatten(g, parameters) for g in groups)
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():
@@ -52,7 +54,14 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
-def _groups(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
+def _groups(segment: Segment, sharing: Sharing, reuse: Reuse) -> tuple[IterationClass, ...]:
+    groups = _arranged(segment, sharing)
+    points = sum(prod(a.size for a in g.axes) for g in groups)
+    return tuple(merge_axes(own(g, sharing, reuse, points)) for g in groups)
+
+
+@lru_cache(maxsize=1)
+def _arranged(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
     return tuple(arrange(g) for g in classify(segment, nests, sharing))
 

@@ -54,6 +54,13 @@ class Nest:
         return prod(a.size for a in self.unrolled)
 
 
+def instances(nest: Nest) -> Iterator[Index]:
+    """The stored value's index at every value of the unrolled axes."""
+    for point in product(*(range(a.size) for a in nest.unrolled)):
+        values = {a: Form(k) for a, k in zip(nest.unrolled, point, strict=True)}
+        yield tuple(substitute(f, values) for f in nest.index)
+
+
 def refine(segment: Segment, store: Store) -> tuple[Nest, ...]:
     """The nests that together run over the whole of `store`."""
     axes = tuple(axis(a.size) for a in store.value.logical)

@@ -22,14 +22,14 @@ def arrange(group: IterationClass) -> IterationClass:
     stride = {d.base: abs(w) for w, d in offset.terms if d.is_whole}
     order = sorted(nest.parallel, key=lambda a: -stride.get(a, 0))
     nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
-    return _merge_axes(IterationClass(group.segment, nests))
+    return IterationClass(group.segment, nests)
 
 
-def _merge_axes(group: IterationClass) -> IterationClass:
+def merge_axes(group: IterationClass) -> IterationClass:
     """Join neighbouring parallel axes that every form walks as one."""
     for outer, inner in zip(group.axes, group.axes[1:], strict=False):
         if all(walks_as_one(form, outer, inner) for form in group.forms):
-            return _merge_axes(merge_pair(group, outer, inner))
+            return merge_axes(merge_pair(group, outer, inner))
     return group
 
 

@@ -16,6 +16,8 @@ MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
 BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
 NEAR = 2048  # bytes; stores of one thread that lie farther apart scatter the writes of a block
+KEPT = 32 << 10  # bytes of a tensor that the L1 cache of a multiprocessor keeps beside what streams
+HALF = 50  # percent of what a class moves
 NEVER = 1 << 62  # bytes that no store has
 
 
@@ -31,6 +33,20 @@ class Sharing:
 
 
 @dataclass(frozen=True)
+class Reuse:
+    """When one thread owns up to `reused` values of an axis, however far apart they are stored: if
+    what it then loads once is `again` percent of the bytes moved. What is read another time after
+    up to `kept` bytes of its tensor does not count. A thread then has vectors of up to `lanes`
+    elements if it is `wide`, else of half as many."""
+
+    reused: int = 1
+    again: int = HALF
+    kept: int = KEPT
+    lanes: int = MAX_LANES
+    wide: bool = False
+
+
+@dataclass(frozen=True)
 class MapParameters:
     """The knobs of T1."""
 
@@ -39,12 +55,20 @@ class MapParameters:
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
     near: int = NEAR  # bytes between stores of one thread, at most
+    reused: int = 1  # values of an axis for which one thread loads once what they share, at most
+    again: int = HALF  # percent of the bytes moved: what is shared must be as many
+    kept: int = KEPT  # bytes between two loads of one element, above which caches are not trusted
+    wide: bool = False  # vectors are as wide in threads that store several
     streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
     rests: bool = False  # what vectors leave over is never nothing, and never one element
 
     @property
     def sharing(self) -> Sharing:
         return Sharing(self.owned, self.busy, self.near)
+
+    @property
+    def reuse(self) -> Reuse:
+        return Reuse(self.reused, self.again, self.kept, self.lanes, self.wide)
 
 
 @dataclass(frozen=True)
@@ -93,15 +117,19 @@ def map_parameters(target: Target) -> tuple[MapParameters, ...]:
     """Sharing loads inside a thread pays while there are threads enough to fill the machine; a
     smaller problem is bound by latency and gets as many threads as it can."""
     busy = target.multiprocessors * BUSY_THREADS * MAX_LANES
-    first = MapParameters(busy=busy, streamed=max(target.l2_bytes, 1))
+    first = MapParameters(busy=busy, reused=MAX_OWNED, streamed=max(target.l2_bytes, 1))
     return (
         first,
         replace(first, threads=256),
-        replace(first, lanes=4),
         replace(first, streamed=NEVER),
         replace(first, streamed=1),
         replace(first, threads=512),
-        replace(first, owned=1),
+        replace(first, reused=1),
+        replace(first, reused=4),
+        replace(first, reused=4, again=20, kept=0),
+        replace(first, wide=True),
+        replace(first, lanes=4),
+        replace(first, owned=1, reused=1),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
@@ -21,7 +21,7 @@ from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.tiles import Square, Tile, square, tile
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
-FEW_STORES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
+FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
 
@@ -58,10 +58,10 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     """`group` with its innermost axis cut into lanes, and the remainder where there is one. Where
     accesses are contiguous along two different axes, in squares."""
     streams = _streams(group, parameters.streamed)
-    found = square(group, _accesses(group), parameters.lanes)
+    found = square(group, group.accesses, parameters.lanes)
     if found is not None:
         return (_tiled(group, found, streams),)
-    lanes = _lanes(group, parameters.lanes)
+    lanes = _lanes(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
     innermost = group.axes[-1]
@@ -77,11 +77,11 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     return (VectorClass(whole, lane, streams),)
 
 
-def narrowest_access(group: IterationClass, max_lanes: int) -> int:
+def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
     """Bytes that a thread moves at a time of the large tensor where these are fewest."""
     if not group.axes:
         return MAX_ALIGNMENT
-    innermost, lanes, layouts = group.axes[-1], _lanes(group, max_lanes), group.segment.layouts
+    innermost, lanes, layouts = group.axes[-1], _lanes(group, parameters), group.segment.layouts
     return min(
         min(_aligned(layouts[tv], form, innermost, tv), lanes) * tv.dtype.itemsize
         for tv, form in _large(group)
@@ -133,14 +133,14 @@ def _streams(group: IterationClass, streamed: int) -> bool | None:
     )
 
 
-def _lanes(group: IterationClass, max_lanes: int) -> int:
+def _lanes(group: IterationClass, parameters: MapParameters) -> int:
     """The widest power of two that the accesses can use."""
     if not group.axes:
         return 1
-    innermost, accesses = group.axes[-1], _accesses(group)
+    innermost, accesses, max_lanes = group.axes[-1], group.accesses, parameters.lanes
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
-    if sum(n.instances for n in group.nests) > FEW_STORES:
+    if group.values > FEW_VALUES and not parameters.wide:
         lanes = min(lanes, max_lanes // 2)
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
@@ -156,7 +156,7 @@ def _lanes(group: IterationClass, max_lanes: int) -> int:
 
 def _large(group: IterationClass) -> list[tuple[TensorView, Form]]:
     """The loads and stores of tensors that are no less than half of the largest."""
-    accesses, layouts = _accesses(group), group.segment.layouts
+    accesses, layouts = group.accesses, group.segment.layouts
     largest = max(layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
     return [a for a in accesses if 2 * layouts[a[0]].numel * a[0].dtype.itemsize >= largest]
 
@@ -179,13 +179,3 @@ def _fits(weight: int, lanes: int, tv: TensorView) -> bool:
 
 def _weight(form: Form, axis: IterDomain) -> int:
     return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)
-
-
-def _accesses(group: IterationClass) -> list[tuple[TensorView, Form]]:
-    """Every load and store with its element offset."""
-    found = []
-    for nest, needs in zip(group.nests, group.needs, strict=True):
-        layouts = group.segment.layouts
-        found += [(tv, offset_of(layouts[tv], index)) for tv, index in needs.leaves]
-        found.append((nest.store.target, offset_of(layouts[nest.store.target], nest.index)))
-    return found

@@ -1,0 +1,160 @@
+"""Values of an axis for one thread, so that it loads once what does not depend on the axis.
+
+    q[h, t, d] = x[t, h, d] * cos[t, d] + ...     h{28}      =>      h = 7 o + u, u in one thread
+
+That is one load of cos for seven elements. It pays where what is read again is a sizable part of
+all that a class moves, and where no cache near the multiprocessor holds it until then: between two
+heads the threads walk all of cos, but between two rows only the one row of a bias. The stores of
+one thread may lie far apart, as long as threads side by side write whole sectors with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from thunder_fuser.analysis.digits import atom, combine
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.ir.domain import IterDomain, split
+from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
+from thunder_fuser.schedule.parameters import Reuse, Sharing
+from thunder_fuser.schedule.tiles import square
+
+SECTOR = 32  # bytes, what a memory access moves at least
+MAX_LOADED = 192  # bytes that one thread loads: 48 registers
+NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
+
+
+@dataclass(frozen=True)
+class _Load:
+    """An element that a point of the parallel axes reads: its bytes, and axes it depends on; axes
+    along which it is read again, as no cache kept it; bytes that come from afar."""
+
+    itemsize: int
+    bases: frozenset[IterDomain]
+    again: frozenset[IterDomain]
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Traffic:
+    """What one point of the parallel axes of a class reads and writes. Loads are those that differ
+    from lane to lane; others are few beside them."""
+
+    group: IterationClass
+    loads: tuple[_Load, ...]
+
+    @property
+    def moved(self) -> float:
+        """Bytes that are loaded or stored."""
+        stored = sum(n.instances * n.store.target.dtype.itemsize for n in self.group.nests)
+        return stored + sum(x.cost for x in self.loads)
+
+    def again(self, axis: IterDomain) -> float:
+        """Bytes that are loaded for another value of `axis` too."""
+        return sum(x.cost for x in self.loads if axis in x.again)
+
+    def loaded(self, axis: IterDomain, factor: int) -> int:
+        """Bytes that a thread with `factor` values of `axis` loads per lane."""
+        return sum(x.itemsize * (factor if axis in x.bases else 1) for x in self.loads)
+
+
+def own(group: IterationClass, sharing: Sharing, reuse: Reuse, points: int) -> IterationClass:
+    """`group`, whose axes are in walking order, with several values of one of them in one thread.
+    `points` are those of the parallel axes of all classes of the launch. Classes that write pieces
+    of one store stay as they are: they take turns over the same lines, all at one pace."""
+    if reuse.reused == 1 or not all(nest.is_whole for nest in group.nests):
+        return group
+    found = _most_saved(group, sharing, reuse, points)
+    return group if found is None else _owned(group, *found)
+
+
+def _most_saved(
+    group: IterationClass, sharing: Sharing, reuse: Reuse, points: int
+) -> tuple[IterDomain, int] | None:
+    """The axis, and how many of its values, by which most bytes are saved or nearly so: the
+    innermost of several."""
+    if all(axis in form.bases for form in group.forms_read for axis in group.axes):
+        return None
+    if square(group, group.accesses, reuse.lanes) is not None:
+        return None
+    traffic, saved = _traffic(group, reuse.kept), dict[tuple[IterDomain, int], float]()
+    for axis in group.axes:
+        again = traffic.again(axis)
+        if again and 100 * again >= reuse.again * traffic.moved and _writes_sectors(group, axis):
+            factor = _factor(traffic, axis, sharing, reuse, points)
+            saved[axis, factor] = again * (1 - 1 / factor)
+    most = max(saved.values(), default=0)
+    good = [found for found, value in saved.items() if value >= NEARLY * most]
+    return good[-1] if most else None
+
+
+def _traffic(group: IterationClass, kept: int) -> _Traffic:
+    loads = (_load(group.axes, tv.dtype.itemsize, form.bases, kept) for tv, form in group.loads)
+    return _Traffic(group, tuple(load for load in loads if group.axes[-1] in load.bases))
+
+
+def _load(
+    axes: Sequence[IterDomain], itemsize: int, bases: frozenset[IterDomain], kept: int
+) -> _Load:
+    """Between two values of an axis that it does not depend on, all of the axes inside is read: up
+    to `kept` bytes are then in a cache still."""
+    again, cost, window = set[IterDomain](), float(itemsize), itemsize
+    for axis in reversed(axes):
+        if axis in bases:
+            window *= axis.size
+        elif window > kept:
+            again.add(axis)
+        else:
+            cost /= axis.size
+    return _Load(itemsize, bases, frozenset(again), cost)
+
+
+def _factor(
+    traffic: _Traffic, axis: IterDomain, sharing: Sharing, reuse: Reuse, points: int
+) -> int:
+    """How many values a thread can own. Stores of one value need no more loads and registers."""
+    is_read = any(axis in form.bases for form in traffic.group.forms_read)
+    copies = max(nest.instances for nest in traffic.group.nests)
+    room = MAX_LOADED // _lanes(traffic, reuse)
+    fitting = (
+        factor
+        for factor in range(2, 1 + (reuse.reused if is_read else sharing.owned))
+        if axis.size % factor == 0
+        and copies * factor <= MAX_INSTANCES
+        and points // factor >= sharing.busy
+        and traffic.loaded(axis, factor) <= room
+    )
+    return max(fitting, default=1)
+
+
+def _lanes(traffic: _Traffic, reuse: Reuse) -> int:
+    """The lanes of a thread that computes several vectors, at most."""
+    widest = MAX_ALIGNMENT // min(x.itemsize for x in traffic.loads)
+    return max(min(widest, reuse.lanes if reuse.wide else reuse.lanes // 2), 1)
+
+
+def _writes_sectors(group: IterationClass, axis: IterDomain) -> bool:
+    """True where threads side by side fill sectors between them with one value of `axis`."""
+    return all(_stretch(group, nest, axis) >= SECTOR for nest in group.nests)
+
+
+def _stretch(group: IterationClass, nest: Nest, axis: IterDomain) -> int:
+    """Bytes that a nest stores side by side without the values of `axis`."""
+    target = nest.store.target
+    terms = offset_of(group.segment.layouts[target], nest.index).terms
+    reach = 1
+    for weight, digit in reversed(terms):  # by rising weight
+        if weight == reach and digit.is_whole and digit.base is not axis:
+            reach *= digit.extent
+    return reach * target.dtype.itemsize
+
+
+def _owned(group: IterationClass, axis: IterDomain, factor: int) -> IterationClass:
+    """`group` with `factor` neighbouring values of `axis` in one thread."""
+    outer, inner = split(axis, factor)
+    value = combine(atom(outer), atom(inner), factor)
+    nests = (replace_axis(n, axis, (outer, inner), value) for n in group.nests)
+    unrolled = (replace(n, unrolled=(*n.unrolled, inner)) for n in nests)
+    return IterationClass(group.segment, tuple(unrolled))
