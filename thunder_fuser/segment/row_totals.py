@@ -19,6 +19,10 @@ from thunder_fuser.segment.kinds import Kind
 from thunder_fuser.segment.walks import Walks
 
 
+MANY = 1 << 17  # rows, of which a launch more is soon paid for
+SHORT = 512  # elements of a row: a block has 2 KiB of them. Measured at 1048576 x 64, 51 and 58 us
+
+
 @dataclass
 class RowTotals:
     """What the kernels of each depth reduce over all of their rows, while depths are found.
@@ -72,11 +76,12 @@ class RowTotals:
 
     def _can_take(self, tv: TensorView, depth: int) -> bool:
         """True for a total of the rows that this depth walks. No template has sums down columns
-        beside it. What has one element per row is computed behind the cut, by a kernel that walks
+        beside it, and a block of short rows has too little to do for a ticket. What has one element per row is computed behind the cut, by a kernel that walks
         what was left of the rows anyway: that can sum them too."""
         long = self.walks.long.get(depth, set())
         rows = next((rows for other in long if (rows := rows_of(other)) is not None), 0)
-        if not is_total(tv, rows) or self.walks.planes[depth] in self._down:
+        plane = self.walks.planes[depth]
+        if not is_total(tv, rows) or plane in self._down or _has_short_rows(plane):
             return False
         if not (is_long(tv) or self._needs_row(tv, depth)) or rows in self._read_at(tv):
             return False
@@ -119,3 +124,8 @@ def _is_single(producer: TensorView, consumer: TensorView) -> bool:
 
 def _never_cut(producer: TensorView, consumer: TensorView) -> bool:
     return False
+
+
+def _has_short_rows(plane: tuple[int, int] | None) -> bool:
+    rows, columns = plane or (0, 0)
+    return rows > MANY and columns < SHORT
