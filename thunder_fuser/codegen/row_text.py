@@ -111,6 +111,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
 def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
     turns, slots = number(kernel.axes.turn.size), kernel.slots
+    kind = index_type(kernel.reach)
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
     turn = [
@@ -132,7 +133,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
-        f"for (int turn = 0; turn < {turns}; ++turn) {{",
+        f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",
         *_walked(kernel.columns, kernel),
