@@ -122,6 +122,22 @@ def test_short_rows_are_walked_by_more_blocks_or_by_none(
     assert parts(beside_rows(1 << 16, columns)) == expected
 
 
+def test_a_sum_that_rows_wait_for_is_not_split() -> None:
+    x = tensor(DataType.Float, 4096, 4096)
+    mean = call("broadcast_in_dim", total(x, 0), shape=ints((4096, 4096)), broadcast_dims=(1,))
+    away = call("sub", x, mean)
+    program = Fusion((x,), (total(away, 1),))
+    assert split_reductions(program, SMS) is program
+
+
+def test_a_sum_that_rows_of_another_plane_wait_for_is_split() -> None:
+    """As the norm of a gradient, beside which stands that of the rows."""
+    x = tensor(DataType.Float, 4096, 4096)
+    down = total(x, 0)
+    program = Fusion((x,), (total(x, 1), total(call("mul", down, down), 0)))
+    assert parts(program) == 64
+
+
 def test_extrema_are_split_in_their_own_type() -> None:
     x = tensor(DataType.BFloat16, 512, 4096)
     made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), SMS)

@@ -13,7 +13,7 @@ schedule (`schedule/columns.py`, `schedule/row_splits.py`).
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
 are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
 row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
-one sector of memory.
+one sector of memory. A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -52,10 +52,13 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along}
+    ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     waits = any(map(_waits_for_its_row, along))
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
+        plane = plane_of(tv)
+        is_beside = plane in planes and tv not in ahead[plane]  # else rows wait for it
+        is_split = is_long(tv) and not is_scan(tv) and is_beside
         parts = _parts(tv, multiprocessors, _vectors(tv, fusion)) if is_split else None
         return None if parts is None else _in_two(tv, inputs[0], parts, RUN if waits else 1)
 
