@@ -13,7 +13,8 @@ schedule (`schedule/columns.py`, `schedule/row_splits.py`).
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
 are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
 row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
-one sector of memory. A sum that rows of the plane wait for is no sum beside them, and stays.
+one sector of memory. Of short rows as many neighbours are dealt at a time as a block walks at once
+(`analysis/short_rows.py`). A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -21,7 +22,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
@@ -32,6 +33,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
 )
+from thunder_fuser.analysis.short_rows import is_short, rows_at_once, threads_of_row
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -43,6 +45,7 @@ from thunder_fuser.target import WARP
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/residency.py has them
+SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_BLOCKS = 2  # of a multiprocessor
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
@@ -59,8 +62,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
         plane = plane_of(tv)
         is_beside = plane in planes and tv not in ahead[plane]  # else rows wait for it
         is_split = is_long(tv) and not is_scan(tv) and is_beside
-        parts = _parts(tv, multiprocessors, _vectors(tv, fusion)) if is_split else None
-        return None if parts is None else _in_two(tv, inputs[0], parts, RUN if waits else 1)
+        found = _dealt(tv, multiprocessors, _read(tv, fusion), waits) if is_split else None
+        return None if found is None else _in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
 
@@ -72,22 +75,49 @@ def _waits_for_its_row(tv: TensorView) -> bool:
     return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
-def _vectors(tv: TensorView, fusion: Fusion) -> int:
-    """Of a row of the plane that a reduction walks, as it is read."""
+def _read(tv: TensorView, fusion: Fusion) -> int:
+    """Bytes of an element of the plane that a reduction walks, as it is read."""
     rows, columns = plane_of(tv) or (0, 0)
     read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
-    return columns * min((t.dtype.itemsize for t in read), default=4) // MAX_ALIGNMENT
+    return min((t.dtype.itemsize for t in read), default=4)
 
 
-def _parts(tv: TensorView, multiprocessors: int, vectors: int) -> int | None:
-    """How many parts a reduction is split into, as many as there are blocks; None to leave it."""
+def _dealt(
+    tv: TensorView, multiprocessors: int, itemsize: int, waits: bool
+) -> tuple[int, int] | None:
+    """How many parts a reduction is split into, as many as there are blocks, and how many rows are
+    dealt at a time; None to leave it."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
-    if down is None or not is_leading or down[0] < MIN_TERMS or vectors < MIN_VECTORS:
+    if down is None or not is_leading or down[0] < MIN_TERMS:
+        return None
+    terms, columns = down
+    most = terms // (2 * MAX_SHORT_REDUCTION)
+    vectors = columns // gcd(columns, MAX_ALIGNMENT // itemsize)
+    found = _side_by_side(terms, vectors, most, multiprocessors) if is_short(vectors) else None
+    if found is not None:
+        return found
+    vectors = columns * itemsize // MAX_ALIGNMENT
+    if vectors < MIN_VECTORS:
         return None
     blocks = min(max(THREADS // (vectors + WARP), MIN_BLOCKS), MAX_BLOCKS) * multiprocessors
-    return _divisor(down[0], min(blocks, down[0] // (2 * MAX_SHORT_REDUCTION)))
+    parts = _divisor(terms, min(blocks, most))
+    return None if parts is None else (parts, RUN if waits else 1)
+
+
+def _side_by_side(
+    terms: int, vectors: int, most: int, multiprocessors: int
+) -> tuple[int, int] | None:
+    """The parts of short rows, and the neighbours that a block walks at once: so that most threads
+    have one, of as many as there can be on the machine at a time."""
+    threads = threads_of_row(vectors)
+    walking = SHORT_THREADS * multiprocessors
+    found = []
+    for count in rows_at_once(threads, terms):
+        parts = _divisor(terms // count, min(walking // (threads * count), most))
+        found += [(parts, count)] if parts is not None else []
+    return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
 
 
 def _divisor(size: int, limit: int) -> int | None:
