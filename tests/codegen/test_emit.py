@@ -88,6 +88,14 @@ def walked_down() -> Case:
     return fusion([a], call("sub", a, mean), sums), [x]
 
 
+def walked_side_by_side() -> Case:
+    """The same of short rows, 16 side by side in five turns for each of two groups."""
+    x = torch.empty(160, 96, dtype=torch.bfloat16)
+    (a,) = like(x)
+    sums = total(permute(reshape(a, 5, 2, 16, 96), 1, 0, 2, 3), 1, 2)
+    return fusion([a], call("sub", a, expand(unsqueeze(total(a, 1), 1), 160, 96)), sums), [x]
+
+
 def roped() -> Case:
     case = Rope(length=64)
     program = case.forward()
@@ -207,6 +215,7 @@ CASES = {
         summed_shortly,
         turned,
         walked_down,
+        walked_side_by_side,
         roped,
         embedded,
         taken_along_rows,

@@ -22,6 +22,7 @@ from tests.programs import (
     total,
 )
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -156,6 +157,15 @@ def test_a_block_that_walks_rows_keeps_what_it_reads_again_and_the_weights() -> 
         "in registers",
         "",
     ]
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(1 << 19, "int"), (1 << 20, "long long")])
+def test_turns_of_which_offsets_need_64_bits_have_them(rows: int, kind: str) -> None:
+    """Offsets are multiples of the turn."""
+    x = floats(rows, 4096)
+    dealt = call("permute", reshape(x, rows // 256, 256, 4096), dims=(1, 0, 2))
+    text = emit(kernel_of(segment_of([x], centred(x), total(dealt, 1)))).text
+    assert f"for ({kind} turn = 0;" in text
 
 
 def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:

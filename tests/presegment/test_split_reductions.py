@@ -135,14 +135,57 @@ def test_there_are_as_many_parts_as_blocks_walk_rows() -> None:
     [
         (2048, 256),  # two blocks of a multiprocessor
         (512, 512),  # six blocks of a multiprocessor, 792, of which 512 is the largest divisor
-        (256, 1024),
         (255, None),  # most threads of a block would have nothing
     ],
 )
-def test_short_rows_are_walked_by_more_blocks_or_by_none(
+def test_shorter_rows_are_walked_by_more_blocks_or_by_none(
     columns: int, expected: int | None
 ) -> None:
     assert parts(beside_rows(1 << 16, columns)) == expected
+
+
+@pytest.mark.parametrize(
+    ("terms", "columns", "expected"),
+    [
+        (1 << 20, 64, (128, 256, 32)),  # 8 threads a row; two blocks of 256 of a multiprocessor
+        (1 << 20, 512, (512, 256, 8)),  # a warp a row
+        (1_000_000, 64, (125, 250, 32)),
+        (132_000, 64, (20, 275, 24)),  # 24 rows at a time leave more threads than 32
+        (8192, 96, (4, 128, 16)),  # 64 rows of a part
+        (1002, 512, (167, 3, 2)),
+        (1 << 20, 60, (256, 256, 16)),  # vectors of four
+        (1009 * 2, 64, None),
+    ],
+)
+def test_short_rows_are_dealt_as_many_at_a_time_as_a_block_has(
+    terms: int, columns: int, expected: tuple[int, ...] | None
+) -> None:
+    """Turns, parts, and rows at a time, whether or not rows wait for values of their own."""
+    x = tensor(DataType.BFloat16, terms, columns)
+    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1))), SMS)
+    dealt = [tv.shape[:-1] for tv in made.tensors if is_reshape(tv)]
+    assert dealt == ([] if expected is None else [expected])
+
+
+def is_reshape(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.name == "reshape"
+
+
+@pytest.mark.parametrize("columns", [64, 4096])
+def test_a_sum_that_rows_wait_for_is_not_split(columns: int) -> None:
+    x = tensor(DataType.Float, 4096, columns)
+    mean = call("broadcast_in_dim", total(x, 0), shape=ints((4096, columns)), broadcast_dims=(1,))
+    away = call("sub", x, mean)
+    program = Fusion((x,), (total(away, 1),))
+    assert split_reductions(program, SMS) is program
+
+
+def test_a_sum_that_rows_of_another_plane_wait_for_is_split() -> None:
+    """As the norm of a gradient, beside which stands that of the rows."""
+    x = tensor(DataType.Float, 4096, 4096)
+    down = total(x, 0)
+    program = Fusion((x,), (total(x, 1), total(call("mul", down, down), 0)))
+    assert parts(program) == 64
 
 
 def test_extrema_are_split_in_their_own_type() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
+from thunder_fuser.codegen.side_text import met_sides, turns_of_sides
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     INNER,
@@ -30,6 +31,8 @@ UNROLL = 4  # vectors whose loads are in flight together, of a row that register
 
 def row_lines(kernel: RowKernel) -> list[str]:
     """The statements of the entry point."""
+    if kernel.is_side_by_side:
+        return [*_rows(kernel), *_walk_side_by_side(kernel)]
     if kernel.sums:
         return [*_rows(kernel), *_walk(kernel)]
     split = split_of(kernel)
@@ -124,6 +127,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
 def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
     turns, slots = number(kernel.axes.turn.size), kernel.slots
+    kind = index_type(kernel.reach)
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
     turn = [
@@ -146,10 +150,24 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
-        f"for (int turn = 0; turn < {turns}; ++turn) {{",
+        f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",
         *_walked(kernel.columns, kernel),
+    ]
+
+
+def _walk_side_by_side(kernel: RowKernel) -> list[str]:
+    """The rows of a group, several at once, with sums down their columns."""
+    loads = [f"{a.name}_turns[b][k] = {load_call(a, kernel.names)};" for a in kernel.kept]
+    places = located(kernel, "turn")
+    return [
+        *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
+        *_loaded(kernel.fixed, kernel),
+        *turns_of_sides(
+            kernel, [*places, *_over_vectors(kernel, loads)], [*places, *_phases(kernel)]
+        ),
+        *met_sides(kernel, _walked(kernel.columns, kernel)),
     ]
 
 
@@ -222,7 +240,12 @@ def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
 
 def _row(kernel: RowKernel) -> list[str]:
     """What is done for one row."""
-    lines = [load_text(a, kernel.names) for a in kernel.once]
+    return [*(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
+
+
+def _phases(kernel: RowKernel) -> list[str]:
+    """What is done for a row of which the loads that do not depend on the vector are there."""
+    lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
     lines += _active(kernel, _walked(kernel.final, kernel))
@@ -260,6 +283,12 @@ def _rows(kernel: RowKernel) -> list[str]:
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]
     threads, rows = kernel.threads_per_row, number(kernel.rows)
+    if kernel.is_side_by_side:
+        return [
+            f"const int part = threadIdx.x % {threads};",
+            f"const {kind} side = threadIdx.x / {threads};",
+            f"const {kind} group = {wide};",
+        ]
     return [
         f"const int part = threadIdx.x % {threads};",
         f"const {kind} wanted = {wide} * {kernel.rows_per_block} + threadIdx.x / {threads};",
@@ -269,7 +298,7 @@ def _rows(kernel: RowKernel) -> list[str]:
 
 
 def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
-    if kernel.rows_per_block == 1 or not lines:
+    if kernel.rows_per_block == 1 or kernel.is_side_by_side or not lines:
         return lines
     return ["if (is_active) {", *indent(lines), "}"]
 

@@ -26,6 +26,7 @@ from thunder_fuser.kernel.ir import (
 )
 from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.target import WARP
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ class RowKernel:
     `splits` so many blocks share a row, of one phase.
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
     and its scans go on from what they came to, all in one direction. With a `tail` the first thread
-    of a row leaves what that combines.
+    of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
+    group side by side, in turns, the loads of a `batch` of turns at a time.
     """
 
     pointers: tuple[Pointer, ...]
@@ -142,6 +144,7 @@ class RowKernel:
     splits: int = 1
     chunk: int = 0
     tail: Tail | None = None
+    batch: int = 1
 
     @property
     def lane(self) -> IterDomain | None:
@@ -153,7 +156,7 @@ class RowKernel:
 
     @property
     def rows(self) -> int:
-        return self.axes.group.size * self.axes.turn.size
+        return self.axes.rows
 
     @property
     def lanes(self) -> int:
@@ -166,7 +169,8 @@ class RowKernel:
 
     @property
     def blocks(self) -> int:
-        return -(-self.axes.group.size // self.rows_per_block) * self.cluster * self.splits
+        groups = 1 if self.is_side_by_side else self.rows_per_block  # of a block
+        return -(-self.axes.group.size // groups) * self.cluster * self.splits
 
     @property
     def vectors_per_split(self) -> int:
@@ -179,14 +183,27 @@ class RowKernel:
 
     @property
     def shared_bytes(self) -> int:
-        """Of the slots for rows, and what lies beside them."""
+        """Of the slots for rows and what lies beside them, or of what warps leave of a column sum
+        when they meet."""
+        if self.is_side_by_side:
+            return self.threads // WARP * max(map(self.sum_bytes, self.sums))
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         return slots + sum(map(self.row_bytes, self.stowed))
+
+    def sum_bytes(self, accumulator: Accumulator) -> int:
+        """Of the column sums that the threads of a row hold."""
+        held = self.vectors_per_thread * self.lanes * self.threads_per_row
+        return held * accumulator.itemsize
 
     def row_bytes(self, access: VectorAccess) -> int:
         """Of what the threads of a block keep of a row."""
         held = self.vectors_per_thread * self.threads
         return held * access.length * access.dtype.itemsize
+
+    @property
+    def is_side_by_side(self) -> bool:
+        """True where a block walks several rows of its group at once."""
+        return self.axes.side is not None
 
     @property
     def is_held(self) -> bool:
@@ -226,6 +243,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
         lines[-1] += f" in {kernel.splits} splits"
     if kernel.chunk:
         lines[-1] += f", {kernel.chunk} vectors at a time"
+    if kernel.batch > 1:
+        lines[-1] += f", {kernel.batch} turns at a time"
     lines += [f"  {print_statement(s, names)}" for s in kernel.located]
     loads = (*kernel.fixed, *kernel.once, *(a for a in kernel.kept if a not in kernel.slotted))
     lines += [f"  {a.name} = load {print_access(a, names)}" for a in loads]

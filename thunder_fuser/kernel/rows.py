@@ -99,6 +99,7 @@ class _RowWriter:
             planned.splits,
             planned.chunk,
             self._tail(loads) if totals.reductions else None,
+            planned.residency.batch,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

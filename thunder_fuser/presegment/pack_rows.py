@@ -9,7 +9,7 @@ Eight rows of 4097 elements are a whole number of vectors of 8: what the column 
 stores of the plane is then aligned. Only where every input of the plane's size lies dense, in rows
 that no vector fits, where their number is a multiple of so many, where the plane is large enough
 for a second launch, and where nothing walks it in another way: a reduction along its rows has the
-plane in the row template (`split_reductions.py`).
+plane in the row template (`split_reductions.py`), unless no block holds a row.
 
 Where something larger depends on the sums, they are stored first.
 
@@ -35,7 +35,14 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, reduced, widened
+from thunder_fuser.presegment.split_reductions import (
+    constants,
+    is_summed,
+    is_walkable,
+    lanes_of,
+    reduced,
+    widened,
+)
 
 WIDE_ENOUGH = 8  # bytes of an access, as in schedule/flatten.py
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
@@ -51,8 +58,8 @@ def pack_rows(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocess
     for tv in fusion.tensors:
         if is_long(tv) and (plane := plane_of(tv)) is not None:
             walked.setdefault(plane, []).append(tv)
-    packed = {tv: n for sums in walked.values() if (n := rows_of(sums)) is not None for tv in sums}
-
+    alone = (_without_rows(plane, fusion, sums) for plane, sums in walked.items())
+    packed = {tv: n for sums in alone if (n := rows_of(sums)) is not None for tv in sums}
     spread = _spread(fusion, packed)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -62,12 +69,21 @@ def pack_rows(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocess
     return rewrite(fusion, rule)
 
 
+def _without_rows(
+    plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView]
+) -> Sequence[TensorView]:
+    """The sums down columns, where reductions along rows are no part of their kernel."""
+    down = [tv for tv in sums if is_summed(tv)]
+    vectors = plane[1] // lanes_of(plane, fusion)
+    return sums if is_walkable(vectors, len(down)) else down
+
+
 def _rows_at_a_time(
     sums: Sequence[TensorView], layouts: Mapping[TensorView, Layout], multiprocessors: int
 ) -> int | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors. None to leave it:
     what one kernel walks is packed together or not at all."""
-    if not all(map(_is_column_sum, sums)):
+    if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
     plane = list(_plane(sums, rows * columns))

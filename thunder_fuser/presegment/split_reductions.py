@@ -13,7 +13,8 @@ schedule (`schedule/columns.py`, `schedule/row_splits.py`).
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
 are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
 row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
-one sector of memory.
+one sector of memory. Of short rows as many neighbours are dealt at a time as a block walks at once
+(`analysis/short_rows.py`). A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -21,6 +22,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import gcd, prod
 
@@ -33,6 +35,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
 )
+from thunder_fuser.analysis.short_rows import is_short, rows_at_once, threads_of_row
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -44,8 +47,11 @@ from thunder_fuser.target import WARP
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/residency.py has them
+SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_BLOCKS = 2  # of a multiprocessor
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
+MAX_VECTORS = 3072  # of a row: two tensors' next rows fill the shared memory
+MAX_SUMMED = 4096  # of a row, times the sums down its columns: they fill the registers
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -53,16 +59,16 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along}
+    ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     waits = any(map(_waits_for_its_row, along))
+    count = Counter(plane_of(tv) for tv in fusion.tensors if is_summed(tv))
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        is_split = is_long(tv) and not is_scan(tv) and plane_of(tv) in planes
-        if not is_split:
+        plane = plane_of(tv)
+        if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
-        lanes = _lanes(tv, fusion)
-        parts = _parts(tv, multiprocessors, lanes)
-        run = RUN if waits and _period(tv, lanes) == 1 else 1
-        return None if parts is None else _in_two(tv, inputs[0], parts, run)
+        found = _dealt(tv, multiprocessors, lanes_of(plane, fusion), waits, count[plane])
+        return None if found is None else _in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
 
@@ -74,32 +80,61 @@ def _waits_for_its_row(tv: TensorView) -> bool:
     return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
-def _lanes(tv: TensorView, fusion: Fusion) -> int:
-    """Elements in a vector of the plane that a reduction walks, as it is read."""
-    rows, columns = plane_of(tv) or (0, 0)
+def is_summed(tv: TensorView) -> bool:
+    """True for a long reduction down columns."""
+    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+
+
+def is_walkable(vectors: int, sums: int) -> bool:
+    """True where a block holds a row of so many vectors, and so many sums down its columns."""
+    return vectors <= MAX_VECTORS and vectors * sums <= MAX_SUMMED
+
+
+def lanes_of(plane: tuple[int, int] | None, fusion: Fusion) -> int:
+    """Elements in a vector of a plane, as it is read."""
+    rows, columns = plane or (0, 0)
     read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
     return MAX_ALIGNMENT // min((t.dtype.itemsize for t in read), default=4)
 
 
-def _period(tv: TensorView, lanes: int) -> int:
-    """Of so many rows one begins where a vector does."""
-    columns = (plane_of(tv) or (0, 0))[1]
-    return lanes // gcd(columns, lanes)
-
-
-def _parts(tv: TensorView, multiprocessors: int, lanes: int) -> int | None:
-    """How many parts a reduction is split into, as many as there are blocks; None to leave it."""
+def _dealt(
+    tv: TensorView, multiprocessors: int, lanes: int, waits: bool, sums: int
+) -> tuple[int, int] | None:
+    """How many parts one of `sums` reductions is split into, as many as there are blocks, and how
+    many rows are dealt at a time; None to leave it."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
     if down is None or not is_leading or down[0] < MIN_TERMS:
         return None
-    vectors = down[1] // lanes
-    if vectors < MIN_VECTORS:
+    terms, columns = down
+    most = terms // (2 * MAX_SHORT_REDUCTION)
+    whole = gcd(columns, lanes)
+    vectors = columns // whole
+    found = _side_by_side(terms, vectors, most, multiprocessors) if is_short(vectors) else None
+    if found is not None:
+        return found
+    vectors, period = columns // lanes, lanes // whole  # of `period` rows one begins with a vector
+    if vectors < MIN_VECTORS or not is_walkable(vectors, sums):
         return None
     blocks = min(max(THREADS // (vectors + WARP), MIN_BLOCKS), MAX_BLOCKS) * multiprocessors
-    limit = min(blocks, down[0] // (2 * MAX_SHORT_REDUCTION))
-    return _divisor(down[0], limit, _period(tv, lanes)) or _divisor(down[0], limit, 1)
+    limit = min(blocks, most)
+    parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
+    return None if parts is None else (parts, RUN if waits and period == 1 else 1)
+
+
+def _side_by_side(
+    terms: int, vectors: int, most: int, multiprocessors: int
+) -> tuple[int, int] | None:
+    """The parts of short rows, and the neighbours that a block walks at once: so that most threads
+    have one, of as many as there can be on the machine at a time."""
+    threads = threads_of_row(vectors)
+    walking = SHORT_THREADS * multiprocessors
+    found = []
+    for count in rows_at_once(threads, terms):
+        parts = _divisor(terms // count, min(walking // (threads * count), most), 1)
+        found += [(parts, count)] if parts is not None else []
+    return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
 
 
 def _divisor(size: int, limit: int, factor: int) -> int | None:

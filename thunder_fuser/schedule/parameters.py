@@ -81,6 +81,7 @@ class RowParameters:
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 2  # rows in the shared memory of a block that walks, at most
+    batch: int | None = None  # turns of rows side by side that are loaded together, at most
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,9 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(walks=1),
         RowParameters(slots=3),
         RowParameters(slots=6),
+        RowParameters(batch=1),
+        RowParameters(batch=2),
+        RowParameters(batch=4),
         RowParameters(held=8),
         RowParameters(keeps=False),
         RowParameters(cluster=1),

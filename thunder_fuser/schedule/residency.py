@@ -53,7 +53,8 @@ class Residency:
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
     registers too, of a block that walks rows, or are `stowed` in shared memory. `blocks` are to fit
-    on a multiprocessor, None for as many as do."""
+    on a multiprocessor, None for as many as do. Rows that are walked side by side come to registers
+    in a `batch` of turns."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
@@ -63,6 +64,7 @@ class Residency:
     cluster: int = 1
     weights: bool = False
     stowed: bool = False
+    batch: int = 1
 
 
 @dataclass(frozen=True)

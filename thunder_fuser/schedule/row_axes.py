@@ -73,6 +73,23 @@ class RowAxes(VectorAxes):
     columns: int
     row: Form
     is_shifted: bool = False
+    side: IterDomain | None = None  # of the rows of a turn, where it has several
+
+    @property
+    def walked(self) -> Form:
+        """The row among those of its group."""
+        turn = atom(self.turn)
+        return turn if self.side is None else combine(turn, atom(self.side), self.side.size)
+
+    @property
+    def rows(self) -> int:
+        """Of the plane."""
+        return self.group.size * self.turn.size * (1 if self.side is None else self.side.size)
+
+    def side_by_side(self, count: int) -> RowAxes:
+        """With so many rows of a group in each turn, of which there are fewer."""
+        axes = replace(self, turn=axis(self.turn.size // count), side=axis(count))
+        return replace(axes, row=combine(atom(self.group), axes.walked, self.turn.size))
 
     @property
     def column(self) -> Form:
@@ -96,7 +113,8 @@ class RowAxes(VectorAxes):
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        return {self.group: "group", self.turn: "turn", **super().names}
+        sides = {} if self.side is None else {self.side: "side"}
+        return {self.group: "group", self.turn: "turn", **sides, **super().names}
 
     @property
     def inside(self) -> tuple[Window, ...]:

@@ -41,6 +41,7 @@ from thunder_fuser.schedule.row_axes import (
     shifted,
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
+from thunder_fuser.schedule.sides import of_sides, side_by_side
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
 from thunder_fuser.segment.segment import Segment, Store
@@ -119,7 +120,8 @@ class RowSchedule:
         kept = found.registers - found.shared
         held = [tensors[tv] for tv in self.segment.inputs if tv in kept]
         slotted = [tensors[tv] for tv in self.segment.inputs if tv in found.shared]
-        places = [f"{', '.join(held)} in registers"] if held else []
+        turns = f", {found.batch} turns at a time" if found.batch > 1 else ""
+        places = [f"{', '.join(held)} in registers{turns}"] if held else []
         if slotted:
             rows = f", {found.slots} rows at a time" if found.slots > 1 else ""
             both = [tensors[tv] for tv in self.segment.inputs if tv in found.registers - kept]
@@ -168,6 +170,8 @@ def schedule(
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     axes = row_axes(segment, long, (rows, columns), _turns(down))
+    sides = side_by_side(axes, down)
+    axes = axes if sides is None else axes.side_by_side(sides)
     sums = _columns(segment, down, axes)
     if down:
         axes = replace(axes, row=row_of(sums.terms[0], axes))
@@ -194,6 +198,8 @@ def schedule(
             raise Rejected("a sum over all rows beside column sums")
         if scans:
             raise Rejected("a running sum beside column sums")
+        if sides is not None:
+            return planned(of_sides(row, sides, len(down), axes, target, parameters), sides)
         beside = beside_sums(row, len(down), axes.turn.size, target, parameters)
         if beside is None:
             raise Rejected("column sums beside rows that are too long for one block")
@@ -234,7 +240,7 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
         index = (*outer, *along(axes, kept))
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
-        terms.append(term_at(tv, index, unflatten(atom(axes.turn), reduced)))
+        terms.append(term_at(tv, index, unflatten(axes.walked, reduced)))
         found = [s for s in segment.stores if s.value is tv]
         if not found:
             raise Rejected("a column sum is read before all blocks are done")
@@ -358,6 +364,7 @@ def _row(
     loads: dict[TensorView, int] = {}
     weights: dict[tuple[TensorView, Form], int] = {}
     results = [*(t for p in phases for t in p.terms), *last]
+    results += [] if axes.side is None else sums.terms
     for tv, offset in _reads(segment, reductions, results):
         registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
         if is_of_row(offset, axes):
@@ -374,7 +381,7 @@ def _row(
         again=frozenset(tv for tv in loads if times[tv] > 1),
         weights=sum(weights.values()),
         is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
-        count=axes.group.size * axes.turn.size,
+        count=axes.rows,
     )
 
 

@@ -18,7 +18,6 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.kinds import Kind
 from thunder_fuser.segment.walks import Walks
 
-
 MANY = 1 << 17  # rows, of which a launch more is soon paid for
 SHORT = 512  # elements of a row: a block has 2 KiB of them. Measured at 1048576 x 64, 51 and 58 us
 
@@ -76,8 +75,9 @@ class RowTotals:
 
     def _can_take(self, tv: TensorView, depth: int) -> bool:
         """True for a total of the rows that this depth walks. No template has sums down columns
-        beside it, and a block of short rows has too little to do for a ticket. What has one element per row is computed behind the cut, by a kernel that walks
-        what was left of the rows anyway: that can sum them too."""
+        beside it, and a block of short rows has too little to do for a ticket. What has one element
+        per row is computed behind the cut, by a kernel that walks what was left of the rows anyway:
+        that can sum them too."""
         long = self.walks.long.get(depth, set())
         rows = next((rows for other in long if (rows := rows_of(other)) is not None), 0)
         plane = self.walks.planes[depth]

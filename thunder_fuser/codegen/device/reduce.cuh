@@ -27,6 +27,16 @@ TF_FN T combine_warps(const T* values, Combine combine) {
   return x;
 }
 
+// chunk: combine_sides
+// The value combined over the threads of a warp that have the same place among THREADS neighbours; all
+// of them get it. Every thread of the warp takes part.
+template <int THREADS, class T, class Combine>
+TF_FN T combine_sides(T x, Combine combine) {
+#pragma unroll
+  for (int mask = THREADS; mask < 32; mask *= 2) x = combine(x, tf::shuffle_xor(x, mask));
+  return x;
+}
+
 // chunk: shuffle_along
 // The value of the thread `delta` before this one, or behind it, among WIDTH neighbours; the own
 // value where there is none.

@@ -1,0 +1,48 @@
+"""How many threads a short row has, and how many of its kind a block has at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from thunder_fuser.analysis.short_rows import (
+    MAX_HELD,
+    MAX_VECTORS,
+    THREADS,
+    is_short,
+    rows_at_once,
+    threads_of_row,
+)
+from thunder_fuser.target import WARP
+
+
+@pytest.mark.parametrize("held", range(1, MAX_HELD + 1))
+@pytest.mark.parametrize("vectors", range(1, MAX_VECTORS + 1))
+def test_a_row_has_the_fewest_threads_of_a_warp_that_hold_it(vectors: int, held: int) -> None:
+    threads = threads_of_row(vectors, held)
+    assert threads in (1, 2, 4, 8, 16, 32)
+    assert threads * held >= vectors or threads == WARP
+    assert threads == 1 or threads // 2 * held < vectors
+    assert threads * MAX_HELD >= vectors
+
+
+def test_a_row_beyond_a_warp_is_not_short() -> None:
+    assert is_short(MAX_VECTORS)
+    assert not is_short(MAX_VECTORS + 1)
+
+
+@pytest.mark.parametrize(
+    ("threads", "rows", "expected"),
+    [
+        (8, 1024, [32, 16, 8]),
+        (8, 1200, [24, 16, 8]),  # eight rows fill a pair of warps
+        (32, 1050, [6, 2]),
+        (32, 105, []),
+        (2, 64 * 3, [96, 64, 32]),
+    ],
+)
+def test_rows_at_once_divide_the_rows_and_half_as_many_threads_fill_warps(
+    threads: int, rows: int, expected: list[int]
+) -> None:
+    found = rows_at_once(threads, rows)
+    assert found == expected
+    assert all(n * threads <= THREADS and n * threads // 2 % WARP == 0 for n in found)

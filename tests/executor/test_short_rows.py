@@ -1,0 +1,98 @@
+"""Gradients of norms over many short rows: one walk of the plane and a sum of what blocks leave,
+values against fp64 beside eager's, the same bits in every thread order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import thunder
+import torch
+import torch.nn.functional as F
+
+from tests.devices import ORDERS
+from tests.executor.test_norms import runs
+from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
+
+pytestmark = pytest.mark.sanitizer
+Program = Callable[..., torch.Tensor]
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+
+
+def rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, w.shape, w, 1e-5)
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, w.shape, w, b)
+
+
+def scaled_layer_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, w.shape, w)
+
+
+def rms_norm_and_on(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """The gradient of the residual is added to that of the norm."""
+    doubled = x + x
+    return doubled + rms_norm(doubled, w)
+
+
+def softmax(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x + b, -1)
+
+
+CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...], int]] = {
+    "rms_norm": (rms_norm, BF16, (640, 64), 1),
+    "rms_norm of heads": (rms_norm, BF16, (2, 50, 8, 128), 1),
+    "rms_norm in floats": (rms_norm, F32, (640, 96), 1),
+    "rms_norm beside its residual": (rms_norm_and_on, F16, (7, 96, 72), 1),
+    "layer_norm": (layer_norm, BF16, (640, 64), 2),
+    "layer_norm in halves": (layer_norm, F16, (3, 160, 100), 2),
+    "layer_norm in floats": (layer_norm, F32, (480, 256), 2),
+    "layer_norm of 512 columns": (layer_norm, BF16, (300, 512), 2),
+    "layer_norm without a bias": (scaled_layer_norm, BF16, (640, 80), 1),
+    "softmax of a sum": (softmax, F32, (640, 50), 1),
+}
+
+
+def texts(jfn: Callable[..., object]) -> list[str]:
+    """The kernels of the gradient."""
+    _, backward = regions_of(jfn)
+    assert backward.last_used is not None
+    (plan,) = backward.last_used.leaf.program.plans[-1:]
+    return [kernel.text for kernel in plan.kernels if kernel is not None]
+
+
+@pytest.mark.usefixtures("wide_host")
+@pytest.mark.parametrize("case", CASES)
+def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
+    case: str, device: torch.device
+) -> None:
+    program, dtype, shape, weights = CASES[case]
+    args = [torch.randn(shape).to(dtype), *(torch.randn(shape[-1]).to(dtype) for _ in "wb")]
+    args = args[: 1 + weights]
+    cotangent = torch.randn(shape).to(dtype)
+    exact = runs(program, [x.double() for x in args], cotangent)
+    eager = runs(program, args, cotangent)
+    unfused = runs(thunder.jit(program, executors=[]), args, cotangent)
+    jfns = [thunder.jit(program, executors=[fuser], fuser_thread_order=order) for order in ORDERS]
+    found = [runs(jfn, args, cotangent, device) for jfn in jfns]
+    for value, theirs, *ours in zip(exact, zip(eager, unfused, strict=True), *found, strict=True):
+        assert all(torch.equal(ours[0], other) for other in ours[1:])
+        rounding = torch.finfo(dtype).eps * value.abs().max()
+        allowed = 2 * max((t - value).abs().max() for t in theirs) + 16 * rounding
+        assert (ours[0] - value).abs().max() <= allowed
+    walk, last = texts(jfns[0])
+    assert "const int side" in walk
+    assert "const int side" not in last
+
+
+def test_rows_of_which_no_block_has_several_are_walked_for_the_columns_again() -> None:
+    args = [torch.randn(509, 64), torch.randn(64)]
+    jfn = thunder.jit(rms_norm, executors=[fuser])
+    exact = runs(rms_norm, [x.double() for x in args], torch.ones(509, 64))
+    found = runs(jfn, args, torch.ones(509, 64))
+    for ours, value in zip(found, exact, strict=True):
+        torch.testing.assert_close(ours, value, rtol=1e-4, atol=1e-4)
+    assert not any("const int side" in text for text in texts(jfn))

@@ -1,0 +1,85 @@
+"""Rows that a block walks side by side, as C++ text: their turns, and their sums when they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.codegen.split_text import combining, state_type
+from thunder_fuser.codegen.statements import indent, load_call, number, vector_type
+from thunder_fuser.codegen.types import index_type
+from thunder_fuser.kernel.ir import VectorAccess
+from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
+from thunder_fuser.target import WARP
+
+
+def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) -> list[str]:
+    """A loop over the turns, those of a batch unrolled. The `loads` of turn b fill `name_turns[b]`,
+    all before the first `row` is worked on."""
+    batch, turns = kernel.batch, number(kernel.axes.turn.size)
+    kind = index_type(kernel.reach)
+    loaded = [*kernel.kept, *kernel.once]
+    alone = [f"{a.name}_turns[b] = {load_call(a, kernel.names)};" for a in kernel.once]
+    named = [f"const auto& {a.name} = {a.name}_turns[b];" for a in loaded]
+
+    def of_batch(lines: Sequence[str]) -> list[str]:
+        inner = list(lines)
+        if kernel.axes.turn.size % batch:
+            inner = [f"if (turn < {turns}) {{", *indent(inner), "}"]
+        head = f"for (int b = 0; b < {batch}; ++b) {{"
+        return ["#pragma unroll", head, *indent([f"const {kind} turn = first + b;", *inner]), "}"]
+
+    body = [
+        *(f"{vector_type(a)} {a.name}_turns[{batch}]{_held(a, kernel)};" for a in loaded),
+        *of_batch([*loads, *alone]),
+        *of_batch([*named, *row]),
+    ]
+    head = f"for (int first = 0; first < {turns}; first += {batch}) {{"
+    return ["#pragma unroll 1", head, *indent(body), "}"]
+
+
+def _held(access: VectorAccess, kernel: RowKernel) -> str:
+    return f"[{kernel.vectors_per_thread}]" if access in kernel.kept else ""
+
+
+def met_sides(kernel: RowKernel, columns: Sequence[str]) -> list[str]:
+    """The sums of all rows side by side in the threads of the first one, in the order of threads of
+    a warp and of warps, and what these do with them."""
+    lines = ["TF_DYNAMIC_SHARED(unsigned char, shared);"]
+    for position, accumulator in enumerate(kernel.sums):
+        lines += ["__syncthreads();"] if position else []
+        lines += _met(accumulator, kernel)
+    return [*lines, "if (side == 0) {", *indent(list(columns)), "}"]
+
+
+def _met(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
+    op, dtype, threads = accumulator.op, accumulator.dtype, kernel.threads_per_row
+    kind, held, lanes = state_type(op, dtype), kernel.vectors_per_thread, kernel.lanes
+    own, left = f"{accumulator.name}[k][lane]", f"{accumulator.name}s"
+    combine = f"[]({kind} a, {kind} b) -> {kind} {{ return {combining(op, dtype, 'a', 'b')}; }}"
+
+    def over_sums(line: str) -> list[str]:
+        return [
+            "#pragma unroll",
+            f"for (int k = 0; k < {held}; ++k)",
+            "#pragma unroll",
+            f"  for (int lane = 0; lane < {lanes}; ++lane) {line}",
+        ]
+
+    def of_warp(warp: str) -> str:
+        return f"{left}[(({warp} * {held} + k) * {lanes} + lane) * {threads} + part]"
+
+    folded = f"{own} = tf::combine_sides<{threads}>({own}, {combine});"
+    taken = f"{own} = {combining(op, dtype, own, of_warp('warp'))};"
+    return [
+        f"{kind}* const {left} = reinterpret_cast<{kind}*>(shared);",
+        *(over_sums(folded) if threads < WARP else []),
+        f"if (threadIdx.x % {WARP} < {threads}) {{",
+        *indent(over_sums(f"{of_warp(f'threadIdx.x / {WARP}')} = {own};")),
+        "}",
+        "__syncthreads();",
+        "if (side == 0) {",
+        f"  for (int warp = 1; warp < {kernel.threads // WARP}; ++warp) {{",
+        *indent(indent(over_sums(taken))),
+        "  }",
+        "}",
+    ]

@@ -1,0 +1,84 @@
+"""Short rows beside column sums: how many of them a block walks side by side, and what it holds.
+
+    rmsnorm of 64 columns, bf16    8 threads a row, 32 rows a turn, the loads of four turns together
+    512                            32 threads a row, two vectors each, 8 rows, of two turns
+
+What a turn reads comes to registers, and all that a thread sums stays there: no slots in shared
+memory, and no barrier until the rows of the group are done. Where registers are few, the compiler
+moves loads behind the work on what came before: half as many threads have more on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.short_rows import MAX_HELD, is_short, rows_at_once, threads_of_row
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.residency import Residency, Row
+from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.target import REGISTERS, WARP, Target
+
+IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's registers
+MAX_BATCH = 4  # turns, of which a thread has the loads of all at once
+UNIT = 8  # registers that a thread gets more or fewer
+SCRATCH = 28  # registers that a thread needs beside its rows and sums
+SCRATCH_OF_A_SUM = 4
+SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen to spill
+
+
+def side_by_side(axes: RowAxes, down: Sequence[TensorView]) -> int | None:
+    """How many of the rows that `down` sums a block walks at once; None for one after another, and
+    for no sums."""
+    vectors = axes.vector.size
+    if not down or axes.is_shifted or not is_short(vectors):
+        return None
+    dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
+    return next(iter(rows_at_once(threads_of_row(vectors), dealt[-1])), None)
+
+
+def of_sides(
+    row: Row, count: int, sums: int, axes: RowAxes, target: Target, parameters: RowParameters
+) -> Residency:
+    """All that a turn of `count` rows reads in registers: where every block of the launch has room
+    at once, with the loads of as many turns at a time as that leaves."""
+    wanted = None if parameters.held is None else parameters.held // row.lanes
+    threads = {threads_of_row(row.vectors, held) for held in range(1, MAX_HELD + 1)}
+    most_first = sorted(threads, reverse=True)
+    found = [_of_threads(row, t, count, sums, axes, target, parameters) for t in most_first]
+    asked = [r for r in found if -(-row.vectors // r.threads) == wanted]
+    blocks = _blocks(axes, target)
+    return max(asked or found, key=lambda r: (r.blocks == blocks, r.batch))
+
+
+def _blocks(axes: RowAxes, target: Target) -> int:
+    """Of a multiprocessor, one for each group."""
+    return -(-axes.group.size // target.multiprocessors)
+
+
+def _registers(threads: int) -> int:
+    """Of each, where so many are on a multiprocessor, in four quarters that have warps."""
+    warps = 4 * -(-threads // (4 * WARP))
+    return REGISTERS // (warps * WARP * UNIT) * UNIT
+
+
+def _of_threads(
+    row: Row,
+    threads: int,
+    count: int,
+    sums: int,
+    axes: RowAxes,
+    target: Target,
+    parameters: RowParameters,
+) -> Residency:
+    held = -(-row.vectors // threads)
+    wanted = _blocks(axes, target)
+    most = min(_registers(wanted * threads * count), SPILL_FREE)
+    summing = held * (sums * row.lanes + row.weights) + SCRATCH + SCRATCH_OF_A_SUM * sums
+    loaded = held * row.loaded
+    flying = -(-IN_FLIGHT // max(4 * loaded * wanted * threads * count, 1))
+    asked = min(flying, MAX_BATCH) if parameters.batch is None else parameters.batch
+    batch = max(min((most - summing) // max(loaded, 1), asked, axes.turn.size), 1)
+    taken = (summing + batch * loaded) * threads * count
+    blocks = min(max(REGISTERS // taken, 1), wanted)
+    return Residency(threads, frozenset(row.loads), blocks=blocks, weights=True, batch=batch)
