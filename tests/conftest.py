@@ -11,7 +11,7 @@ import torch
 
 from tests.devices import here, running_on
 from thunder_fuser import pipeline
-from thunder_fuser.target import HOST
+from thunder_fuser.target import HOST, Target
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -37,6 +37,17 @@ def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
     if here().type == "cpu":
         wide = replace(HOST, multiprocessors=8)
         monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
+
+
+@pytest.fixture
+def few_multiprocessors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host, or the GPU, as a machine of eight multiprocessors: small tensors fill it."""
+    known = pipeline.target_for
+
+    def eight(device: torch.device) -> Target:
+        return replace(known(device), multiprocessors=8)
+
+    monkeypatch.setattr(pipeline, "target_for", eight)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.presegment.pack_rows import pack_rows
 
-pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
+pytestmark = [pytest.mark.usefixtures("device", "few_multiprocessors"), pytest.mark.sanitizer]
 # Of eight multiprocessors: planes that are packed, and some of other numbers of rows or too small.
 SHAPES = {
     "packed": (2048, 257),

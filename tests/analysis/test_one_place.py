@@ -39,7 +39,6 @@ ALLOWED = {
     "analysis/reductions.py:_column_scan_shape": SIZES,
     "presegment/pack_rows.py:_rows_at_a_time": PARTS,
     "presegment/pack_rows.py:_packed": PARTS,
-    "presegment/split_reductions.py:_parts": PARTS,
     "presegment/split_reductions.py:_divisor": PARTS,
     "presegment/pack_rows.py:_without_rows": THREADS,
     "presegment/split_reductions.py:_dealt": LANES,

@@ -64,7 +64,7 @@ def texts(jfn: Callable[..., object]) -> list[str]:
     return [kernel.text for kernel in plan.kernels if kernel is not None]
 
 
-@pytest.mark.usefixtures("wide_host")
+@pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize("case", CASES)
 def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
     case: str, device: torch.device

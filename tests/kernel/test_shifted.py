@@ -160,7 +160,7 @@ WALKED = {
 
 
 @pytest.mark.sanitizer
-@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.usefixtures("device", "few_multiprocessors")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("extents", WALKED)
