@@ -43,6 +43,14 @@ REFUSED = {
         segment_of([x], call("sub", x, spread(total(x, 0), 40))),
         "a column sum needs another one of the same segment",
     ),
+    "another column": (
+        segment_of([x], chain(flip(total(x, 0), 0), "neg")),
+        "a column sum is read at another column",
+    ),
+    "the sums turned round": (
+        segment_of([x], flip(total(x, 0), 0)),
+        "a column sum is read at another column",
+    ),
     "another result": (
         segment_of([x, y], total(x, 0), chain(y, "neg")),
         "a result of shape [80, 64] is no 64 columns",
@@ -54,6 +62,11 @@ REFUSED = {
 def test_a_refusal_names_its_reason(case: str) -> None:
     segment, reason = REFUSED[case]
     assert columns.reject(segment, H200) == reason
+
+
+def test_a_result_without_elements_is_stored_by_nobody() -> None:
+    found = columns.schedule(segment_of([x, y], total(x, 0), floats(0, 64)), H200)
+    assert [s.value.shape for s, _ in found.stores] == [(64,)]
 
 
 def test_an_in_place_target_is_updated_by_the_thread_that_owns_its_column() -> None:

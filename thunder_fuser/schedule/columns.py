@@ -128,12 +128,15 @@ def schedule(
     _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.stores:
+        if prod(store.value.shape) == 0:
+            continue
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
             full.append((store, _element(store, terms)))
         else:
             stores.append((store, _place(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, reductions, results)
+    _check_columns(segment, reductions, stores)
     _check_writes(segment, stores, [*terms, *results])
     scans = [tv for tv in long if is_scan(tv)]
     if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
@@ -206,6 +209,20 @@ def _check_levels(
                 raise Rejected("a column sum needs another one of the same segment")
             if tv in own and index != own[tv]:
                 raise Rejected("a running sum is read at another element")
+
+
+def _check_columns(
+    segment: Segment,
+    reductions: Sequence[tuple[TensorView, Index]],
+    stores: Sequence[tuple[Store, Index]],
+) -> None:
+    """What is stored once a column may need the sums of that column."""
+    own = dict(reductions)
+    for store, place in stores:
+        result = (store.value, place)
+        for tv, index in (result, *demand([result], segment.leaves | own.keys()).leaves):
+            if tv in own and not is_scan(tv) and index != own[tv]:
+                raise Rejected("a column sum is read at another column")
 
 
 def _check_writes(
