@@ -18,8 +18,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.kinds import Kind
 from thunder_fuser.segment.walks import Walks
 
-MANY = 1 << 17  # rows, of which a launch more is soon paid for
-SHORT = 512  # elements of a row: a block has 2 KiB of them. Measured at 1048576 x 64, 51 and 58 us
+MANY = 12288  # rows, whose tickets cost more than a launch: 5 us of 16384 x 4096 on an H200
 
 
 @dataclass
@@ -75,13 +74,13 @@ class RowTotals:
 
     def _can_take(self, tv: TensorView, depth: int) -> bool:
         """True for a total of the rows that this depth walks. No template has sums down columns
-        beside it, and a block of short rows has too little to do for a ticket. What has one element
-        per row is computed behind the cut, by a kernel that walks what was left of the rows anyway:
-        that can sum them too."""
+        beside it, and the blocks of many rows wait for their tickets longer than a launch takes.
+        What has one element per row is computed behind the cut, by a kernel that walks what was
+        left of the rows anyway: that can sum them too."""
         long = self.walks.long.get(depth, set())
         rows = next((rows for other in long if (rows := rows_of(other)) is not None), 0)
         plane = self.walks.planes[depth]
-        if not is_total(tv, rows) or plane in self._down or _has_short_rows(plane):
+        if not is_total(tv, rows) or rows > MANY or plane in self._down:
             return False
         if not (is_long(tv) or self._needs_row(tv, depth)) or rows in self._read_at(tv):
             return False
@@ -124,8 +123,3 @@ def _is_single(producer: TensorView, consumer: TensorView) -> bool:
 
 def _never_cut(producer: TensorView, consumer: TensorView) -> bool:
     return False
-
-
-def _has_short_rows(plane: tuple[int, int] | None) -> bool:
-    rows, columns = plane or (0, 0)
-    return rows > MANY and columns < SHORT
