@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.executor.jitted import check, regions
+from tests.programs import whole
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -17,10 +18,10 @@ def test_one_op_is_torchs() -> None:
 @pytest.mark.parametrize(("rows", "count"), [(2048, 1), (2047, 0)])
 def test_one_op_that_spreads_a_row_over_much_memory_is_ours(rows: int, count: int) -> None:
     """The gradient of a sum, 4 MiB or a row less."""
-    jfn = check(lambda x: (x * 2.0).sum(0), torch.randn(rows, 512, requires_grad=True))
+    jfn = check(lambda x: (x * 2.0).sum(0), whole(rows, 512).requires_grad_())
     assert len(regions(jfn).backward) == count
 
 
 def test_a_broadcast_alone_stays_a_view() -> None:
-    jfn = check(lambda x: x.sum(0), torch.randn(2048, 512, requires_grad=True))
+    jfn = check(lambda x: x.sum(0), whole(2048, 512).requires_grad_())
     assert not regions(jfn).backward
