@@ -42,12 +42,22 @@ def wide_host(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_multiprocessors(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host, or the GPU, as a machine of eight multiprocessors: small tensors fill it."""
+    _give_multiprocessors(monkeypatch, 8)
+
+
+@pytest.fixture
+def one_multiprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU as a machine of one, as the host is."""
+    _give_multiprocessors(monkeypatch, 1)
+
+
+def _give_multiprocessors(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     known = pipeline.target_for
 
-    def eight(device: torch.device) -> Target:
-        return replace(known(device), multiprocessors=8)
+    def found(device: torch.device) -> Target:
+        return replace(known(device), multiprocessors=count)
 
-    monkeypatch.setattr(pipeline, "target_for", eight)
+    monkeypatch.setattr(pipeline, "target_for", found)
 
 
 @pytest.fixture

@@ -151,8 +151,9 @@ def test_shorter_rows_are_walked_by_more_blocks_or_by_none(
         (1 << 20, 512, (512, 256, 8)),  # a warp a row
         (1_000_000, 64, (125, 250, 32)),
         (132_000, 64, (20, 275, 24)),  # 24 rows at a time leave more threads than 32
-        (8192, 96, (4, 128, 16)),  # 64 rows of a part
-        (1002, 512, (167, 3, 2)),
+        (1 << 16, 96, (16, 256, 16)),
+        (12024, 512, (9, 167, 8)),
+        (1 << 16, 64, None),  # all of it is in the cache for the sums
         (1 << 20, 60, (256, 256, 16)),  # vectors of four
         (1009 * 2, 64, None),
     ],

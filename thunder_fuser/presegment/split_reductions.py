@@ -47,6 +47,8 @@ from thunder_fuser.target import WARP
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/residency.py has them
+MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
+# sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_BLOCKS = 2  # of a multiprocessor
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
@@ -111,7 +113,9 @@ def _dealt(
     most = terms // (2 * MAX_SHORT_REDUCTION)
     whole = gcd(columns, lanes)
     vectors = columns // whole
-    found = _side_by_side(terms, vectors, most, multiprocessors) if is_short(vectors) else None
+    is_many = terms * columns >= MIN_SHORT * multiprocessors
+    walks = is_short(vectors) and is_many
+    found = _side_by_side(terms, vectors, most, multiprocessors) if walks else None
     if found is not None:
         return found
     vectors, period = columns // lanes, lanes // whole  # of `period` rows one begins with a vector

@@ -28,10 +28,10 @@ SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen
 
 
 def side_by_side(axes: RowAxes, down: Sequence[TensorView]) -> int | None:
-    """How many of the rows that `down` sums a block walks at once; None for one after another, and
-    for no sums."""
+    """How many of the rows that `down` sums a block walks at once; None for one after another, as
+    where they were not dealt out, and for no sums."""
     vectors = axes.vector.size
-    if not down or axes.is_shifted or not is_short(vectors):
+    if not down or axes.is_shifted or not is_short(vectors) or axes.group.size == 1:
         return None
     dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
     return next(iter(rows_at_once(threads_of_row(vectors), dealt[-1])), None)
