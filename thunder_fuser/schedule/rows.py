@@ -169,15 +169,7 @@ def schedule(
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes = row_axes(segment, long, (rows, columns), _turns(down))
-    sides = side_by_side(axes, down)
-    axes = axes if sides is None else axes.side_by_side(sides)
-    sums = _columns(segment, down, axes)
-    if down:
-        axes = replace(axes, row=row_of(sums.terms[0], axes))
-        walked_shifted = shifted(segment, long, axes)
-        if walked_shifted is not None:
-            axes, sums = walked_shifted, _columns(segment, down, walked_shifted)
+    axes, sides, sums = _axes(segment, long, down, (rows, columns))
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
@@ -217,6 +209,27 @@ def schedule(
         return planned(where, 1, chunk=chunk)
     several = max(parameters.block // found.threads, 1)  # a cluster has one row
     return planned(found, several if found.cluster == 1 else 1)
+
+
+def _axes(
+    segment: Segment,
+    long: Sequence[TensorView],
+    down: Sequence[TensorView],
+    plane: tuple[int, int],
+) -> tuple[RowAxes, int | None, Columns]:
+    """The axes, how many rows a block walks side by side, and the sums `down` the columns, which
+    deal the rows out."""
+    axes = row_axes(segment, long, plane, _turns(down))
+    sides = side_by_side(axes, down)
+    axes = axes if sides is None else axes.side_by_side(sides)
+    sums = _columns(segment, down, axes)
+    if not down:
+        return axes, sides, sums
+    axes = replace(axes, row=row_of(sums.terms[0], axes))
+    aligned = shifted(segment, long, axes)
+    if aligned is None:
+        return axes, sides, sums
+    return aligned, sides, _columns(segment, down, aligned)
 
 
 def _turns(down: Sequence[TensorView]) -> int:
