@@ -172,8 +172,10 @@ def test_rows_are_walked_beside_sums_down_their_columns(
     found = run(fusion([a, b], *gradient(a, b)), x, w, options=Options(thread_order=order))
     wide = x.double() * w.double()
     by = wide.sum(1, True)
-    for got, want in zip(found, (wide - by, (x.double() * by).sum(0)), strict=True):
-        torch.testing.assert_close(got.cpu().double(), want, rtol=1e-4, atol=2e-3)
+    rows, columns = (t.cpu().double() for t in found)
+    torch.testing.assert_close(rows, wide - by, rtol=1e-4, atol=1e-3)
+    # Terms are about 20, and so are the columns' sums of a thousand of them about 700.
+    torch.testing.assert_close(columns, (x.double() * by).sum(0), rtol=1e-4, atol=2e-2)
 
 
 @pytest.mark.parametrize(("extents", "is_shifted"), WALKED.items())
