@@ -147,6 +147,31 @@ def test_rows_of_few_classes_are_summed_in_bundles_call_after_call(
     assert jfn(x.to(device), t.to(device)).isnan()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("classes", [37, 600, 20011])
+def test_infinite_logits_are_eagers(classes: int, smoothing: float, device: torch.device) -> None:
+    """A loss and a gradient that are no numbers: inf - inf stands in the row."""
+    x, t = torch.randn(6, classes), torch.randint(6, classes, (6,))
+    x[0, 3], x[1, 4], x[2] = math.inf, -math.inf, -math.inf
+    x[3, int(t[3])] = math.inf
+
+    def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, t, reduction="none", label_smoothing=smoothing)
+
+    found = losses_and_gradient(jit(program, **KERNELS), x.to(device), t.to(device))
+    for got, want in zip(found, losses_and_gradient(program, x, t), strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+def losses_and_gradient(
+    program: Callable[..., torch.Tensor], x: torch.Tensor, t: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    x = x.detach().requires_grad_()
+    loss = program(x, t)
+    (gradient,) = torch.autograd.grad(loss, x, torch.ones_like(loss))
+    return loss.detach().cpu(), gradient.cpu()
+
+
 @ON_EVERY_DEVICE
 def test_ignoring_another_class_and_extreme_logits() -> None:
     x = torch.randn(ROWS, CLASSES)

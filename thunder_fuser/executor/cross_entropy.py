@@ -116,7 +116,6 @@ def _loss(a: Any, target: Any, options: _Options) -> tuple[Any, _Parts]:
     wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
     is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
     top = ltorch.amax(wide, 1, True)
-    top = ltorch.where(ltorch.eq(ltorch.abs(top), float("inf")), 0.0, top)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
     chosen = ltorch.unsqueeze(ltorch.where(is_class, target, 0), 1)
