@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import H200, chain, flip, full, ints, piece, reshape, total
+from tests.programs import H200, chain, expand, flip, full, ints, piece, reshape, total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import Form, atom, evaluate, unflatten
 from thunder_fuser.analysis.layout import Layout
@@ -214,6 +214,15 @@ def test_a_column_sum_that_is_used_at_once_is_refused() -> None:
     assert rows.reject(segment_of([v], centred(v), used), H200) == (
         "a column sum is read before all blocks are done"
     )
+
+
+def test_a_result_that_is_repeated_over_the_rows_is_refused() -> None:
+    """Its elements are read at several rows: none of them is to store it."""
+    x = floats(2, 64)
+    turned = chain(x, "neg")
+    spread = expand(reshape(turned, 2, 1, 64), 2, 5, 64)
+    segment = segment_of([x], total(spread, 2), turned)
+    assert rows.reject(segment, H200) == "a result of shape [2, 64] has no rows of 64 elements"
 
 
 def test_column_sums_beside_rows_beyond_one_block_are_refused() -> None:
