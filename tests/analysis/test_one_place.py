@@ -81,7 +81,6 @@ ALLOWED = {
     "schedule/row_axes.py:side_by_side": THREADS,
     "schedule/sides.py:_blocks": THREADS,
     "schedule/sides.py:_of_threads": THREADS,
-    "schedule/sides.py:_registers": THREADS,
     "schedule/sides.py:of_sides": THREADS,
     "schedule/rows.py:_row": THREADS,
     "schedule/rows.py:_scanned": THREADS,

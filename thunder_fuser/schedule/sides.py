@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.short_rows import MAX_HELD, is_short, rows_at_once, threads_of_row
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.residency import Residency, Row
+from thunder_fuser.schedule.residency import Residency, Row, registers_of
 from thunder_fuser.schedule.row_axes import RowAxes
-from thunder_fuser.target import REGISTERS, WARP, Target
+from thunder_fuser.target import REGISTERS, Target
 
 IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's registers
 MAX_BATCH = 4  # turns, of which a thread has the loads of all at once
-UNIT = 8  # registers that a thread gets more or fewer
 SCRATCH = 28  # registers that a thread needs beside its rows and sums
 SCRATCH_OF_A_SUM = 4
 SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen to spill
@@ -56,12 +55,6 @@ def _blocks(axes: RowAxes, target: Target) -> int:
     return -(-axes.group.size // target.multiprocessors)
 
 
-def _registers(threads: int) -> int:
-    """Of each, where so many are on a multiprocessor, in four quarters that have warps."""
-    warps = 4 * -(-threads // (4 * WARP))
-    return REGISTERS // (warps * WARP * UNIT) * UNIT
-
-
 def _of_threads(
     row: Row,
     threads: int,
@@ -73,7 +66,7 @@ def _of_threads(
 ) -> Residency:
     held = -(-row.vectors // threads)
     wanted = _blocks(axes, target)
-    most = min(_registers(wanted * threads * count), SPILL_FREE)
+    most = min(registers_of(wanted * threads * count), SPILL_FREE)
     summing = held * (sums * row.lanes + row.weights) + SCRATCH + SCRATCH_OF_A_SUM * sums
     loaded = held * row.loaded
     flying = -(-IN_FLIGHT // max(4 * loaded * wanted * threads * count, 1))
