@@ -44,8 +44,7 @@ class ShiftedAccesses(Accesses):
         super().request(tv, offset, () if is_free else guards)
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
-        plane = self.axes.columns * self.axes.group.size * self.axes.turn.size
-        window = Window(self.start, plane)
+        window = Window(self.start, self.axes.rows * self.axes.columns)
         return tuple(self._within(load, window) for load in super().group_loads())
 
     def group_stores(

@@ -145,7 +145,7 @@ def row_axes(
 def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowAxes | None:
     """The axes of a block that walks rows as shifted ones, where all of its rows begin in the same
     lane, so that it has the same columns of each; None where that is so without."""
-    plane = _plane(segment, (axes.group.size * axes.turn.size, axes.columns))
+    plane = _plane(segment, (axes.rows, axes.columns))
     lanes = plane.lanes
     if axes.columns % lanes == 0 or not _can_shift(segment, plane, long):
         return None

@@ -169,7 +169,7 @@ def schedule(
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes, sides, sums = _axes(segment, long, down, (rows, columns))
+    axes, sums = _axes(segment, long, down, (rows, columns))
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
@@ -191,12 +191,13 @@ def schedule(
             raise Rejected("a sum over all rows beside column sums")
         if scans:
             raise Rejected("a running sum beside column sums")
-        if sides is not None:
-            return planned(of_sides(row, sides, len(down), axes, target, parameters), sides)
-        beside = beside_sums(row, len(down), axes.turn.size, target, parameters)
-        if beside is None:
+        if axes.side is not None:
+            beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
+            return planned(beside, axes.side.size)
+        walking = beside_sums(row, len(down), axes.turn.size, target, parameters)
+        if walking is None:
             raise Rejected("column sums beside rows that are too long for one block")
-        return planned(beside, 1)
+        return planned(walking, 1)
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
         where, splits, chunk = pieces
@@ -216,20 +217,18 @@ def _axes(
     long: Sequence[TensorView],
     down: Sequence[TensorView],
     plane: tuple[int, int],
-) -> tuple[RowAxes, int | None, Columns]:
-    """The axes, how many rows a block walks side by side, and the sums `down` the columns, which
-    deal the rows out."""
+) -> tuple[RowAxes, Columns]:
+    """The axes, and the sums `down` the columns, which deal the rows out. Rows that are walked side
+    by side are not shifted."""
     axes = row_axes(segment, long, plane, _turns(down))
+    if not down:
+        return axes, _columns(segment, down, axes)
     sides = side_by_side(axes, down)
     axes = axes if sides is None else axes.side_by_side(sides)
     sums = _columns(segment, down, axes)
-    if not down:
-        return axes, sides, sums
     axes = replace(axes, row=row_of(sums.terms[0], axes))
-    aligned = shifted(segment, long, axes)
-    if aligned is None:
-        return axes, sides, sums
-    return aligned, sides, _columns(segment, down, aligned)
+    aligned = shifted(segment, long, axes) if sides is None else None
+    return (axes, sums) if aligned is None else (aligned, _columns(segment, down, aligned))
 
 
 def _turns(down: Sequence[TensorView]) -> int:
