@@ -127,9 +127,7 @@ def schedule(
     terms = [_term_of(tv, index, axes) for tv, index in reductions]
     _check_levels(segment, reductions, terms)
     full, stores = [], []
-    for store in segment.stores:
-        if prod(store.value.shape) == 0:
-            continue
+    for store in segment.written:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
             full.append((store, _element(store, terms)))
         else:

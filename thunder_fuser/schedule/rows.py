@@ -174,8 +174,7 @@ def schedule(
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
-    left = [s for s in segment.stores if s not in placed and prod(s.value.shape) > 0]
-    stores = [_place(s, rows, columns, axes, terms) for s in left]
+    stores = [_place(s, rows, columns, axes, terms) for s in segment.written if s not in placed]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     _check_rows(segment, reductions, axes, read, stores)
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)

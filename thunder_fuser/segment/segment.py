@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.reductions import is_long
@@ -35,6 +36,11 @@ class Segment:
     layouts: Mapping[TensorView, Layout]
     is_opaque: bool = False  # run by torch: no template holds it
     fast: frozenset[TensorView] = frozenset()
+
+    @property
+    def written(self) -> tuple[Store, ...]:
+        """The stores of at least one element."""
+        return tuple(s for s in self.stores if prod(s.value.shape) > 0)
 
     @property
     def tensors(self) -> tuple[TensorView, ...]:
