@@ -260,8 +260,10 @@ def index_as_viewed(
     terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
 ) -> Index | None:
     """The index of a term, or of a tensor of which one is a view, that has this shape: every
-    element of the plane is met at it. None where no term comes of one."""
+    element of the plane is met at it once. None where no term comes of one, or repeats it."""
     for tv, index in terms:
+        if prod(tv.shape) != prod(shape):
+            continue
         while tv.shape != shape and is_metadata(tv):
             (edge,) = edges(tv, index)
             tv, index = edge.producer, edge.index

@@ -271,7 +271,7 @@ def _place(
     shape = store.value.shape
     if prod(shape) == rows:
         return store, unflatten(axes.row, shape)
-    viewed = index_as_viewed(terms, shape) if prod(shape) == rows * columns else None
+    viewed = index_as_viewed(terms, shape)
     if viewed is not None:
         return store, viewed
     for cut in range(len(shape) + 1):
