@@ -11,6 +11,7 @@ import torch
 
 from tests.devices import here, running_on
 from thunder_fuser import pipeline
+from thunder_fuser.frontend import FusionCache
 from thunder_fuser.target import HOST, Target
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -28,6 +29,12 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     place = torch.device(request.param)
     with running_on(place):
         yield place
+
+
+@pytest.fixture(autouse=True)
+def fusions_of_its_own() -> None:
+    """No test finds the plans of another, which were made for other options or another machine."""
+    FusionCache.get().reset()
 
 
 @pytest.fixture
