@@ -23,17 +23,18 @@ class Case:
     """A workload on a device. Inputs that require a gradient get one, as do the parameters of a
     module; bytes are the least that each pass can move, None where nobody counts them.
 
-    `liger` imports Liger's version, which takes the same inputs. `replay` is given the outputs of a
-    function that draws random numbers, and returns the same function with those draws. With `loss`
-    the backward starts at the loss of the outputs. `calls` are the arguments of several calls that
-    belong together, where that is what is measured.
+    `liger` imports Liger's version, which takes the same inputs, or says why there is none.
+    `replay` is given the outputs of a function that draws random numbers, and returns the same
+    function with those draws. With `loss` the backward starts at the loss of the outputs. `calls`
+    are the arguments of several calls that belong together, where that is what
+    is measured.
     """
 
     function: Function
     inputs: Tensors
     forward_bytes: int | None = None
     backward_bytes: int | None = None
-    liger: Callable[[], Function] | None = None
+    liger: Callable[[], Function] | str = "Liger has no such op"
     replay: Callable[[Tensors], Function] | None = None
     loss: Callable[[Any], torch.Tensor] | None = None
     calls: tuple[Tensors, ...] = ()

@@ -59,7 +59,14 @@ def cross_entropy() -> Load:
 
 
 def rope(turned: Callable[..., tuple[torch.Tensor, ...]]) -> Load:
-    """`turned(turn, *inputs)` is the workload with `turn(q, k, cos, sin)` for its rotation."""
+    """`turned(turn, *inputs)` is the workload with `turn(q, k, cos, sin)` for its rotation, which
+    Liger's kernel does in place.
+
+    So a forward overwrites the projections of q and k, from which nobody else can read any more,
+    and peaks lower than any other; what is cut from one projection it copies first. It takes the
+    left half of cos and sin for both. A backward copies dense cotangents before it turns them.
+    What repeats the heads of k and v are eager torch's kernels. All of that is measured.
+    """
 
     def load() -> Function:
         op = _op("rope")

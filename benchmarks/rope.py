@@ -20,6 +20,7 @@ Turn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], Tensor
 LENGTHS = (1024, 2048, 4096, 8192, 16384, 32768)
 BATCH = 1
 QUICK_LENGTH = 7
+_NOT_LIGERS = "Liger's rotation takes q and k as Hugging Face's models hold them, not LitGPT's"
 _QUICK_PER_GROUP, _QUICK_GROUPS, _QUICK_HEAD_SIZE = 2, 2, 16
 
 
@@ -50,7 +51,7 @@ def litgpt(
     cos, sin = (make.random(length, rotated, gradient=FROZEN) for _ in range(2))
     tables = nbytes(cos, sin)
     forward, backward = _bytes(nbytes(qkv), tables, heads, groups, is_replicated)
-    return Case(function, (qkv, cos, sin), forward, backward)
+    return Case(function, (qkv, cos, sin), forward, backward, liger=_NOT_LIGERS)
 
 
 def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -66,7 +67,8 @@ def hugging_face(
     make: Make, *, batch: int, length: int, heads: int, groups: int, head_size: int
 ) -> Case:
     """Hugging Face's: q (batch, length, heads head_size), k and v of `groups` heads, and cos, sin
-    (1, length, head_size) -> rotated q and k, and v, each (batch, heads, length, head_size)."""
+    (1, length, head_size), whose halves are equal as those of models are -> rotated q and k, and v,
+    each (batch, heads, length, head_size)."""
 
     def apply(turn: Turn, *inputs: torch.Tensor) -> Tensors:
         return _attention_inputs(turn, inputs[:3], inputs[3:], head_size)
@@ -127,7 +129,10 @@ def _hugging_face(
     head_size: int,
 ) -> Case:
     length = qkv[0].size(1)
-    cos, sin = (make.random(1, length, head_size, gradient=FROZEN) for _ in range(2))
+    cos, sin = (
+        torch.cat(2 * (make.random(1, length, head_size // 2, gradient=FROZEN),), dim=-1)
+        for _ in range(2)
+    )
     forward, backward = _bytes(nbytes(*qkv), nbytes(cos, sin), heads, groups, groups != heads)
     return Case(
         lambda *inputs: apply(_turn, *inputs),
