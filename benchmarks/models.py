@@ -47,7 +47,7 @@ def model(
     is scaled down to that embedding size."""
     from litgpt.model import GPT
 
-    found = _config(config, layers, width)
+    found = _config(config, layers, width, length)
     with make.device:
         function = GPT(found).to(make.dtype)
     function.max_seq_length = length
@@ -63,7 +63,7 @@ def block(make: Make, *, config: str, batch: int, length: int, width: int | None
     """x (batch, length, embedding size), and cos and sin (1, length, rotated) -> x."""
     from litgpt.model import Block
 
-    found = _config(config, 1, width)
+    found = _config(config, 1, width, length)
     with make.device:
         function = Block(found, 0).to(make.dtype)
     positions = torch.arange(length, device=make.device)
@@ -73,23 +73,30 @@ def block(make: Make, *, config: str, batch: int, length: int, width: int | None
     return Case(function, (make.random(batch, length, found.n_embd), *tables))
 
 
-def _config(name: str, layers: int, width: int | None) -> Any:
+def _config(name: str, layers: int, width: int | None, length: int) -> Any:
     from litgpt.config import Config
 
-    if width is None:
-        return Config.from_name(name, n_layer=layers)
     published = Config.from_name(name)
-    return Config.from_name(
-        name,
-        n_layer=layers,
-        n_embd=width,
-        n_head=_QUICK_HEADS,
-        n_query_groups=_QUICK_HEADS * published.n_query_groups // published.n_head,
-        head_size=width // _QUICK_HEADS,
-        intermediate_size=2 * width,
-        vocab_size=_QUICK_VOCABULARY,
-        padded_vocab_size=_QUICK_VOCABULARY,
-    )
+    changed: dict[str, object] = {"n_layer": layers}
+    if published.sliding_window_size is not None and published.sliding_window_size >= length:
+        # Nothing is as far away as the window is wide. LitGPT would still write its mask row by
+        # row, in a loop that compilers unroll: thousands of assignments, minutes of tracing.
+        changed["sliding_window_size"] = None
+    if width is not None:
+        changed |= _small(published, width)
+    return Config.from_name(name, **changed)
+
+
+def _small(published: Any, width: int) -> dict[str, object]:
+    return {
+        "n_embd": width,
+        "n_head": _QUICK_HEADS,
+        "n_query_groups": _QUICK_HEADS * published.n_query_groups // published.n_head,
+        "head_size": width // _QUICK_HEADS,
+        "intermediate_size": 2 * width,
+        "vocab_size": _QUICK_VOCABULARY,
+        "padded_vocab_size": _QUICK_VOCABULARY,
+    }
 
 
 def _block_workload(found: Model) -> Workload:

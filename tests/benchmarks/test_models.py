@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import models
-from benchmarks.cases import INFERENCE, STEP, Workload
+from benchmarks.cases import INFERENCE, STEP, Make, Workload
 from benchmarks.executors import EXECUTORS
 from benchmarks.jobs import Suite, jobs
 from benchmarks.models import MODELS, Model
@@ -39,6 +39,23 @@ def test_a_small_model_has_the_layers_of_the_large_one(found: Model) -> None:
     assert small.n_head // small.n_query_groups == large.n_head // large.n_query_groups
     assert (small.n_layer, small.n_embd) == (1, 64)
     assert large.block_size >= found.length >= workload.sizes[0]["length"]
+
+
+def test_a_window_that_hides_nothing_is_left_out() -> None:
+    """The block computes what LitGPT's own loop over the rows of its mask makes of it."""
+    litgpt = pytest.importorskip("litgpt.model")
+    make = Make(CPU, torch.float32, torch.float32)
+    sizes = {"config": "Gemma-2-2b", "batch": 1, "length": 24, "width": 64}
+    case = models.block(make, **sizes)
+    assert not case.function.attn.apply_sliding_window_attention  # type: ignore[attr-defined]
+    for window, is_equal in ((24, True), (23, False)):
+        config = models._config("Gemma-2-2b", 1, 64, length=10_000)  # longer than any window
+        config.sliding_window_size = window
+        windowed = litgpt.Block(config, 0)
+        windowed.load_state_dict(case.function.state_dict())  # type: ignore[attr-defined]
+        assert windowed.attn.apply_sliding_window_attention
+        same = torch.allclose(windowed(*case.inputs), case.function(*case.inputs), atol=1e-5)
+        assert same is is_equal
 
 
 def test_a_step_and_inference_of_a_model_are_rows() -> None:
