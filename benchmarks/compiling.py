@@ -38,7 +38,7 @@ CACHES = (
 Found: TypeAlias = "Mapping[str, Any]"  # by phase
 SAMPLES = {"cuda": 3, "cpu": 2}
 CORES = 4  # that a process may use: compilers are threads or processes of their own
-LIMIT_SECONDS = 240
+LIMIT_SECONDS = 140  # a process; less than the --limit of a run, which would end others too
 SHOWN = 300  # characters of what a process that died said last
 _FIRST_LENGTH, _LENGTH_STEP = 131, 37
 
@@ -154,11 +154,11 @@ class Layer(torch.nn.Module):  # type: ignore[misc]
         return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
 
 
-def identical_layers(make: Make, *, layers: int, length: int, width: int) -> Case:
-    """x (length, width) through `layers` equal layers: how much is compiled must not depend on how
+def identical_layers(make: Make, *, depth: int, length: int, width: int) -> Case:
+    """x (length, width) through `depth` equal layers: how much is compiled must not depend on how
     many there are."""
     with make.device:
-        function = torch.nn.Sequential(*(Layer(width) for _ in range(layers))).to(make.dtype)
+        function = torch.nn.Sequential(*(Layer(width) for _ in range(depth))).to(make.dtype)
     return Case(function, (make.random(length, width),))
 
 
@@ -188,8 +188,8 @@ WORKLOADS: Sequence[Workload] = (
     _workload(
         "identical_layers",
         identical_layers,
-        {"layers": 32, "length": 2048, "width": 1024},
-        {"layers": 3, "length": 7, "width": 16},
+        {"depth": 32, "length": 2048, "width": 1024},
+        {"depth": 3, "length": 7, "width": 16},
         phases=(STEP,),
     ),
     _workload(

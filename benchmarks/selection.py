@@ -21,7 +21,8 @@ def select(
     known: Sequence[Suite], suites: str | None, works: str | None, sizes: Mapping[str, str | None]
 ) -> tuple[Suite, ...]:
     """The suites named, and of them the workloads named, both separated by commas; all without
-    names. `sizes` gives a size of the workloads that have it each of several values instead.
+    names. `sizes` gives a size each of several values instead: in the workloads that come in
+    several of it, and where none does, in all that have it.
 
     Raises ValueError for unknown names, for what should be numbers, and for a size that no workload
     named has.
@@ -35,15 +36,27 @@ def select(
             for suite in found
         ]
     given = {name: _numbers(name, text) for name, text in sizes.items() if text is not None}
-    every = [each for suite in found for w in suite.workloads for each in w.sizes]
-    for name in given:
-        if not any(name in each for each in every):
+    every = [workload for suite in found for workload in suite.workloads]
+    for name, values in given.items():
+        having = _having(name, every)
+        if not having:
             raise ValueError(f"{name} {sizes[name]!r}: no workload that was chosen has that size")
-    return tuple(
-        replace(suite, workloads=[_resized(w, given) for w in suite.workloads])
-        for suite in found
-        if suite.workloads
-    )
+        found = [
+            replace(
+                suite,
+                workloads=[
+                    _resized(w, name, values) if w in having else w for w in suite.workloads
+                ],
+            )
+            for suite in found
+        ]
+    return tuple(suite for suite in found if suite.workloads)
+
+
+def _having(name: str, workloads: Sequence[Workload]) -> Sequence[Workload]:
+    """Those that come in several of a size; where none does, all that have it."""
+    values = [(w, {sizes[name] for sizes in w.sizes if name in sizes}) for w in workloads]
+    return [w for w, found in values if len(found) > 1] or [w for w, found in values if found]
 
 
 def executors_for(
@@ -107,10 +120,8 @@ def _numbers(name: str, text: str) -> list[int]:
     return found
 
 
-def _resized(workload: Workload, given: Mapping[str, Sequence[int]]) -> Workload:
-    sizes, quick = workload.sizes, workload.quick
-    for name, values in given.items():
-        sizes, quick = (_with(name, values, found) for found in (sizes, quick))
+def _resized(workload: Workload, name: str, values: Sequence[int]) -> Workload:
+    sizes, quick = (_with(name, values, found) for found in (workload.sizes, workload.quick))
     return replace(workload, sizes=sizes, quick=quick)
 
 

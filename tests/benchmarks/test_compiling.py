@@ -93,7 +93,7 @@ def test_executors_that_are_not_here_start_no_process(monkeypatch: pytest.Monkey
 
 def kernels_for(layers: int) -> int:
     """How many kernels this process had to get that it did not have."""
-    case = WORKLOAD["identical_layers"].case(CPU, {"layers": layers, "length": 7, "width": 48})
+    case = WORKLOAD["identical_layers"].case(CPU, {"depth": layers, "length": 7, "width": 48})
     case = replace(case, calls=(case.inputs,))
     ours = EXECUTOR["ours"]
     function = ours.load(CPU)(case, {})

@@ -63,3 +63,16 @@ def test_slow_peers_must_be_named_on_the_host_target(name: str) -> None:
         by_name[name].load(CPU)
     (named,) = executors_for(name, EXECUTORS, CPU)
     named.load(CPU)
+
+
+def test_lengths_are_those_of_what_comes_in_several_before_others() -> None:
+    """So that one call measures all suites, with some lengths of RoPE alone."""
+    found = select(SUITES, None, None, {"length": "3,5", "layers": "2,8"})
+    sizes = {(s.name, w.name): w.sizes for s in found for w in s.workloads}
+    assert [each["length"] for each in sizes["rope", "hf_qwen2_7b"]] == [3, 5]
+    assert [each["length"] for each in sizes["models", "pythia_1_4b"]] == [2048, 2048]
+    assert [each["layers"] for each in sizes["models", "pythia_1_4b"]] == [2, 8]
+    assert [each["length"] for each in sizes["kernels", "rope_llama3_8b"]] == [8192]
+    assert sizes["compile", "identical_layers"][0]["depth"] == 32
+    (models,) = select(SUITES, "models", "pythia_1_4b", {"length": "512"})
+    assert models.workloads[0].sizes == ({"batch": 1, "length": 512, "layers": 2},)
