@@ -82,6 +82,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "git_sha, git_dirty": "of the checkout",
         "target": "`cuda`, or `host` for the host target, whose times tell nothing about a GPU",
         "gpu_name, cpu_name": "where",
+        "gpu_uuid": "which of several",
         "driver": "the newest CUDA that the driver serves",
         "python, torch, thunder, thunder_fuser, litgpt, nvrtc": "versions; `none` of what is not "
         "installed",

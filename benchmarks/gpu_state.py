@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import torch
 
+from benchmarks.rows import gpu_uuid
+
 # Bits of NVML's reasons why the clocks are not higher.
 CLOCKS_SET = 0x2  # a person set them
 POWER_CAP, HARDWARE, THERMAL, HARDWARE_THERMAL, POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
@@ -55,16 +57,11 @@ def monitor(device: torch.device) -> Monitor:
     try:
         nvml = import_module("pynvml")
         nvml.nvmlInit()
-        handle = nvml.nvmlDeviceGetHandleByUUID(_uuid(device))
+        handle = nvml.nvmlDeviceGetHandleByUUID(gpu_uuid(device))
     except Exception as reason:  # not installed, no driver for it, a slice of a GPU
         print(f"rows go without clocks, power and temperature: {reason!r}", file=sys.stderr)
         return silent
     return lambda: read(nvml, handle)
-
-
-def _uuid(device: torch.device) -> str:
-    """As NVML writes it."""
-    return f"GPU-{str(torch.cuda.get_device_properties(device).uuid).removeprefix('GPU-')}"
 
 
 def read(nvml: Any, handle: object) -> GpuState:

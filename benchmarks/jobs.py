@@ -26,13 +26,14 @@ def _ignore(running: Running) -> None:
 class Suite:
     """Workloads that are measured alike. `measure` gives the rows of a job one by one, failed and
     skipped ones too; it raises nothing. `by_wall` says that rows are judged by the time of the
-    whole call, not by that of its kernels."""
+    whole call, not by that of its kernels. `row_seconds` is about what a row takes on an H200."""
 
     name: str
     summary: str
     workloads: Sequence[Workload]
     measure: Callable[[Job], Iterator[Row]]
     by_wall: bool = False
+    row_seconds: float = 1.0
 
 
 @dataclass(frozen=True)

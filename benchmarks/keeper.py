@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,8 @@ FRUITLESS = 2  # processes in a row that may die before they measure anything
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds for a step, and for all; the rows, and whether those that are there are kept."""
+    """Seconds for a step, and for all; the rows, and whether those that are there are kept. With
+    several GPUs no step is limited here, but in each of their lanes."""
 
     step: float | None
     budget: float | None
@@ -39,57 +40,89 @@ def limits(argv: Sequence[str]) -> Limits:
     parser.add_argument("--budget", type=float)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--gpus")
     try:
         known, _ = parser.parse_known_args(argv)
     except argparse.ArgumentError:
         return Limits(None, None, OUT, False)
-    return Limits(known.limit, known.budget, known.out, known.resume)
+    step = None if known.gpus else known.limit
+    return Limits(step, known.budget, known.out, known.resume)
 
 
 def keep(argv: Sequence[str], limits: Limits, begun: float) -> int:
     """Measure in another process, and in a next one where it died. Returns the exit status."""
-    deaths, has_begun = 0, limits.resume
-    while True:
-        left = None if limits.budget is None else begun + limits.budget - time.monotonic()
-        status, has_measured = _measure(_arguments(argv, left, has_begun), limits, left)
-        if status >= 0 and status != LOST:
+    keeper = Keeper(argv, limits, begun)
+    try:
+        while (status := keeper.poll()) is None:
+            time.sleep(POLL_SECONDS)
+        return status
+    finally:
+        keeper.end()
+
+
+class Keeper:
+    """Has a process measure, and starts a next one where it died, for whoever polls it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        limits: Limits,
+        begun: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`begun`, of the monotonic clock, is when the budget began."""
+        self._argv, self._limits, self._environment = argv, limits, environment
+        self._end = None if limits.budget is None else begun + limits.budget
+        self._deaths, self._has_begun = 0, limits.resume
+        self._start()
+
+    def _start(self) -> None:
+        self._at_start = self._seen = _progress(self._limits.out)
+        self._changed = time.monotonic()
+        # The first one makes way for its rows, the next go on.
+        again = ["--resume"] if self._has_begun else []
+        budget = [] if self._end is None else ["--budget", f"{self._end - self._changed:.0f}"]
+        command = [sys.executable, "-m", "benchmarks.kept", *self._argv, *budget, *again]
+        self._child = process.start(command, environment=self._environment)
+
+    def poll(self) -> int | None:
+        """The exit status, None as long as there is none."""
+        status = self._child.poll()
+        if status is not None and status >= 0 and status != LOST:
             return status
-        deaths, has_begun = (0, True) if has_measured else (deaths + 1, has_begun)
-        if deaths == FRUITLESS:
-            print(f"python -m benchmarks: {deaths} processes died at once", file=sys.stderr)
+        if status is not None:
+            return self._again()
+        now, seen, limits = time.monotonic(), _progress(self._limits.out), self._limits
+        if seen != self._seen:
+            self._changed, self._seen = now, seen
+        if self._end is not None and now > self._end:
+            note.note_of(limits.out).unlink(missing_ok=True)  # it is not to blame
+            print("the budget is spent; --resume goes on", file=sys.stderr)
+            process.end(self._child)
+            return OUT_OF_TIME
+        if limits.step is not None and now - self._changed > limits.step:
+            process.end(self._child)
+            if self._seen != self._at_start:
+                note.stamp(limits.out, limits.step)
+            return self._again()
+        return None
+
+    def _again(self) -> int | None:
+        """Start the next process, unless too many have died at once."""
+        process.end(self._child)
+        has_measured = _progress(self._limits.out) != self._at_start
+        self._deaths = 0 if has_measured else self._deaths + 1
+        self._has_begun |= has_measured
+        if self._deaths == FRUITLESS:
+            print(f"python -m benchmarks: {self._deaths} processes died at once", file=sys.stderr)
             return 1
         print("the process died; another one goes on behind it", file=sys.stderr)
+        self._start()
+        return None
 
-
-def _arguments(argv: Sequence[str], left: float | None, has_begun: bool) -> list[str]:
-    """Those of the process that measures. The first one makes way for its rows, the next go on."""
-    budget = [] if left is None else ["--budget", f"{left:.0f}"]
-    return [*argv, *budget, *(["--resume"] if has_begun else [])]
-
-
-def _measure(arguments: Sequence[str], limits: Limits, left: float | None) -> tuple[int, bool]:
-    """The exit status of a process, negative for a signal, also for the one that ends a step; and
-    whether it came as far as a step."""
-    assert limits.step is not None
-    at_start = seen = _progress(limits.out)
-    child = process.start([sys.executable, "-m", "benchmarks.kept", *arguments])
-    try:
-        begun = changed = time.monotonic()
-        while (status := child.poll()) is None:
-            time.sleep(POLL_SECONDS)
-            now, is_seen = time.monotonic(), _progress(limits.out)
-            changed, seen = (now, is_seen) if is_seen != seen else (changed, seen)
-            if left is not None and now - begun > left:
-                note.note_of(limits.out).unlink(missing_ok=True)  # it is not to blame
-                print("the budget is spent; --resume goes on", file=sys.stderr)
-                return OUT_OF_TIME, True
-            if now - changed > limits.step:
-                process.end(child)
-                if seen != at_start:
-                    note.stamp(limits.out, limits.step)
-        return status, _progress(limits.out) != at_start
-    finally:
-        process.end(child)
+    def end(self) -> None:
+        """End the process, and all that it started."""
+        process.end(self._child)
 
 
 def _progress(out: Path) -> object:

@@ -27,11 +27,12 @@ class Pace:
         self._started = start
         self.is_over = False
 
-    def allows(self, suite: str) -> bool:
-        """Whether a workload of the suite may start, which it then does."""
+    def allows(self, suite: str, first: float = FIRST_SECONDS) -> bool:
+        """Whether a workload of the suite may start, which it then does. `first` are the seconds
+        for it where none of the suite has been measured."""
         self._started = now = self._clock()
         longest = self._longest.get(suite)
-        expected = FIRST_SECONDS if longest is None else MARGIN * longest
+        expected = first if longest is None else MARGIN * longest
         self.is_over |= self._end is not None and now + expected > self._end
         return not self.is_over
 

@@ -73,9 +73,9 @@ class Told:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Lines | Bar]:
-    """For `total` rows, on stderr."""
-    if not (sys.stderr.isatty() and find_spec("rich")):
+def progress(total: int, is_alone: bool = True) -> Iterator[Lines | Bar]:
+    """For `total` rows, on stderr, which no bar can share with others."""
+    if not (is_alone and sys.stderr.isatty() and find_spec("rich")):
         yield Lines(sys.stderr)
         return
     shown = Bar(total)

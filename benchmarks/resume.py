@@ -33,8 +33,9 @@ def resume(path: Path, device: torch.device) -> Earlier:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         return Earlier(culprit=culprit)
-    whole, newline, _ = path.read_text().rpartition("\n")
-    path.write_text(whole + newline)
+    whole, newline, unfinished = path.read_text().rpartition("\n")
+    if unfinished:
+        path.write_text(whole + newline)
     here, run_id, has_failed = gpu_name(device), None, False
     done: set[Key] = set()
     for number, line in enumerate(whole.splitlines(), 1):

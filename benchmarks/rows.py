@@ -38,6 +38,7 @@ class Environment:
     git_dirty: bool
     target: str
     gpu_name: str | None
+    gpu_uuid: str | None
     cpu_name: str
     python: str
     torch: str
@@ -143,6 +144,7 @@ def environment(
         git_dirty=not told and bool(_git("status", "--porcelain", "--untracked-files=no")),
         target=CUDA if device.type == "cuda" else HOST,
         gpu_name=gpu_name(device),
+        gpu_uuid=gpu_uuid(device),
         cpu_name=_cpu_name(),
         python=platform.python_version(),
         torch=torch.__version__,
@@ -172,6 +174,13 @@ def start(path: Path) -> None:
 def gpu_name(device: torch.device) -> str | None:
     """None on the host target."""
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+
+
+def gpu_uuid(device: torch.device) -> str | None:
+    """As NVML writes it; None on the host target."""
+    if device.type != "cuda":
+        return None
+    return f"GPU-{str(torch.cuda.get_device_properties(device).uuid).removeprefix('GPU-')}"
 
 
 def _git(*arguments: str) -> str:

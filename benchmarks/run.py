@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from benchmarks.gpu_state import Monitor, silent
 from benchmarks.jobs import Job, Note
 from benchmarks.note import Running
-from benchmarks.pace import Pace
+from benchmarks.pace import FIRST_SECONDS, Pace
 from benchmarks.rows import Row
+from benchmarks.share import expected_seconds
 
 DIED, STOPPED = "ProcessDied", "Stopped"
 
@@ -20,20 +21,27 @@ def measured(
     monitor: Monitor = silent,
     culprit: Running | None = None,
     pace: Pace | None = None,
+    take: Callable[[Job], bool] = lambda job: True,
 ) -> Iterator[Row]:
     """The rows of all jobs, as many as the pace allows. `note` is told what runs, before it runs.
     `culprit` is what ran when an earlier process died: its rows are failures and it is not run
-    again; where all executors took turns, each is run alone."""
+    again; where all executors took turns, each is run alone. A job that `take` leaves to others is
+    passed over."""
     pace = pace or Pace()
     for planned in jobs:
         told = replace(planned, note=note, monitor=monitor)
         kept, dead = _without(told, culprit)
         yield from dead
         for job in _suspects(kept, culprit):
-            if not pace.allows(job.suite.name):
-                return
+            if not (pace.allows(job.suite.name, _first(job)) and take(planned)):
+                break
             yield from job.suite.measure(job)
             pace.ended(job.suite.name)
+
+
+def _first(job: Job) -> float:
+    """Seconds for the first job of a suite: twice what it takes on an H200."""
+    return min(FIRST_SECONDS, 2 * expected_seconds(job))
 
 
 def _without(job: Job, culprit: Running | None) -> tuple[Job, list[Row]]:

@@ -29,7 +29,7 @@ FLAGS = ["git_dirty", "clocks_locked", "throttled"]
 TEXTS = [
     *("status", "error_type", "error_msg", "executor_options"),
     *("run_id", "timestamp_utc", "command", "git_sha", "source"),
-    *("target", "gpu_name", "cpu_name", "driver", "nvrtc"),
+    *("target", "gpu_name", "gpu_uuid", "cpu_name", "driver", "nvrtc"),
     *("python", "torch", "thunder", "thunder_fuser", "litgpt"),
 ]
 _GIVEN = {"seq_len", "io_bytes_min", "copy_gbps"}  # without measuring the row

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,6 +14,7 @@ from benchmarks.keeper import Limits, limits
 from benchmarks.note import Running
 from benchmarks.pace import FIRST_SECONDS, LOST, OUT_OF_TIME, Pace
 from benchmarks.rows import ROOT
+from tests.benchmarks.children import child, rows
 
 needs_no_gpu = pytest.mark.skipif(
     torch.cuda.is_available(), reason="with a GPU the command runs there"
@@ -44,18 +42,6 @@ command.EXECUTORS = (
 )
 sys.exit(command.main(sys.argv[3:], time.monotonic()))
 """
-
-
-def child(path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    program = path / "python"
-    (path / "child.py").write_text(text)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -W ignore {path}/child.py "$@"\n')
-    program.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(program))
-
-
-def rows(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.read_text().splitlines()]
 
 
 @needs_no_gpu
