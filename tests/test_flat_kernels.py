@@ -15,6 +15,7 @@ from tests.programs import (
     fusion,
     ints,
     like,
+    reshape,
     total,
     unsqueeze,
 )
@@ -73,6 +74,14 @@ def test_every_layout_of_the_plane_is_read_right(lies: str, columns: int) -> Non
     bias = drawn(columns)
     a, b = like(x, bias)
     check(fusion([a, b], call("add", a, b)), x, bias)
+
+
+@pytest.mark.parametrize("shape", [(64, 2, 12, 1), (32, 48), (128, 12)], ids=str)
+def test_rows_apart_are_read_by_rows_of_another_length(shape: tuple[int, ...]) -> None:
+    """Long rows, whose ends no index of the store tells."""
+    x = drawn(6, 258, dtype=torch.float64)[:, :256]
+    (a,) = like(x)
+    check(fusion([a], chain(reshape(a, *shape), "neg")), x)
 
 
 @pytest.mark.parametrize("columns", [3, 257, 1031])

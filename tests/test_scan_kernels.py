@@ -223,6 +223,15 @@ def test_few_long_axes_are_summed_in_parts(
     assert not any(s.is_opaque for s in plan.segmented.segments)
 
 
+@pytest.mark.parametrize(("shape", "dim"), [((1, 12), 0), ((2, 1, 3), 1), ((7, 1), 1), ((7, 5), 0)])
+def test_sums_are_written_into_an_argument(shape: tuple[int, ...], dim: int) -> None:
+    """Of one row too, where there are as many columns as elements."""
+    x, into = whole(*shape), whole(*shape)
+    a, target = like(x, into)
+    summed = call("cumsum", a, dim=dim, reverse=False)
+    check(fusion([a, target], writes=[(chain(summed, "neg"), target)]), x, into)
+
+
 def test_nothing_has_no_sums() -> None:
     for shape in ((0, 7), (7, 0)):
         x = whole(*shape)

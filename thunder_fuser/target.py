@@ -18,7 +18,8 @@ WITH_CLUSTERS = (
 )  # Hopper and the Blackwell of data centres; the desktop's has none of several
 WARP = 32  # threads that run in lockstep and can shuffle; the host target imitates it
 MAX_THREADS = 1024  # of one block
-REGISTERS = 65536  # of a multiprocessor, 32 bits each
+REGISTERS = 65536  # of a multiprocessor
+REGISTER_BYTES = 4
 MAX_REGISTERS = 255  # of a thread
 SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
 

@@ -24,7 +24,7 @@ def spread(reduced: TensorView, rows: int) -> TensorView:
     return call("broadcast_in_dim", reduced, shape=shape, broadcast_dims=(1,))
 
 
-x, y = floats(40, 64), floats(80, 64)
+x, y, row = floats(40, 64), floats(80, 64), floats(1, 64)
 REFUSED = {
     "no reduction": (
         segment_of([x], chain(x, "neg")),
@@ -54,6 +54,10 @@ REFUSED = {
     "another result": (
         segment_of([x, y], total(x, 0), chain(y, "neg")),
         "a result of shape [80, 64] is no 64 columns",
+    ),
+    "a running sum of one row, in place": (
+        segment_of([row], writes=[(call("cumsum", row, dim=0, reverse=False), row)]),
+        "a running sum is read behind its rows",
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import cat, chain, expand, flip, piece, unsqueeze
+from tests.programs import cat, chain, expand, flip, piece, reshape, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
@@ -154,3 +154,13 @@ def test_short_rows_have_a_vector_in_two_rows_in_most_warps() -> None:
 def test_rows_that_are_no_merged_axes_have_no_carry() -> None:
     assert inside(biased(halves(ROWS, 4096))) is None
     assert inside(segment_of([x := halves(4097)], chain(x, "neg"))) is None
+
+
+@pytest.mark.parametrize("columns", [12, 24, 48])
+def test_carries_that_a_reshape_makes_behind_the_store_stay(columns: int) -> None:
+    """Vectors told apart would have the same carries, and be told apart again without end."""
+    length = LONG * 8
+    x = halves(6, length)
+    stored = chain(reshape(x, 6 * length // columns, columns), "neg")
+    apart = Layout((6, length), (length + 8, 1))
+    assert inside(segment_of([x], stored, lies={x: apart})) is None

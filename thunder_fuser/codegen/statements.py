@@ -25,9 +25,7 @@ from thunder_fuser.kernel.ir import (
 )
 from thunder_fuser.kernel.row_ir import Scope
 
-INNER = (
-    "is_inner"  # the constant that loops over vectors set where all of their elements are a row's
-)
+INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
 def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
@@ -35,8 +33,8 @@ def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
-    if any(names.get(axis) == "lane" for axis in access.offset.bases):
-        place = f"[&](int lane) {{ return {form_text(access.offset, names)}; }}"
+    if access.lane is not None:
+        place = f"[&](int {names[access.lane]}) {{ return {form_text(access.offset, names)}; }}"
         return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:

@@ -26,12 +26,12 @@ def lower_class(
     """The body that runs one iteration class."""
     segment = planned.group.segment
     accesses = _accesses(planned, tensors)
-    writer = ElementWriter(segment, tensors, scalars, accesses, strict)
     stores = [(nest, index) for nest in planned.group.nests for index in instances(nest)]
     needs = demand(
         [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
     )
-    writer.speculates = any(needs.windows())
+    speculates = any(needs.windows())
+    writer = ElementWriter(segment, tensors, scalars, accesses, strict, speculates)
     before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()

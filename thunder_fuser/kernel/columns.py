@@ -41,22 +41,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
 
     writer.located = in_rows
     writer.begin()
-    lane = "[lane]" if axes.lane is not None else "[0]"
-    accumulated, accumulators, scans = list[LaneStatement](), [], []
-    for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
-        assert tv.definition is not None
-        dtype, name, row = tv.dtype.compute_type, names.tensors[tv], tv.definition.op
-        writer.evaluate(_needs(planned, [term]))
-        value = writer.convert(tv, writer.values[term], dtype)
-        so_far = Variable(f"{name}_part{lane}", dtype)
-        if is_scan(tv):
-            writer.statements.append(Accumulate(so_far, row, value))
-            writer.values[tv, index] = writer.rounded(tv, so_far)
-            scans.append(Accumulator(name, dtype, row))
-        else:
-            accumulated.append(Accumulate(so_far, row, value))
-            accumulators.append(Accumulator(name, dtype, row))
-            writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+    accumulated, accumulators, scans = _accumulated(writer, planned)
     writer.evaluate(_needs(planned, full))
     element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
     statements = (*writer.statements, *element_writes, *accumulated)
@@ -82,6 +67,30 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         planned.is_reversed,
         planned.blocks_at_once,
     )
+
+
+def _accumulated(
+    writer: ElementWriter, planned: ColumnSchedule
+) -> tuple[list[LaneStatement], list[Accumulator], list[Accumulator]]:
+    """The statements that add a row to the sums of the columns, which sums these are, and which
+    running sums, whose values at the row are written at once."""
+    lane = "[lane]" if planned.axes.lane is not None else "[0]"
+    accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
+    for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
+        assert tv.definition is not None
+        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.definition.op
+        writer.evaluate(_needs(planned, [term]))
+        value = writer.convert(tv, writer.values[term], dtype)
+        so_far = Variable(f"{name}_part{lane}", dtype)
+        if is_scan(tv):
+            writer.statements.append(Accumulate(so_far, op, value))
+            writer.values[tv, index] = writer.rounded(tv, so_far)
+            scans.append(Accumulator(name, dtype, op))
+        else:
+            accumulated.append(Accumulate(so_far, op, value))
+            accumulators.append(Accumulator(name, dtype, op))
+            writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+    return accumulated, accumulators, scans
 
 
 def _needs(planned: ColumnSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:

@@ -42,7 +42,7 @@ class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
-    loaded indices there.
+    loaded indices there. One that `speculates` reads what windows leave out.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class ElementWriter:
         scalars: Mapping[Scalar, str],
         accesses: Accesses,
         strict: bool,
+        speculates: bool = True,
     ) -> None:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
-        self.speculates = True  # reads what windows leave out
+        self.speculates = speculates
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}

@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
@@ -219,7 +218,7 @@ class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
-    in it. An offset in which the lane occurs is that of each lane, of as many as there are."""
+    in it. With a `lane` the elements may lie apart, each at the offset that it gives there."""
 
     name: str
     pointer: str
@@ -229,11 +228,7 @@ class VectorAccess:
     dtype: DataType
     is_streaming: bool | None = None
     window: Window | None = None
-
-    @property
-    def is_aligned(self) -> bool:
-        """True where no access to the vector could be wider."""
-        return self.access_bytes == min(self.length * self.dtype.itemsize, MAX_ALIGNMENT)
+    lane: IterDomain | None = None
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,8 @@ class Accesses:
         loads, self.places = self._group(free, "v")
         for tv, offset in free:
             if (tv, offset) not in self.places and self.is_kept(offset):
-                name, itemsize = f"v{len(loads)}", tv.dtype.itemsize
-                pointer = self.names[tv]
-                loads += (VectorAccess(name, pointer, offset, self.lanes, itemsize, tv.dtype),)
+                name = f"v{len(loads)}"
+                loads += (self._apart(tv, offset, name),)
                 self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads
 
@@ -130,6 +129,11 @@ class Accesses:
                 element = name + (self.suffix(tv, offset) if prefix == "v" else "")
                 places |= {(tv, o): Place(element, weight, c - start) for c, o in run}
         return tuple(made), places
+
+    def _apart(self, tv: TensorView, offset: Form, name: str) -> VectorAccess:
+        """The elements of all lanes, one by one."""
+        itemsize, pointer = tv.dtype.itemsize, self.names[tv]
+        return VectorAccess(name, pointer, offset, self.lanes, itemsize, tv.dtype, lane=self.lane)
 
     def _access(
         self, tv: TensorView, offset: Form, weight: int, reach: int, name: str

@@ -214,12 +214,15 @@ def _check_columns(
     reductions: Sequence[tuple[TensorView, Index]],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
-    """What is stored once a column may need the sums of that column."""
+    """What is stored once a column may need the sums of that column, but no running ones: a thread
+    knows these at each row, and no more behind the last."""
     own = dict(reductions)
     for store, place in stores:
         result = (store.value, place)
         for tv, index in (result, *demand([result], segment.leaves | own.keys()).leaves):
-            if tv in own and not is_scan(tv) and index != own[tv]:
+            if tv in own and is_scan(tv):
+                raise Rejected("a running sum is read behind its rows")
+            if tv in own and index != own[tv]:
                 raise Rejected("a column sum is read at another column")
 
 

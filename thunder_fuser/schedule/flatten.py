@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from thunder_fuser.analysis.carries import carry_of, straight
+from thunder_fuser.analysis.carries import Carry, carry_of, straight
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
@@ -56,14 +56,27 @@ def _is_dense(group: IterationClass, outer: IterDomain, inner: IterDomain) -> bo
 
 
 def without_carries(found: VectorClass) -> tuple[Window, VectorClass] | None:
-    """The window of those vectors that lie in one row, and the class as it is for them; None where
-    there are no rows, or short ones."""
+    """The window of those vectors that lie in one row, and the class as it is for them, which has
+    no carries into long rows left; None where there are no rows, or short ones, or where such
+    carries would stay.
+
+    They stay where a reshape makes them behind the store: T1[64, 24] of T0[6, 256], whose rows lie
+    apart, reads row (24*i0 + i1) / 256, however its own index is written.
+    """
     group, lane = found.group, found.lane
+    row = _long_row(group, lane)
+    if lane is None or row is None:
+        return None
+    nests = tuple(replace(n, index=tuple(straight(f, lane) for f in n.index)) for n in group.nests)
+    made = IterationClass(group.segment, nests)
+    if _long_row(made, lane) is not None:
+        return None
+    return Window(row.place, row.modulus - lane.size + 1), replace(found, group=made)
+
+
+def _long_row(group: IterationClass, lane: IterDomain | None) -> Carry | None:
+    """Where lanes come to the end of a row, if rows are long."""
     if lane is None or any(loads_in(group.forms)):
         return None
     row = carry_of(group.forms, lane)
-    if row is None or row.modulus < LONG * lane.size:
-        return None
-    nests = tuple(replace(n, index=tuple(straight(f, lane) for f in n.index)) for n in group.nests)
-    inside = Window(row.place, row.modulus - lane.size + 1)
-    return inside, replace(found, group=IterationClass(group.segment, nests))
+    return row if row is not None and row.modulus >= LONG * lane.size else None

@@ -148,7 +148,7 @@ TF_FN bool within(Place place, Extent extent) {
 }
 
 // chunk: load_across
-// The same of a vector that is aligned to its elements only: its words are put together of parts of two.
+// As load_within, a vector that is aligned to its elements only: each word is put together of two.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
