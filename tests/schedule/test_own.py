@@ -58,6 +58,26 @@ def test_it_must_be_a_sizable_part_of_what_moves(tables: int, again: int, factor
     assert owned(heads(8, tables=tables), MapParameters(reused=8, again=again)) == [factor]
 
 
+def test_a_fifth_of_what_moves_is_enough_where_more_than_the_cache_is_moved_between() -> None:
+    between = 3 * 2 * LENGTH * SIZE  # x, y and the table of one head
+    for cache, factor in ((2 * between, 1), (2 * between - 1, 8)):
+        assert owned(heads(8, tables=1), MapParameters(reused=8, cache=cache)) == [factor]
+
+
+def test_tables_of_long_sequences_are_read_from_memory_for_each_head_and_so_shared() -> None:
+    first, *_ = map_parameters(H200)
+    assert owned(heads(8, 32768, 128, tables=1), first) == [1]
+    assert owned(heads(8, 65536, 128, tables=1), first) == [8]
+
+
+def test_a_table_that_each_head_reads_is_in_the_cache_for_the_next_image_too() -> None:
+    x, table = halves(2, LENGTH, 8, SIZE), halves(LENGTH, SIZE)
+    segment = segment_of([x, table], call("mul", permute(x, 0, 2, 1, 3), table))
+    between = 3 * 2 * LENGTH * SIZE  # of one head, not of the eight of an image
+    assert owned(segment, MapParameters(reused=8, cache=2 * between)) == [1]
+    assert owned(segment, MapParameters(reused=8, cache=2 * between - 1)) == [8]
+
+
 def test_a_table_that_caches_keep_from_head_to_head_is_read_again() -> None:
     length = KEPT // (2 * SIZE)
     assert owned(heads(8, length)) == [1]

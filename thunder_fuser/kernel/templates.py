@@ -27,6 +27,7 @@ from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
 from thunder_fuser.schedule import columns, groups, map, rows, streams
 from thunder_fuser.schedule.parameters import (
+    NEVER,
     MapParameters,
     Parameters,
     column_parameters,
@@ -117,7 +118,7 @@ def general(found: Draft) -> Draft:
     is_in_place = any(store.is_in_place for store in segment.stores)
     if is_in_place or not isinstance(found.parameters, MapParameters):
         return found
-    parameters = replace(found.parameters, busy=1, near=NEAR_IN_GENERAL, rests=True)
+    parameters = replace(found.parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, rests=True)
     return Draft(found.template, parameters, map.schedule(segment, parameters))
 
 

@@ -4,7 +4,8 @@
 
 That is one load of cos for seven elements. It pays where what is read again is a sizable part of
 all that a class moves, and where no cache near the multiprocessor holds it until then: between two
-heads the threads walk all of cos, but between two rows only the one row of a bias. The stores of
+heads the threads walk all of cos, but between two rows only the one row of a bias. It pays sooner
+where the L2 cache does not hold what lies between either. The stores of
 one thread may lie far apart, as long as threads side by side write whole sectors with each.
 """
 
@@ -12,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from math import prod
 
 from thunder_fuser.analysis.digits import atom, combine
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
-from thunder_fuser.schedule.parameters import Reuse, Sharing
+from thunder_fuser.schedule.parameters import FIFTH, Reuse, Sharing
 from thunder_fuser.schedule.tiles import square
 
 SECTOR = 32  # bytes, what a memory access moves at least
@@ -51,6 +54,13 @@ class _Traffic:
         stored = sum(n.instances * n.store.target.dtype.itemsize for n in self.group.nests)
         return stored + sum(x.cost for x in self.loads)
 
+    def between(self, axis: IterDomain) -> float:
+        """Bytes that are moved until what the values of `axis` share is loaded again: by the next
+        value of the innermost axis along which it is."""
+        again = {a for x in self.loads if axis in x.again for a in x.again}
+        inside = takewhile(lambda a: a not in again, reversed(self.group.axes))
+        return self.moved * prod(a.size for a in inside)
+
     def again(self, axis: IterDomain) -> float:
         """Bytes that are loaded for another value of `axis` too."""
         return sum(x.cost for x in self.loads if axis in x.again)
@@ -82,7 +92,8 @@ def _most_saved(
     traffic, saved = _traffic(group, reuse.kept), dict[tuple[IterDomain, int], float]()
     for axis in group.axes:
         again = traffic.again(axis)
-        if again and 100 * again >= reuse.again * traffic.moved and _writes_sectors(group, axis):
+        enough = FIFTH if 2 * traffic.between(axis) > reuse.cache else reuse.again
+        if again and 100 * again >= enough * traffic.moved and _writes_sectors(group, axis):
             factor = _factor(traffic, axis, sharing, reuse, points)
             saved[axis, factor] = again * (1 - 1 / factor)
     most = max(saved.values(), default=0)

@@ -18,7 +18,8 @@ BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decid
 NEAR = 2048  # bytes; stores of one thread that lie farther apart scatter the writes of a block
 KEPT = 32 << 10  # bytes of a tensor that the L1 cache of a multiprocessor keeps beside what streams
 HALF = 50  # percent of what a class moves
-NEVER = 1 << 62  # bytes that no store has
+FIFTH = 20
+NEVER = 1 << 62  # bytes that no tensor has
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,15 @@ class Reuse:
     """When one thread owns up to `reused` values of an axis, however far apart they are stored: if
     what it then loads once is `again` percent of the bytes moved. What is read another time after
     up to `kept` bytes of its tensor does not count. A thread then has vectors of up to `lanes`
-    elements if it is `wide`, else of half as many."""
+    elements if it is `wide`, else of half as many.
+
+    Where more than half of `cache` bytes are moved between two loads of an element, it comes from
+    memory each time, not from the L2 cache, of which each half serves half of the multiprocessors:
+    then a fifth is enough."""
 
     reused: int = 1
     again: int = HALF
+    cache: int = NEVER
     kept: int = KEPT
     lanes: int = MAX_LANES
     wide: bool = False
@@ -57,6 +63,7 @@ class MapParameters:
     near: int = NEAR  # bytes between stores of one thread, at most
     reused: int = 1  # values of an axis for which one thread loads once what they share, at most
     again: int = HALF  # percent of the bytes moved: what is shared must be as many
+    cache: int = NEVER  # bytes; of what was moved half as many ago, a fifth is enough
     kept: int = KEPT  # bytes between two loads of one element, above which caches are not trusted
     wide: bool = False  # vectors are as wide in threads that store several
     streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
@@ -68,7 +75,7 @@ class MapParameters:
 
     @property
     def reuse(self) -> Reuse:
-        return Reuse(self.reused, self.again, self.kept, self.lanes, self.wide)
+        return Reuse(self.reused, self.again, self.cache, self.kept, self.lanes, self.wide)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,8 @@ def map_parameters(target: Target) -> tuple[MapParameters, ...]:
     """Sharing loads inside a thread pays while there are threads enough to fill the machine; a
     smaller problem is bound by latency and gets as many threads as it can."""
     busy = target.multiprocessors * BUSY_THREADS * MAX_LANES
-    first = MapParameters(busy=busy, reused=MAX_OWNED, streamed=max(target.l2_bytes, 1))
+    cache = max(target.l2_bytes, 1)
+    first = MapParameters(busy=busy, reused=MAX_OWNED, cache=cache, streamed=cache)
     return (
         first,
         replace(first, threads=256),
