@@ -50,6 +50,8 @@ ALLOWED = {
     "schedule/classes.py:_unroll_replicated": THREADS,
     "schedule/classes.py:_longer": PARTS,
     "schedule/columns.py:_axes": LANES,
+    "schedule/columns.py:_in_one_turn": THREADS,
+    "schedule/columns.py:_room": THREADS,
     "schedule/columns.py:_threads": THREADS,
     "schedule/columns.py:_threads_of": THREADS,
     "schedule/columns.py:_scanning": THREADS,

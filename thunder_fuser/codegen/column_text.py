@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
+from thunder_fuser.codegen.split_text import (
+    combiner,
+    combining,
+    finished,
+    identity,
+    parts_of,
+    state_type,
+)
 from thunder_fuser.codegen.statements import (
     indent,
     lane_lines,
@@ -122,18 +129,25 @@ def _declared(kernel: ColumnKernel) -> list[str]:
 
 
 def _share(kernel: ColumnKernel) -> list[str]:
-    """The parts of each column, put side by side in shared memory."""
+    """The parts of each column, combined in shared memory by all threads of the block."""
     if kernel.threads_down == 1:
         return []
-    lines = []
+    lines, met = list[str](), list[str]()
     for total in kernel.sums:
         copy = f"{_part_of(total, 'part', kernel)} = {total.name}_part[lane];"
         lines += _per_lane(copy, kernel.axes.lanes)
-    return [*lines, "__syncthreads();"]
+        combine = combiner(total.op, total.dtype)
+        met.append(f"tf::combine_columns<{kernel.threads}>({total.name}_parts, {combine});")
+    return [*lines, "__syncthreads();", *met]
+
+
+def _whole(total: Accumulator, kernel: ColumnKernel) -> str:
+    """The state of a lane's column, for the first thread of each."""
+    return _part_of(total, "0", kernel) if kernel.threads_down > 1 else f"{total.name}_part[lane]"
 
 
 def _part_of(total: Accumulator, part: str, kernel: ColumnKernel) -> str:
-    """The value of a lane that one of the threads of a column has put into shared memory."""
+    """The state of a lane that one of the threads of a column has put into shared memory."""
     return f"{total.name}_parts[{part}][{kernel.axes.lanes} * place + lane]"
 
 
@@ -146,11 +160,10 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
         place = f"((group * {parts} + {block}) * {lanes} + lane) * {kernel.threads_across} + place"
         return f"{total.name}_splits[{place}]"
 
-    leave = [line for total in kernel.sums for line in _total(total, kernel)]
-    clear, take = list[str](), list[str]()
+    leave, clear, take = list[str](), list[str](), list[str]()
     for total in kernel.sums:
         part = f"{total.name}_part[lane]"
-        leave += _per_lane(f"{left_by(total, 'split')} = {_whole(total)}[lane];", lanes)
+        leave += _per_lane(f"{left_by(total, 'split')} = {_whole(total, kernel)};", lanes)
         clear += _per_lane(_cleared(total), lanes)
         value = combining(total.op, total.dtype, part, left_by(total, "other"))
         take += _per_lane(f"{part} = {value};", lanes)
@@ -170,34 +183,12 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
     ]
 
 
-def _total(total: Accumulator, kernel: ColumnKernel) -> list[str]:
-    """One sum per lane, parts combined from the first to the last."""
-    kind, lanes = state_type(total.op, total.dtype), kernel.axes.lanes
-    whole = f"{_whole(total)}[lane]"
-    lines = [f"{kind} {_whole(total)}[{lanes}];"]
-    lines += _per_lane(f"{whole} = {total.name}_part[lane];", lanes)
-    if kernel.threads_down > 1:
-        combined = combining(total.op, total.dtype, whole, _part_of(total, "other", kernel))
-        lines.append(f"for (int other = 1; other < {kernel.threads_down}; ++other) {{")
-        lines += indent(_per_lane(f"{whole} = {combined};", lanes))
-        lines.append("}")
-    return lines
-
-
 def _result(total: Accumulator, kernel: ColumnKernel) -> list[str]:
     """The value of one sum per lane."""
-    if total.op.is_finished:
-        return _total(total, kernel)
     kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
-    value = finished(total.op, total.dtype, f"{_whole(total)}[lane]")
-    found = [f"{kind} {total.name}_row[{lanes}];"]
-    found += _per_lane(f"{total.name}_row[lane] = {value};", lanes)
-    return [*_total(total, kernel), *found]
-
-
-def _whole(total: Accumulator) -> str:
-    """The states of a thread's columns; results where a state is one."""
-    return f"{total.name}_row" if total.op.is_finished else f"{total.name}_whole"
+    value = finished(total.op, total.dtype, _whole(total, kernel))
+    row = f"{total.name}_row"
+    return [f"{kind} {row}[{lanes}];", *_per_lane(f"{row}[lane] = {value};", lanes)]
 
 
 def _cleared(total: Accumulator) -> str:

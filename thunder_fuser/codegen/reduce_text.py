@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from thunder_fuser.codegen.split_text import combining, finished, identity, parts_of, state_type
+from thunder_fuser.codegen.split_text import (
+    combiner,
+    combining,
+    finished,
+    identity,
+    parts_of,
+    state_type,
+)
 from thunder_fuser.codegen.statements import indent, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
-from thunder_fuser.ops import OpDef
 from thunder_fuser.target import WARP
 
 UNROLL = 4  # parts of a row whose loads are in flight together
@@ -171,7 +177,7 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
     call = f"tf::scan_row<{threads}, {direction}>"
     start = f"{name}_so_far" if kernel.chunk else identity
     before = f"{start} = " if kernel.chunk else ""
-    step = _combining(scan.op, scan.dtype)
+    step = combiner(scan.op, scan.dtype)
     lines.append(f"{before}{call}({name}, {sums}, part, {identity}, {start}, {step});")
     if scan.rounded is not None:
         rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
@@ -185,7 +191,7 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
 
 
 def _combine(reduction: Reduce) -> str:
-    return _combining(reduction.op, reduction.accumulator.dtype)
+    return combiner(reduction.op, reduction.accumulator.dtype)
 
 
 def _empty(reduction: Reduce) -> str:
@@ -194,8 +200,3 @@ def _empty(reduction: Reduce) -> str:
 
 def _state(reduction: Reduce) -> str:
     return state_type(reduction.op, reduction.accumulator.dtype)
-
-
-def _combining(op: OpDef, dtype: DataType) -> str:
-    kind, body = state_type(op, dtype), combining(op, dtype, "a", "b")
-    return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"

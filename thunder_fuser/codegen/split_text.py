@@ -36,6 +36,12 @@ def combining(op: OpDef, dtype: DataType, left: str, right: str) -> str:
     return op.combine.format(left, right, t=COMPUTE_TYPES[dtype])
 
 
+def combiner(op: OpDef, dtype: DataType) -> str:
+    """A function that makes two states one."""
+    kind, body = state_type(op, dtype), combining(op, dtype, "a", "b")
+    return f"[]({kind} a, {kind} b) -> {kind} {{ return {body}; }}"
+
+
 def identity(op: OpDef, dtype: DataType) -> str:
     """The state that nothing was combined into."""
     return op.identity.format(t=COMPUTE_TYPES[dtype])

@@ -36,7 +36,7 @@ from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import MAX_THREADS, REGISTERS, WARP, Target
+from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, WARP, Target
 
 THREADS = 256  # of one block
 BLOCKS = 4  # of a multiprocessor that share rows, at most: one turn of all
@@ -45,7 +45,7 @@ MIN_TERMS = 1024  # of a column, below which one block is as good
 MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
 MIN_SHARE = 128  # rows that a block sums at least, where rows are split
-MAX_DOWN = 64  # threads that share a column, whose sums one thread combines
+MAX_DOWN = 64  # threads that share a column
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
 # twice as many where the blocks would be fewer than two of a multiprocessor
 ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer columns
@@ -152,7 +152,11 @@ def schedule(
         return planned(_scanning(axes, target), 1)
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
     turns = ceil_div(ceil_div(rows, splits), down)
-    return planned(across, down, splits, *_batch(axes, segment, across * down, turns))
+    batch, at_once = _batch(axes, segment, across * down, turns)
+    if at_once is not None:
+        room = _room(_states(long, axes), across * down) * target.multiprocessors
+        splits = _in_one_turn(splits, ceil_div(axes.vector.size, across), rows, room)
+    return planned(across, down, splits, batch, at_once)
 
 
 def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
@@ -261,7 +265,7 @@ def _threads(
     """Threads along and down a block, more where there are too few blocks to fill the machine; and
     the blocks that split the rows."""
     rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
-    states = sum(state_bytes(tv) for tv in long) * lanes  # of a thread
+    states = _states(long, axes)
     across = parameters.across
     while across > 1 and across // 2 >= vectors:
         across //= 2
@@ -282,6 +286,11 @@ def _threads(
     return across, down, splits
 
 
+def _states(long: Sequence[TensorView], axes: ColumnAxes) -> int:
+    """Bytes of the sums of a thread."""
+    return sum(state_bytes(tv) for tv in long) * axes.lanes
+
+
 def _scanning(axes: ColumnAxes, target: Target) -> int:
     """Threads of a block that scans columns: large ones only where there are blocks enough."""
     across = MAX_SCANNING
@@ -295,7 +304,7 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
     threads = MAX_THREADS if blocks < target.multiprocessors else MAX_THREADS // 2
     if blocks >= ENOUGH * target.multiprocessors:
         return THREADS
-    while threads > THREADS and threads * (states // 4 + SCRATCH) > REGISTERS:
+    while threads > THREADS and threads * (states // REGISTER_BYTES + SCRATCH) > REGISTERS:
         threads //= 2
     return threads
 
@@ -316,6 +325,21 @@ def _batch(axes: ColumnAxes, segment: Segment, threads: int, turns: int) -> tupl
     if batch < 2:
         return 1, None
     return batch, REGISTERS // (BATCH_REGISTERS * threads) or None
+
+
+def _room(states: int, threads: int) -> int:
+    """Blocks of so many threads that fit on a multiprocessor, if each has sums of `states` bytes
+    and the loads of a batch of one tensor in flight."""
+    needed = states // REGISTER_BYTES + IN_FLIGHT // 2 + SCRATCH
+    return REGISTERS // (min(needed, BATCH_REGISTERS) * threads)
+
+
+def _in_one_turn(splits: int, tiles: int, rows: int, room: int) -> int:
+    """Fewer splits where the machine has room for most of the blocks at once: the rest would be a
+    turn of its own, on a few multiprocessors."""
+    if not tiles <= room < tiles * splits < 2 * room:
+        return splits
+    return ceil_div(rows, ceil_div(rows, room // tiles))
 
 
 def _splits(rows: int, tiles: int, width: int, most: int, target: Target) -> int:

@@ -38,17 +38,11 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_parts[part][4 * place + lane] = T3_part[lane];
   __syncthreads();
+  tf::combine_columns<1024>(T3_parts, [](float a, float b) -> float { return a + b; });
   float* const T3_splits = reinterpret_cast<float*>(workspace);
   if (part == 0) {
-    float T3_row[4];
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
-    for (int other = 1; other < 64; ++other) {
-#pragma unroll
-      for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
-    }
-#pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 16 + split) * 4 + lane) * 16 + place] = T3_row[lane];
+    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 16 + split) * 4 + lane) * 16 + place] = T3_parts[0][4 * place + lane];
   }
   __shared__ bool is_last;
   if (!tf::is_last(is_last, tickets + group, 16)) return;
@@ -62,14 +56,11 @@ kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, uns
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_parts[part][4 * place + lane] = T3_part[lane];
   __syncthreads();
+  tf::combine_columns<1024>(T3_parts, [](float a, float b) -> float { return a + b; });
   if (vector < 10 && part == 0) {
     float T3_row[4];
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_part[lane];
-    for (int other = 1; other < 64; ++other) {
-#pragma unroll
-      for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_row[lane] + T3_parts[other][4 * place + lane];
-    }
+    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_parts[0][4 * place + lane];
     const auto v1 = tf::load<float, 4, 16>(T0 + (4 * vector));
     tf::Vec<float, 4> w0;
 #pragma unroll

@@ -27,6 +27,30 @@ TF_FN T combine_warps(const T* values, Combine combine) {
   return x;
 }
 
+// chunk: combine_columns
+// DOWN parts of each of WIDTH columns, combined into the first: by a thread a column or, where there are
+// more threads, by several, each with every so many-th part. All THREADS of the block take part.
+template <int THREADS, int DOWN, int WIDTH, class T, class Combine>
+TF_FN void combine_columns(T (&parts)[DOWN][WIDTH], Combine combine) {
+  constexpr int SHARERS = THREADS > WIDTH ? THREADS / WIDTH : 1;
+  const int own = SHARERS > 1 ? threadIdx.x / WIDTH : 0, start = threadIdx.x - own * WIDTH;
+#pragma unroll
+  for (int column = start; column < WIDTH; column += THREADS) {
+    T whole = parts[own][column];
+#pragma unroll 4
+    for (int other = own + SHARERS; other < DOWN; other += SHARERS) {
+      whole = combine(whole, parts[other][column]);
+    }
+    parts[own][column] = whole;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int half = SHARERS / 2; half > 0; half /= 2) {
+    if (own < half) parts[own][start] = combine(parts[own][start], parts[own + half][start]);
+    __syncthreads();
+  }
+}
+
 // chunk: combine_sides
 // The value combined over the threads of a warp that have the same place among THREADS neighbours; all
 // of them get it. Every thread of the warp takes part.
