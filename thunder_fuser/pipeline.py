@@ -32,6 +32,7 @@ from thunder_fuser.runtime.toolchain import TOOLCHAINS
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
+from thunder_fuser.segment.turns import turned
 from thunder_fuser.target import Target
 from thunder_fuser.tuning import Candidate, Tuner
 
@@ -84,7 +85,7 @@ def cut_region(
     has storage of its own."""
     refuse = partial(templates.reject, target=target)
     is_shared = shared_rows(fusion, target.multiprocessors, target.max_cluster)
-    return cut(fusion, layouts, refuse, copies, is_shared)
+    return turned(cut(fusion, layouts, refuse, copies, is_shared), target.l2_bytes)
 
 
 def generate(segment: Segment, tuner: Tuner, watch: Callable[..., Any]) -> Candidate | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thunder_fuser.codegen.statements import (
+    block_text,
     counted,
     indent,
     lane_lines,
@@ -25,11 +26,13 @@ def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
     """A group of bodies behind the test of its block range."""
     lines, start = [], 0
     if len(blocks.bodies) > 1:
-        own = f"(blockIdx.x - {counted(blocks.start)})" if blocks.start else "blockIdx.x"
+        own = _own_block(blocks, kernel)
         lines.append(f"const int round = {own} / {counted(blocks.length)};")
         lines.append(f"const int turn = {own} % {counted(blocks.length)};")
     for body, count in zip(blocks.bodies, blocks.counts, strict=True):
-        text = _body(body, _block(blocks, start, count), blocks.rounds * count, kernel.threads)
+        text = _body(
+            body, _block(blocks, start, count, kernel), blocks.rounds * count, kernel.threads
+        )
         start += count
         if start < blocks.length:
             lines += [f"if (turn < {counted(start)}) {{", *indent([*text, "return;"]), "}"]
@@ -38,16 +41,26 @@ def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
     if len(kernel.groups) == 1:
         return lines
     if blocks.end < kernel.blocks:
-        return [f"if (blockIdx.x < {counted(blocks.end)}) {{", *indent([*lines, "return;"]), "}"]
+        return [
+            f"if ({block_text(kernel)} < {counted(blocks.end)}) {{",
+            *indent([*lines, "return;"]),
+            "}",
+        ]
     return ["{", *indent(lines), "}"]
 
 
-def _block(blocks: BlockRange, start: int, count: int) -> str:
+def _block(blocks: BlockRange, start: int, count: int, kernel: Kernel) -> str:
     """The number of a body's block among all its blocks."""
     if len(blocks.bodies) > 1:
         place = f"turn - {counted(start)}" if start else "turn"
         return f"(round * {counted(count)} + {place})"
-    return f"(blockIdx.x - {counted(blocks.start)})" if blocks.start else "blockIdx.x"
+    return _own_block(blocks, kernel)
+
+
+def _own_block(blocks: BlockRange, kernel: Kernel) -> str:
+    """The number of a block in its range."""
+    block = block_text(kernel)
+    return f"({block} - {counted(blocks.start)})" if blocks.start else block
 
 
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:

@@ -10,6 +10,7 @@ from thunder_fuser.codegen.side_text import met_sides, turns_of_sides
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     INNER,
+    block_text,
     copy_text,
     indent,
     lane_lines,
@@ -264,7 +265,8 @@ def _rows(kernel: RowKernel) -> list[str]:
     """The rows of the thread, and its part of them. Where fewer rows are left than a block has, the
     last one is done again, so that every thread of a warp takes part in the reductions."""
     kind = index_type(max(kernel.reach, kernel.rows))
-    wide = f"({kind})blockIdx.x" if kind != "int" else "blockIdx.x"
+    block = block_text(kernel)
+    wide = f"({kind}){block}" if kind != "int" else block
     if kernel.cluster > 1:
         return [
             f"const int rank = blockIdx.x % {kernel.cluster};",

@@ -17,13 +17,14 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Accumulate,
     Assign,
+    Kernel,
     LaneStatement,
     VectorAccess,
     WriteElement,
     WriteSquare,
     WriteVector,
 )
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.row_ir import RowKernel, Scope
 
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
@@ -75,6 +76,11 @@ def copy_text(access: VectorAccess, place: str, names: Mapping[IterDomain, str])
 
 def _inside(window: Window, names: Mapping[IterDomain, str]) -> str:
     return f"{form_text(window.form, names)}, {number(window.extent)}"
+
+
+def block_text(kernel: Kernel | RowKernel) -> str:
+    """The number of the block, in the order in which its kernel wants them."""
+    return "(gridDim.x - 1 - blockIdx.x)" if kernel.is_reversed else "blockIdx.x"
 
 
 def vector_type(access: VectorAccess) -> str:

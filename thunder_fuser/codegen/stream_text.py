@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_text import located, scope_lines, single_lines, with_inner
-from thunder_fuser.codegen.statements import indent, load_call, load_text, number, vector_type
+from thunder_fuser.codegen.statements import (
+    block_text,
+    indent,
+    load_call,
+    load_text,
+    number,
+    vector_type,
+)
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.ir import Variable
@@ -22,7 +29,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
     kind = index_type(max(rows.reach, rows.rows))
     lines = [
         "const int part = threadIdx.x;",
-        f"const {kind} group = {'' if kind == 'int' else f'({kind})'}blockIdx.x;",
+        f"const {kind} group = {'' if kind == 'int' else f'({kind})'}{block_text(rows)};",
         *located(rows, "turn"),
         *(load_text(a, rows.names) for a in rows.once),
         *declared([*first.reductions, *second.reductions]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.split_text import identity, state_type, workspace_array
-from thunder_fuser.codegen.statements import indent, lane_lines, number
+from thunder_fuser.codegen.statements import block_text, indent, lane_lines, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Tail
@@ -78,7 +78,7 @@ def _behind(kernel: RowKernel, tail: Tail) -> list[str]:
     it, so that no other waits."""
     bundles, several = bundles_of(kernel), kernel.rows_per_block
     size, rows = number(bundles.size), number(kernel.rows)
-    place = f"blockIdx.x * {several}" if several > 1 else "group"
+    place = f"{block_text(kernel)} * {several}" if several > 1 else "group"
     blocks = f"(end - begin + {several - 1}) / {several}" if several > 1 else "end - begin"
     lines = [
         "const int part = threadIdx.x;",

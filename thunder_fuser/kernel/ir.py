@@ -350,12 +350,13 @@ class BlockRange:
 @dataclass(frozen=True)
 class Kernel:
     """One launch. Bodies that write parts of the same tensors stand in one group and take turns;
-    the groups follow one another."""
+    the groups follow one another, and the blocks of one that `is_reversed` come last to first."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
     groups: tuple[tuple[Body, ...], ...]
     threads: int
+    is_reversed: bool = False
 
     @property
     def ranges(self) -> tuple[BlockRange, ...]:
@@ -386,6 +387,7 @@ class Kernel:
 def print_kernel(kernel: Kernel) -> str:
     given = print_parameters(kernel.pointers, kernel.scalars)
     lines = [f"kernel({given}) {kernel.blocks} blocks of {kernel.threads}"]
+    lines[0] += ", the last one first" if kernel.is_reversed else ""
     for group in kernel.ranges:
         lines.append(f"  blocks [{group.start}, {group.end}) in {group.rounds} rounds")
         for body, count in zip(group.bodies, group.counts, strict=True):

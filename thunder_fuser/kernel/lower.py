@@ -21,7 +21,8 @@ def lower(planned: MapSchedule, strict: bool) -> Kernel:
         for group in _share_targets(planned.classes)
     )
     threads = planned.parameters.threads
-    return Kernel(pointers_of(segment, names), scalars_of(names), groups, threads)
+    given = pointers_of(segment, names), scalars_of(names)
+    return Kernel(*given, groups, threads, segment.is_reversed)
 
 
 def _share_targets(classes: Sequence[VectorClass]) -> list[list[VectorClass]]:

@@ -119,7 +119,8 @@ class RowKernel:
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
     and its scans go on from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
-    group side by side, in turns, the loads of a `batch` of turns at a time.
+    group side by side, in turns, the loads of a `batch` of turns at a time. The blocks of one that
+    `is_reversed` have the last rows first.
     """
 
     pointers: tuple[Pointer, ...]
@@ -145,6 +146,7 @@ class RowKernel:
     chunk: int = 0
     tail: Tail | None = None
     batch: int = 1
+    is_reversed: bool = False
 
     @property
     def lane(self) -> IterDomain | None:
@@ -236,7 +238,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
     if kernel.cluster > 1:
         shape = f"{kernel.blocks} blocks, {kernel.cluster} to a row, of {kernel.threads}"
     lines = [
-        f"row kernel({print_parameters(kernel.pointers, kernel.scalars)}) {shape} threads",
+        f"row kernel({print_parameters(kernel.pointers, kernel.scalars)}) {shape} threads"
+        + (", the last rows first" if kernel.is_reversed else ""),
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
     if kernel.splits > 1:

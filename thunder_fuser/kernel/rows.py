@@ -100,6 +100,7 @@ class _RowWriter:
             planned.chunk,
             self._tail(loads) if totals.reductions else None,
             planned.residency.batch,
+            self.segment.is_reversed,
         )
 
     def _request(self, results: Sequence[Result]) -> None:

@@ -33,7 +33,7 @@ class MapSchedule:
     parameters: MapParameters
 
     def __str__(self) -> str:
-        lines = [f"map, blocks of {self.parameters.threads}"]
+        lines = [f"map, blocks of {self.parameters.threads}{self.segment.direction}"]
         for found in self.classes:
             lines += _print_class(found, self.segment.names)
         return "\n".join(lines)

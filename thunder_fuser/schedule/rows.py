@@ -78,7 +78,7 @@ class RowSchedule:
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         lines = [
-            f"rows over {print_axes(names, names)}, {self._held()}",
+            f"rows over {print_axes(names, names)}, {self._held()}{self.segment.direction}",
             f"  {self._shared_by()}",
         ]
         if self.splits > 1:

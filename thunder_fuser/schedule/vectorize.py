@@ -124,13 +124,12 @@ def _cut(
 def _streams(group: IterationClass, streamed: int) -> bool | None:
     """True where nobody will find the stores in the cache. None unless each nest writes whole
     lines: pieces of one store share lines, which the cache has to put together."""
-    layouts = group.segment.layouts
+    layouts, targets = group.segment.layouts, {nest.store.target for nest in group.nests}
     if not all(nest.is_whole for nest in group.nests):
         return None
-    return all(
-        layouts[nest.store.target].numel * nest.store.target.dtype.itemsize >= streamed
-        for nest in group.nests
-    )
+    if targets & group.segment.handed_on:
+        return False
+    return all(layouts[tv].numel * tv.dtype.itemsize >= streamed for tv in targets)
 
 
 def _lanes(group: IterationClass, parameters: MapParameters) -> int:

@@ -52,6 +52,7 @@ class SegmentedFusion:
                 for s in segment.stores
             )
             kind = "torch" if segment.is_opaque else "kernel"
+            kind += segment.direction
             lines.append(f"segment {position} ({kind}; {reason}): reads {reads}; writes {writes}")
         for tv, view in self.views.items():
             lines.append(
