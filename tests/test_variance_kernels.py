@@ -10,6 +10,7 @@ import torch
 from tests.devices import ORDERS, copies
 from tests.presegment.test_one_pass_variance import deviation, mean
 from tests.programs import H200, STRICT, cubin_of, cuda_kernels, fusion, like, plan_of
+from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -102,7 +103,8 @@ def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dims: tuple[in
     (a,) = like(x)
     wide = call("cast", a, dtype=DataType.Float)
     program = fusion([a], deviation(wide, *dims), mean(wide, *dims))
-    _, (kernel,) = cuda_kernels(one_pass_variance(program, H200.multiprocessors), x)
+    is_shared = shared_rows(program, H200.multiprocessors, H200.max_cluster)
+    _, (kernel,) = cuda_kernels(one_pass_variance(program, is_shared), x)
     source = emit(kernel)
     assert "tf::observed" in source.text
     assert cubin_of(kernel).spill_bytes == 0

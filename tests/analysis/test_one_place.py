@@ -19,6 +19,7 @@ VALUES = "a value that an op computes from values"
 SIZES = "the extent of an op's result"
 PARTS = "how many equal parts an extent has; the parts are axes of a split, their indices forms"
 POINTS = "the number at which a piece ends; indices inside the piece are forms"
+REGISTERS = "whether elements fill whole registers"
 LANES = "how many elements fill one access, a power of two that leaves whole vectors"
 PERIODS = "whether one length is a multiple of another"
 THREADS = "how many threads, rows, vectors or blocks there are"
@@ -33,6 +34,7 @@ ALLOWED = {
     "ir/domains.py:pad": SIZES,
     "ir/group_domains.py:group_pieces": SIZES,
     "analysis/carries.py:carry_of": PERIODS,
+    "analysis/shared_rows.py:_is_in_crumbs": REGISTERS,
     "analysis/short_rows.py:rows_at_once": THREADS,
     "analysis/short_rows.py:threads_of_row": THREADS,
     "analysis/reductions.py:plane_of": SIZES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import chain, expand, total, unsqueeze
+from tests.programs import chain, expand, reshape, total, unsqueeze
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
@@ -19,6 +19,14 @@ def divided(rows: int, columns: int, power: bool = False) -> Fusion:
     x = tensor(DataType.Float, rows, columns)
     below = call("div", x, expand(unsqueeze(total(x, 1), 1), rows, columns))
     return Fusion((x,), (total(chain(below, "exp"), 1) if power else below,))
+
+
+def centred(*shape: int, alone: bool = False, dtype: DataType = DataType.BFloat16) -> Fusion:
+    """Channels, dim 1, without their means; with `alone` only the sums."""
+    x = tensor(dtype, *shape)
+    sums = total(call("cast", x, dtype=DataType.Float), 0, *range(2, len(shape)))
+    spread = expand(reshape(sums, 1, shape[1], *[1] * (len(shape) - 2)), *shape)
+    return Fusion((x,), (sums if alone else call("sub", x, spread),))
 
 
 def is_shared(program: Fusion, max_cluster: int = 1) -> bool:
@@ -46,6 +54,30 @@ def test_rows_are_shared_where_they_are_few_and_long(
     ],
 )
 def test_a_row_that_is_stored_whole_stays_so_where_a_cluster_holds_it(
+    program: Fusion, expected: bool
+) -> None:
+    assert is_shared(program, max_cluster=8) is expected
+    assert is_shared(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (centred(64, 256, 56, 56), False),
+        (centred(8, 3, 7, 7), True),  # 98 bytes, of which no register holds two elements
+        (centred(8, 3, 7, 7, dtype=DataType.Float), False),
+        (centred(8, 3, 14, 7), False),
+        (centred(128, 256, 64, 64), False),  # 8 blocks of 128 KB
+        (centred(129, 256, 64, 64), True),
+        (centred(64, 3, 56, 56), False),
+        (centred(64, 256, 32), False),
+        (centred(64, 256, 31), True),  # 62 bytes here, 62 bytes there
+        (centred(64, 256, 16, dtype=DataType.Float), False),
+        (centred(64, 256, 56, 56, alone=True), True),  # nothing of the channel is stored
+    ],
+    ids=str,
+)
+def test_scattered_rows_stay_whole_where_a_cluster_holds_them(
     program: Fusion, expected: bool
 ) -> None:
     assert is_shared(program, max_cluster=8) is expected

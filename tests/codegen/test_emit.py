@@ -205,6 +205,15 @@ def variances() -> Case:
     return fusion([a], squares, total(wide, 0, 2, 3)), [x]
 
 
+def normalised_from_the_end() -> Case:
+    """Channels that are more than a cluster holds, less their sums: two kernels, there and back."""
+    x = torch.empty(130, 64, 112, 112, dtype=torch.bfloat16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    sums = expand(reshape(total(wide, 0, 2, 3), 1, 64, 1, 1), *x.shape)
+    return fusion([a], call("cast", call("sub", wide, sums), dtype=DataType.BFloat16)), [x]
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -229,6 +238,7 @@ CASES = {
         summed_down_columns,
         summed_along_and_on,
         variances,
+        normalised_from_the_end,
     )
 }
 

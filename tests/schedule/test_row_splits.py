@@ -6,6 +6,7 @@ import pytest
 
 from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.schedule import rows
@@ -65,3 +66,25 @@ def test_a_stored_row_that_needs_no_sum_may_be_shared() -> None:
     found = rows.schedule(segment_of([x], total(x, 1), chain(x, "neg")), H200)
     assert found.splits == 8
     assert "8 pieces a row" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "expected"),
+    [
+        ((64, 256, 3136), (0, 2), True),
+        ((8, 256, 16, 3136), (0, 1, 3), True),
+        ((6, 64, 16, 6272), (1, 3), False),  # the channels of an image, then those of the next
+        ((64, 200704), (1,), False),
+    ],
+)
+def test_blocks_take_the_pieces_of_rows_as_they_lie_in_memory(
+    shape: tuple[int, ...], dims: tuple[int, ...], expected: bool
+) -> None:
+    x = halves(*shape)
+    planned = rows.schedule(segment_of([x], total(x, *dims)), H200)
+    assert planned.splits > 1
+    assert planned.are_pieces_outermost is expected
+    assert ("one after another over all rows" in str(planned)) is expected
+    kernel = lower_rows(planned, strict=False)
+    assert (", outermost" in str(kernel)) is expected
+    assert ("const int split = blockIdx.x / " in emit(kernel).text) is expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.programs import chain, expand, flip, full, fusion, like, reshape, stop, total
+from thunder_fuser.analysis.reductions import is_scattered
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.depth import cut_reasons, depths
@@ -33,14 +34,16 @@ def test_column_sums_can_be_used_one_by_one_but_not_row_by_row() -> None:
     assert [found[tv] for tv in (down, alone, spread, again)] == [0, 0, 1, 1]
 
 
-def test_sums_over_scattered_axes_are_stored_before_their_elements_are_used() -> None:
+def test_scattered_sums_that_blocks_share_are_stored_before_their_elements_are_used() -> None:
     (a,) = like(torch.empty(8, 5, 49))
     channel = total(a, 0, 2)
     alone = chain(channel, "exp")
     spread = call("sub", a, expand(reshape(alone, 1, 5, 1), 8, 5, 49))
     again = total(call("mul", spread, spread), 0, 2)
-    found = depths(fusion([a], again), NONE, NONE)
-    assert [found[tv] for tv in (channel, alone, spread, again)] == [0, 0, 1, 1]
+    shared = depths(fusion([a], again), NONE, NONE, is_scattered)
+    assert [shared[tv] for tv in (channel, alone, spread, again)] == [0, 0, 1, 1]
+    held = depths(fusion([a], again), NONE, NONE)
+    assert [held[tv] for tv in (channel, alone, spread, again)] == [0, 0, 0, 0]
 
 
 def test_row_sums_are_used_in_the_rows_that_they_come_from() -> None:

@@ -82,6 +82,25 @@ def is_scattered(tv: TensorView) -> bool:
     return reduced != sorted(reduced)
 
 
+def is_outermost(tv: TensorView) -> bool:
+    """True for a reduction over the outermost axis among others: the first parts of all its rows
+    lie before the second ones."""
+    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
+    return is_scattered(tv) and reduced[0]
+
+
+def stretch_of(tv: TensorView) -> int:
+    """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
+    if is_scan(tv):
+        return (row_shape(tv) or (0, 0))[1]
+    count = 1
+    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
+        if not a.is_reduction:
+            break
+        count *= a.size
+    return count
+
+
 def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
     terms = tv.shape[scanned_dim(tv)]
     return terms, prod(tv.shape) // terms

@@ -3,6 +3,7 @@
     sum of 8 x 1048576       rows too few to fill the machine: blocks share them
     softmax of 8 x 262144    is stored whole, computed from sums of the row: a cluster of blocks
                              holds it, and reads it once
+    channels of a batch norm, 64 x 3136 elements each    the same; larger ones are shared
 
 What reads the result of a row of the first kind at its elements has to wait for another launch.
 """
@@ -13,22 +14,34 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.reductions import is_few_and_long, is_long, row_shape
+from thunder_fuser.analysis.reductions import (
+    is_few_and_long,
+    is_long,
+    is_scattered,
+    row_shape,
+    stretch_of,
+)
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.target import REGISTER_BYTES
 
 CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster
+STRETCH_BYTES = 64  # of a scattered row, below which what a block reads and writes lies in crumbs
 
 Test: TypeAlias = Callable[[TensorView], bool]
 
 
 def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Test:
-    """True for reductions of `fusion` over such rows. Up to `max_cluster` blocks can hold one."""
+    """True for reductions of `fusion` over such rows, and over scattered ones that are not held. Up
+    to `max_cluster` blocks can hold one."""
     limit = max_cluster * CLUSTERED_BYTES if max_cluster > 1 else 0
     whole = {plane for plane in _stored_planes(fusion) if _row_bytes(fusion, plane) <= limit}
 
     def is_shared(tv: TensorView) -> bool:
-        return is_few_and_long(tv, multiprocessors) and row_shape(tv) not in whole
+        if is_scattered(tv) and _is_in_crumbs(stretch_of(tv) * _itemsize(fusion, tv)):
+            return True
+        could_be = is_scattered(tv) or is_few_and_long(tv, multiprocessors)
+        return could_be and row_shape(tv) not in whole
 
     return is_shared
 
@@ -48,5 +61,21 @@ def _stored_planes(fusion: Fusion) -> set[tuple[int, int]]:
 def _row_bytes(fusion: Fusion, plane: tuple[int, int]) -> int:
     """Of a row of each input that has the plane's size."""
     _, columns = plane
+    return sum(columns * tv.dtype.itemsize for tv in _of_size(fusion, prod(plane)))
+
+
+def _is_in_crumbs(stretch_bytes: int) -> bool:
+    """True for stretches of a row that are too short, or whose elements take a register each that
+    would hold two of them: images of 7 by 7 in 16 bits."""
+    return stretch_bytes < STRETCH_BYTES or stretch_bytes % REGISTER_BYTES > 0
+
+
+def _itemsize(fusion: Fusion, reduction: TensorView) -> int:
+    """Bytes of an element of the narrowest input that has the size of what is reduced."""
+    read = _of_size(fusion, prod(row_shape(reduction) or ()))
+    return min((tv.dtype.itemsize for tv in read), default=reduction.dtype.itemsize)
+
+
+def _of_size(fusion: Fusion, elements: int) -> list[TensorView]:
     read = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    return sum(columns * tv.dtype.itemsize for tv in read if prod(tv.shape) == prod(plane))
+    return [tv for tv in read if prod(tv.shape) == elements]

@@ -276,10 +276,13 @@ def _rows(kernel: RowKernel) -> list[str]:
     if kernel.splits > 1:
         splits, share = number(kernel.splits), number(kernel.vectors_per_split)
         begin = "begin" if kernel.chunk else "first"
+        row, piece = f"{wide} / {splits}", f"{block} % {splits}"
+        if kernel.are_parts_outermost:
+            row, piece = f"{wide} % {number(kernel.rows)}", f"{block} / {number(kernel.rows)}"
         return [
             "const int part = threadIdx.x;",
-            f"const {kind} group = {wide} / {splits};",
-            f"const int split = blockIdx.x % {splits};",
+            f"const {kind} group = {row};",
+            f"const int split = {piece};",
             f"const {kind} {begin} = {'' if kind == 'int' else f'({kind})'}split * {share};",
         ]
     if kernel.rows_per_block == 1:

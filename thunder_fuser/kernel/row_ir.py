@@ -115,7 +115,8 @@ class RowKernel:
     is done by the first thread of a row, after the phases. With column `sums` a block walks the
     rows of a group, the next ones on their way to slots, accumulates in `final`, and does `columns`
     at the end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With
-    `splits` so many blocks share a row, of one phase.
+    `splits` so many blocks share a row, of one phase, one after another or, where the parts are
+    outermost, the first parts of all rows before the second ones.
     With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
     and its scans go on from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
@@ -146,6 +147,7 @@ class RowKernel:
     chunk: int = 0
     tail: Tail | None = None
     batch: int = 1
+    are_parts_outermost: bool = False
     is_reversed: bool = False
 
     @property
@@ -244,6 +246,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
     ]
     if kernel.splits > 1:
         lines[-1] += f" in {kernel.splits} splits"
+        lines[-1] += ", outermost" if kernel.are_parts_outermost else ""
     if kernel.chunk:
         lines[-1] += f", {kernel.chunk} vectors at a time"
     if kernel.batch > 1:

@@ -100,6 +100,7 @@ class _RowWriter:
             planned.chunk,
             self._tail(loads) if totals.reductions else None,
             planned.residency.batch,
+            planned.are_pieces_outermost,
             self.segment.is_reversed,
         )
 

@@ -4,8 +4,8 @@
         =>   T1 = sum(T0);  T4 = squared_deviation(T0)
 
 Where a block keeps a row, the distances come from registers, and two passes are the more exact. So
-only what would be read again from memory is rewritten: sums down columns, over scattered axes, and
-of rows that several blocks share.
+only what would be read again from memory is rewritten: sums down columns, and of rows that several
+blocks share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.reductions import column_shape, is_long, is_scattered
+from thunder_fuser.analysis.reductions import column_shape, is_long
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
@@ -33,7 +33,8 @@ def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
 
 
 def _rule(is_shared: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    if not (_is_sum(tv) and is_long(tv) and _is_read_twice(tv, is_shared)):
+    is_read_twice = column_shape(tv) is not None or is_shared(tv)
+    if not (_is_sum(tv) and is_long(tv) and is_read_twice):
         return None
     (operand,) = inputs
     assert tv.definition is not None
@@ -64,11 +65,6 @@ def _unturned(operand: TensorView, dims: Attr) -> tuple[TensorView, Attr, Attr |
     assert isinstance(dims, tuple)
     own = tuple(dim for k, dim in enumerate(order) if k in dims)
     return made.tensors[0], tuple(sorted(own)), order  # type: ignore[type-var]
-
-
-def _is_read_twice(tv: TensorView, is_shared: Test) -> bool:
-    down = column_shape(tv) is not None
-    return down or is_scattered(tv) or is_shared(tv)
 
 
 def _centred(distance: TensorView, dims: Attr) -> TensorView | None:

@@ -24,7 +24,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
-from thunder_fuser.analysis.reductions import is_scan, row_shape
+from thunder_fuser.analysis.reductions import is_scan, row_shape, stretch_of
 from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.fusion import topological
@@ -131,7 +131,7 @@ def row_axes(
     """The axes over a plane of `shape` that `long` reductions walk, `turns` rows a block."""
     rows, columns = shape
     plane = _plane(segment, shape)
-    stretch = gcd(*(_stretch(tv) for tv in long if row_shape(tv) is not None))
+    stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
     lanes = plane.lanes
     shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
@@ -234,19 +234,6 @@ def _tables(segment: Segment, columns: int) -> list[TensorView]:
     ]
     found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
     return [tv for tv in found if tv.shape[-1:] == (columns,)]
-
-
-def _stretch(tv: TensorView) -> int:
-    """Neighbouring elements of a row, which no vector leaves: all of them, but for a reduction over
-    scattered axes."""
-    if is_scan(tv):
-        return (row_shape(tv) or (0, 0))[1]
-    count = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if not a.is_reduction:
-            break
-        count *= a.size
-    return count
 
 
 def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:

@@ -24,7 +24,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_scan, is_walked, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_outermost, is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -75,6 +75,13 @@ class RowSchedule:
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
     totals: Totals = NO_TOTALS
 
+    @property
+    def are_pieces_outermost(self) -> bool:
+        """True where the first pieces of all rows lie before their second ones, and blocks walk
+        them in this order."""
+        reduced = (tv for phase in self.phases for tv, _ in phase.reductions)
+        return self.splits > 1 and all(map(is_outermost, reduced))
+
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         lines = [
@@ -83,6 +90,7 @@ class RowSchedule:
         ]
         if self.splits > 1:
             lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
+            lines[-1] += " one after another over all rows" if self.are_pieces_outermost else ""
         if self.chunk:
             lines[-1] += f", {self.chunk} vectors at a time"
         for number, phase in enumerate(self.phases):

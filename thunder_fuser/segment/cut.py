@@ -22,6 +22,7 @@ from thunder_fuser.analysis.reductions import (
     is_grouped,
     is_library,
     is_long,
+    is_scattered,
     plane_of,
     row_shape,
 )
@@ -57,13 +58,17 @@ def cut(
     that `is_shared`."""
     fusion = _settle_writes(fusion)
     opaque = frozenset(tv for tv in fusion.tensors if _is_torchs(tv))
+    apart = frozenset(tv for tv in fusion.tensors if is_shared(tv))
     while True:
-        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, is_shared)
+        waits = apart.__contains__
+        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, waits)
         segmented = cutter.run()
         refused = _refused(segmented, reject)
         if not refused:
             return segmented
-        opaque |= refused
+        scattered = frozenset(filter(is_scattered, refused)) - apart
+        apart |= scattered  # what needs the whole of them may be too much for one kernel
+        opaque |= frozenset() if scattered else refused
 
 
 def _is_torchs(tv: TensorView) -> bool:

@@ -16,7 +16,6 @@ from thunder_fuser.analysis.reductions import (
     is_grouped,
     is_long,
     is_scan,
-    is_scattered,
     is_walked,
     row_shape,
 )
@@ -118,7 +117,7 @@ def _kinds(is_shared: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ..
         return _joins_rows(producer, consumer) and not totals.is_taken(producer, consumer)
 
     return (
-        Kind(_is_apart, _always, _needs_whole, "needs a reduction down columns whole"),
+        Kind(_is_summed_down, _always, _needs_whole, "needs a reduction down columns whole"),
         Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
         Kind(_is_row, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
         Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
@@ -147,9 +146,9 @@ def _is_reduced(producer: TensorView, consumer: TensorView) -> bool:
     return is_long(consumer)
 
 
-def _is_apart(tv: TensorView) -> bool:
-    """True for sums down columns or over scattered axes."""
-    return column_shape(tv) is not None or is_scattered(tv)
+def _is_summed_down(tv: TensorView) -> bool:
+    """True for reductions and scans down columns."""
+    return column_shape(tv) is not None
 
 
 def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:

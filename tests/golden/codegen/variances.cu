@@ -1,8 +1,8 @@
 extern "C" __global__ void __launch_bounds__(256)
 kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restrict__ T3, unsigned char* workspace, unsigned* tickets) {
   const int part = threadIdx.x;
-  const int group = blockIdx.x / 13;
-  const int split = blockIdx.x % 13;
+  const int group = blockIdx.x % 24;
+  const int split = blockIdx.x / 24;
   const int first = split * 1930;
   tf::Moments<float> T2_part = tf::Moments<float>{};
   float T3_part = float(0);
