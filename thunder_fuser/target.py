@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 HOPPER_SHARED_BYTES = 227 * 1024
-MAX_CLUSTER = 8  # blocks that every GPU with clusters can run at the same time
+CLUSTERS = (2, 4, 8)  # blocks that every GPU with clusters can run at the same time
+MAX_CLUSTER = max(CLUSTERS)
 WITH_CLUSTERS = (
     9,
     10,

@@ -96,6 +96,17 @@ def walked_side_by_side() -> Case:
     return fusion([a], call("sub", a, expand(unsqueeze(total(a, 1), 1), 160, 96)), sums), [x]
 
 
+def walked_by_clusters() -> Case:
+    """The same of long rows of odd length with weights: a cluster has those of each group."""
+    x, w = torch.empty(128, 32771, dtype=torch.bfloat16), torch.empty(32771, dtype=torch.bfloat16)
+    a, b = like(x, w)
+    scaled = call("mul", call("cast", a, dtype=DataType.Float), expand(b, 128, 32771))
+    sums = total(permute(reshape(a, 16, 8, 32771), 1, 0, 2), 1)
+    mean = expand(unsqueeze(total(scaled, 1), 1), 128, 32771)
+    made = call("cast", call("sub", scaled, mean), dtype=DataType.BFloat16)
+    return fusion([a, b], made, sums), [x, w]
+
+
 def roped() -> Case:
     case = Rope(length=64)
     program = case.forward()
@@ -225,6 +236,7 @@ CASES = {
         turned,
         walked_down,
         walked_side_by_side,
+        walked_by_clusters,
         roped,
         embedded,
         taken_along_rows,

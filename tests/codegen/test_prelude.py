@@ -194,7 +194,7 @@ def test_mail_is_counted_where_it_arrives_and_no_write_is_waited_for() -> None:
         'extern "C" __global__ void __cluster_dims__(4, 1, 1) k(float* y) {\n'
         "  __shared__ tf::Mailbox mail;\n  __shared__ float narrow[4];\n"
         "  __shared__ double wide[4];\n"
-        "  if (threadIdx.x == 0) tf::expect_mail(mail, 48);\n"
+        "  if (threadIdx.x == 0) {\n    tf::open_mail(mail);\n    tf::expect_mail(mail, 48);\n  }\n"
         "  tf::cluster_arrive();\n  tf::cluster_wait();\n"
         "  if (threadIdx.x < 4) {\n"
         "    tf::send_mail(narrow + blockIdx.x % 4, y[0], mail, threadIdx.x);\n"
@@ -207,6 +207,24 @@ def test_mail_is_counted_where_it_arrives_and_no_write_is_waited_for() -> None:
     assert "barrier.cluster.arrive.relaxed" in ptx
     assert "arrive.release" not in ptx
     assert "membar" not in ptx
+
+
+def test_a_mailbox_that_serves_again_counts_one_arrival_a_delivery() -> None:
+    ptx = nvrtc_ptx(
+        'extern "C" __global__ void __cluster_dims__(4, 1, 1) k(float* y, int turns) {\n'
+        "  __shared__ tf::Mailbox mail;\n  __shared__ float sent[4];\n"
+        "  if (threadIdx.x == 0) {\n    tf::open_mail(mail);\n    tf::expect_mail(mail, 16);\n  }\n"
+        "  tf::cluster_arrive();\n  tf::cluster_wait();\n"
+        "#pragma unroll 1\n"
+        "  for (int turn = 0; turn < turns; ++turn) {\n"
+        "    if (threadIdx.x < 4) tf::send_mail(sent + blockIdx.x % 4, y[0], mail, threadIdx.x);\n"
+        "    tf::await_mail(mail, turn % 2);\n"
+        "    if (threadIdx.x == 0) tf::expect_mail(mail, 16);\n"
+        "    y[threadIdx.x] = sent[threadIdx.x];\n  }\n}"
+    )
+    assert ptx.count("mbarrier.init.shared") == 1
+    assert ptx.count("mbarrier.arrive.expect_tx.shared") == 2
+    assert ptx.count("mbarrier.try_wait.parity.shared") == 1
 
 
 def test_round_to_is_the_rounding_point_of_the_trace(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.programs import (
     fusion,
     ints,
     like,
+    permute,
     plan_of,
     reshape,
     run,
@@ -34,6 +35,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.errors import LaunchError
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import HOST
 
@@ -265,11 +267,80 @@ def test_a_barrier_left_out_shows_in_some_order(fault: str) -> None:
 
 def is_right(source: Source, x: torch.Tensor, order: str) -> bool:
     """Whether a kernel computes x - sum(x) along the rows."""
-    options = Options(thread_order=order, cache="off")
     found = torch.empty_like(x)
-    launch = KERNELS.launcher(source, HOST, options)
+    return runs(source, order, x, found) and torch.equal(found, x - x.sum(1, True))
+
+
+def runs(source: Source, order: str, *tensors: torch.Tensor) -> bool:
+    """Whether a launch comes to its end."""
+    launch = KERNELS.launcher(source, HOST, Options(thread_order=order, cache="off"))
     try:
-        launch(0, x.data_ptr(), found.data_ptr())
+        launch(0, *(t.data_ptr() for t in tensors))
     except LaunchError:
         return False
-    return torch.equal(found, x - x.sum(1, True))
+    return True
+
+
+def walked_by_clusters(rows_and_columns: tuple[int, int], groups: int, cluster: int) -> RowKernel:
+    """Rows centred, and the sums down the columns of what that makes."""
+    count, columns = rows_and_columns
+    x = floats(count, columns)
+    away = centred(x)
+    parts = permute(reshape(away, count // groups, groups, columns), 1, 0, 2)
+    segment = segment_of([x], away, total(parts, 1))
+    planned = rows.schedule(segment, H200, RowParameters(cluster=cluster))
+    return lower_rows(planned, strict=False)
+
+
+def test_the_blocks_of_a_cluster_walk_rows_and_sum_their_own_columns() -> None:
+    kernel = walked_by_clusters((4096, 16384), groups=64, cluster=4)
+    assert (kernel.blocks, kernel.cluster, kernel.threads, kernel.slots) == (256, 4, 512, 2)
+    assert (kernel.vectors_per_thread, kernel.shared_bytes) == (2, 2 * 2 * 512 * 16)
+    assert str(kernel) == dedent("""\
+        row kernel(T0: f32*, T3: f32*, T6: f32*) 256 blocks, 4 to a row, of 512 threads
+          rows 4096 vectors 4096 lanes 4
+          v0 = slot of T0[1048576*turn + 16384*group + 4*vector], 4 x f32, 16 bytes at a time, in registers
+          phase 0
+            T0_0: f32 = v0[k][1*lane + 0]
+            T1_part sum= T0_0
+            T1_row = sum(T1_part)
+          final
+            T0_1: f32 = v0[k][1*lane + 0]
+            T3_0: f32 = sub(T0_1, T1_row)
+            w0[1*lane + 0] = T3_0
+            T6_part[k][lane] sum= T3_0
+            store w0 -> T3[1048576*turn + 16384*group + 4*vector], 4 x f32, 16 bytes at a time
+          after the rows of the block
+            w0[1*lane + 0] = T6_part[k][lane]
+            store w0 -> T6[16384*group + 4*vector], 4 x f32, 16 bytes at a time""")  # noqa: E501
+
+
+WALK_PLANTED = {
+    "mail that nobody waits for": ("tf::await_mail(mail[turn % 2][0], turn / 2 % 2);", ""),
+    "the delivery before": ("turn / 2 % 2", "0"),
+    "one mailbox": ("mail[turn % 2][0]", "mail[0][0]"),
+    "one set of places": ("T1_part_ranks[turn % 2]", "T1_part_ranks[0]"),
+    "mail that is not expected": ("tf::expect_mail(mail[turn", "if (0) tf::expect_mail(mail[turn"),
+    "blocks that may not have begun": ("tf::cluster_wait();", ""),
+    "a value that is not there yet": ("__syncthreads();", ""),
+}
+
+
+@pytest.mark.parametrize("fault", WALK_PLANTED)
+def test_what_clusters_that_walk_leave_out_shows_in_some_order(fault: str) -> None:
+    """Whole numbers, so that every order of summing gives the same."""
+    kernel = walked_by_clusters((198, 8196), groups=2, cluster=2)
+    x = torch.randint(-4, 5, (198, 8196)).float()
+    away = x - x.sum(1, True)
+    wanted = away, away.reshape(99, 2, -1).sum(0)
+    source = emit(kernel)
+    assert WALK_PLANTED[fault][0] in source.text
+    text = source.text.replace(*WALK_PLANTED[fault])
+    wrong = replace(source, fragments=(text,), literals=())
+
+    def is_wrong(made: Source, order: str) -> bool:
+        found = torch.empty_like(x), torch.empty(2, 8196)
+        return not (runs(made, order, x, *found) and all(map(torch.equal, found, wanted)))
+
+    assert not any(is_wrong(source, order) for order in ORDERS)
+    assert any(is_wrong(wrong, order) for order in ORDERS)

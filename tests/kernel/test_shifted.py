@@ -192,18 +192,23 @@ def test_a_block_walks_rows_that_begin_in_one_lane(
     assert kernel.axes.lanes == (1 if extents[1] == 517 else 4)
 
 
-@pytest.mark.parametrize("rows_and_columns", [(16384, 4097), (4096, 8195), (16384, 5000)])
-def test_walked_rows_of_any_length_do_not_spill(rows_and_columns: tuple[int, int]) -> None:
-    """With two sums down the columns, as the gradient of a layer norm."""
+LENGTHS = [4097, 8195, 5000, 24576, 32768, 36865, 50256, 50257, 65536, 90112]
+
+
+@pytest.mark.parametrize("columns", LENGTHS)
+def test_walked_rows_of_any_length_do_not_spill(columns: int) -> None:
+    """With two sums down the columns, as the gradient of a layer norm. A cluster has long ones."""
     x, w = (
-        torch.empty(s, dtype=torch.bfloat16, device="meta")
-        for s in (rows_and_columns, rows_and_columns[1:])
+        torch.empty(shape, dtype=torch.bfloat16, device="meta")
+        for shape in ((8192, columns), (columns,))
     )
     a, b = like(x, w)
     program = fusion([a, b], *gradient(a, b), total(a, 0))
-    _, (kernel, *_) = cuda_kernels(split_reductions(program, H200.multiprocessors), x, w)
+    dealt = split_reductions(program, H200.multiprocessors, H200.max_cluster)
+    _, (kernel, *_) = cuda_kernels(dealt, x, w)
     assert isinstance(kernel, RowKernel)
     assert len(kernel.sums) == 2
+    assert (kernel.cluster > 1) == (columns > 8192)
     assert cubin_of(kernel).spill_bytes == 0
 
 

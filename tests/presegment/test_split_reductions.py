@@ -9,9 +9,10 @@ import torch
 
 from tests.programs import chain, fusion, ints, like, total
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import apply, call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.runtime.evaluate import evaluate
 
@@ -98,6 +99,44 @@ def test_blocks_have_rows_that_begin_in_the_same_lane(
     terms: int, columns: int, expected: int
 ) -> None:
     assert parts(beside_rows(terms, columns)) == expected
+
+
+@pytest.mark.parametrize(
+    ("terms", "columns", "max_cluster", "expected"),
+    [
+        (4096, 50257, 8, 64),  # four blocks a row of one tensor of floats
+        (4096, 50257, 1, None),
+        (4096, 50257, 2, None),  # two hold no row of so many
+        (4096, 32768, 8, 64),
+        (1 << 16, 32768, 4, 1024),  # 62 clusters at once: 64 groups would take two turns
+        (4095, 50256, 8, 45),
+        (4095, 50257, 8, None),  # no divisor is a multiple of 4, and elements alone are slow
+        (576, 50256, 8, 9),
+        (512, 50256, 8, None),  # eight clusters leave more than half of the machine idle
+    ],
+)
+def test_rows_beyond_one_block_are_dealt_to_clusters(
+    terms: int, columns: int, max_cluster: int, expected: int | None
+) -> None:
+    x = tensor(DataType.Float, terms, columns)
+    program = Fusion((x,), (total(x, 0), total(x, 1)))
+    made = split_reductions(program, SMS, max_cluster)
+    assert [tv.shape[1] for tv in made.tensors if is_reshape(tv)] == (
+        [] if expected is None else [expected]
+    )
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(8192, 64), (50256, None)])
+def test_rows_whose_statistics_no_block_sends_are_dealt_to_blocks_alone(
+    columns: int, expected: int | None
+) -> None:
+    x = tensor(DataType.Float, 4096, columns)
+    deviation = apply(SQUARED_DEVIATION, [x], {"dims": (1,)})
+    assert isinstance(deviation, TensorView)
+    made = split_reductions(Fusion((x,), (total(x, 0), deviation)), SMS, max_cluster=8)
+    assert [tv.shape[1] for tv in made.tensors if is_reshape(tv)] == (
+        [] if expected is None else [expected]
+    )
 
 
 def test_rows_that_begin_in_other_lanes_than_their_neighbours_are_dealt_alone() -> None:

@@ -263,7 +263,8 @@ def passed_on() -> Source:
         'extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64)\n'
         "passed_on(float* y, const float* x) {\n"
         "  __shared__ tf::Mailbox mail;\n  __shared__ float from[64];\n"
-        "  if (threadIdx.x == 0) tf::expect_mail(mail, 256);\n"
+        "  if (threadIdx.x == 0) {\n    tf::open_mail(mail);\n"
+        "    tf::expect_mail(mail, 256);\n  }\n"
         "  tf::cluster_arrive();\n  const int i = blockIdx.x * 64 + threadIdx.x;\n"
         "  tf::cluster_wait();\n"
         "  tf::send_mail(from + threadIdx.x, x[i], mail, (blockIdx.x + 3) % 4);\n"

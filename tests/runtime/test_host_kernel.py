@@ -214,7 +214,10 @@ CLUSTER_SUM = """
     __shared__ tf::Mailbox mail;
     const unsigned rank = blockIdx.x % 4;
     if (threadIdx.x == 0) mine = 0.f;
-    if (threadIdx.x == 0) tf::expect_mail(mail, 16);
+    if (threadIdx.x == 0) {
+      tf::open_mail(mail);
+      tf::expect_mail(mail, 16);
+    }
     tf::cluster_arrive();
     __syncthreads();
     atomicAdd(&mine, x[blockIdx.x * blockDim.x + threadIdx.x]);
@@ -238,6 +241,55 @@ def test_blocks_of_a_cluster_send_each_other_their_sums(order: str, threads: int
     x, y = torch.randint(-9, 10, (3, 4 * threads)).float(), torch.zeros(3, 4 * threads)
     run(clusters(CLUSTER_SUM, threads), x, y, order=order)
     assert torch.equal(y, x.sum(1, keepdim=True).expand_as(x))
+
+
+CLUSTER_TURNS = """
+    __shared__ float sums[2][4];
+    __shared__ tf::Mailbox mail[2];
+    const unsigned rank = blockIdx.x % 4;
+    if (threadIdx.x < 2) {
+      tf::open_mail(mail[threadIdx.x]);
+      tf::expect_mail(mail[threadIdx.x], 16);
+    }
+    tf::cluster_arrive();
+    tf::cluster_wait();
+    float all = 0.f;
+    for (int turn = 0; turn < 5; ++turn) {
+      const float mine = x[(blockIdx.x / 4 * 5 + turn) * 4 + rank];
+      float* const place = sums[turn % 2] + rank;
+      __syncthreads();
+      if (threadIdx.x < 4) tf::send_mail(place, mine, mail[turn % 2], threadIdx.x);
+      tf::await_mail(mail[turn % 2], turn / 2 % 2);
+      if (threadIdx.x == 0) tf::expect_mail(mail[turn % 2], 16);
+      for (int other = 0; other < 4; ++other) all = 2.f * all + sums[turn % 2][other];
+    }
+    y[blockIdx.x * blockDim.x + threadIdx.x] = all;
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("threads", [4, 40])
+def test_two_mailboxes_serve_the_blocks_of_a_cluster_by_turns(order: str, threads: int) -> None:
+    x, y = torch.randint(0, 2, (3, 20)).float(), torch.zeros(3, 4 * threads)
+    run(clusters(CLUSTER_TURNS, threads), x, y, order=order)
+    whole = (x * 2.0 ** torch.arange(19, -1, -1)).sum(1, keepdim=True)
+    assert torch.equal(y, whole.expand_as(y))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (("tf::expect_mail(mail[turn % 2], 16)", ""), "does not expect"),
+        (("expect_mail(mail[turn % 2], 16)", "expect_mail(mail[turn % 2], 20)"), "never"),
+        (("turn / 2 % 2", "1"), "does not expect|never"),
+    ],
+)
+def test_deliveries_that_are_not_expected_are_an_error(
+    wrong: tuple[str, str], reason: str, order: str
+) -> None:
+    with pytest.raises(LaunchError, match=reason):
+        run(clusters(CLUSTER_TURNS.replace(*wrong)), torch.ones(60), torch.zeros(480), order=order)
 
 
 def test_values_that_nobody_waits_for_are_missed_in_some_order() -> None:

@@ -225,9 +225,9 @@ def test_a_result_that_is_repeated_over_the_rows_is_refused() -> None:
     assert rows.reject(segment, H200) == "a result of shape [2, 64] has no rows of 64 elements"
 
 
-def test_column_sums_beside_rows_beyond_one_block_are_refused() -> None:
+def test_column_sums_beside_rows_beyond_a_cluster_are_refused() -> None:
     assert rows.reject(with_column_sums(floats(64, 200000), 1), H200) == (
-        "column sums beside rows that are too long for one block"
+        "column sums beside rows that are too long to be walked"
     )
 
 

@@ -36,8 +36,7 @@ def combined(
     warps = threads // WARP
     shares = kernel.rows_per_block > 1
     own = f" + threadIdx.x / {threads} * {warps}" if shares else ""
-    # Two sets of partial results by turns: a warp that is a row ahead writes into the other one.
-    sets, which = ("[2]", "[turn % 2]") if kernel.sums else ("", "")
+    sets, which = _sets(kernel)
     for reduction in reductions:
         name = reduction.accumulator.name
         lines.append(f"{name} = {_over_threads(reduction, name, width)};")
@@ -53,7 +52,8 @@ def combined(
     if kernel.cluster > 1:
         lines += _exchanged(values, kernel, phase)
         values = {
-            r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}, {_combine(r)})" for r in values
+            r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}{which}, {_combine(r)})"
+            for r in values
         }
     for reduction, value in values.items():
         dtype, kind = reduction.accumulator.dtype, _state(reduction)
@@ -63,6 +63,12 @@ def combined(
                 value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
         lines.append(f"const {kind} {reduction.result.name} = {value};")
     return lines
+
+
+def _sets(kernel: RowKernel) -> tuple[str, str]:
+    """Of partial results, where a block walks rows: two by turns, and that of the turn. A warp, or
+    a block of the cluster, that is a row ahead writes into the other one."""
+    return ("[2]", "[turn % 2]") if kernel.sums else ("", "")
 
 
 def _over_threads(reduction: Reduce, value: str, width: int) -> str:
@@ -87,37 +93,52 @@ def _over_warps(reduction: Reduce, values: str, first: str, warps: int) -> str:
 
 def mailboxes(kernel: RowKernel) -> list[str]:
     """One per phase, for what the blocks of a cluster send each other in it."""
-    expected = [_mail_bytes(phase.reductions) * kernel.cluster for phase in kernel.phases]
     if kernel.cluster == 1:
         return []
-    opened = [f"tf::expect_mail(mail[{n}], {count});" for n, count in enumerate(expected)]
+    sets, _ = _sets(kernel)
+    boxes = [""] if not sets else ["[0]", "[1]"]
+    places = [
+        (f"mail{box}[{phase}]", phase) for box in boxes for phase in range(len(kernel.phases))
+    ]
     return [
-        f"__shared__ tf::Mailbox mail[{len(opened)}];",
-        "if (threadIdx.x == 0) {",
-        *(f"  {line}" for line in opened),
-        "}",
+        f"__shared__ tf::Mailbox mail{sets}[{len(kernel.phases)}];",
+        *_by_one_thread([f"tf::open_mail({mail});" for mail, _ in places]),
+        "__syncwarp();  // for racecheck, which takes what a warp does as one for another thread's",
+        *_by_one_thread([f"tf::expect_mail({m}, {_delivery(kernel, n)});" for m, n in places]),
         "tf::cluster_arrive();",
     ]
 
 
+def _by_one_thread(lines: Sequence[str]) -> list[str]:
+    return ["if (threadIdx.x == 0) {", *indent(lines), "}"]
+
+
 def _exchanged(values: Mapping[Reduce, str], kernel: RowKernel, phase: int) -> list[str]:
     """Every block's value sent to every block of its cluster, a place for each."""
-    lines = [f"__shared__ {_mail_type(r)} {_ranks(r)}[{kernel.cluster}];" for r in values]
-    lines += ["tf::cluster_wait();"] if phase == 0 else []
+    sets, which = _sets(kernel)
+    mail = f"mail{which}[{phase}]"
+    lines = [f"__shared__ {_mail_type(r)} {_ranks(r)}{sets}[{kernel.cluster}];" for r in values]
+    lines += ["tf::cluster_wait();"] if phase == 0 and not kernel.sums else []
     lines.append(f"if (threadIdx.x < {kernel.cluster}) {{")
     for reduction, value in values.items():
         kind = _mail_type(reduction)
-        sent = f"{_ranks(reduction)} + rank, static_cast<{kind}>({value})"
-        lines.append(f"  tf::send_mail({sent}, mail[{phase}], threadIdx.x);")
-    return [*lines, "}", f"tf::await_mail(mail[{phase}]);"]
+        sent = f"{_ranks(reduction)}{which} + rank, static_cast<{kind}>({value})"
+        lines.append(f"  tf::send_mail({sent}, {mail}, threadIdx.x);")
+    lines.append("}")
+    if not kernel.sums:
+        return [*lines, f"tf::await_mail({mail});"]
+    more = f"tf::expect_mail({mail}, {_delivery(kernel, phase)});"
+    return [*lines, f"tf::await_mail({mail}, turn / 2 % 2);", f"if (threadIdx.x == 0) {more}"]
+
+
+def _delivery(kernel: RowKernel, phase: int) -> int:
+    """Bytes that a block gets in a phase."""
+    reductions = kernel.phases[phase].reductions
+    return kernel.cluster * sum(max(r.accumulator.dtype.itemsize, WORD) for r in reductions)
 
 
 def _ranks(reduction: Reduce) -> str:
     return f"{reduction.accumulator.name}_ranks"
-
-
-def _mail_bytes(reductions: Sequence[Reduce]) -> int:
-    return sum(max(r.accumulator.dtype.itemsize, WORD) for r in reductions)
 
 
 def _mail_type(reduction: Reduce) -> str:

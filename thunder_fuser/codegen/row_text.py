@@ -144,6 +144,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         "tf::commit_copies();",
     ]
     return [
+        *mailboxes(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *_slots(kernel),
@@ -151,6 +152,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
+        *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
         "}",

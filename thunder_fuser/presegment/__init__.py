@@ -37,8 +37,9 @@ def arrange(
     comes first: it decides which reductions are along rows."""
     fusion = follow_memory(fusion, layouts)
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
-    fusion = split_reductions(split_scans(fusion, multiprocessors), multiprocessors)
-    return split_groups(pack_rows(fusion, layouts, multiprocessors))
+    fusion = split_scans(fusion, multiprocessors)
+    fusion = split_reductions(fusion, multiprocessors, max_cluster)
+    return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))
 
 
 def tidy(fusion: Fusion) -> Fusion:

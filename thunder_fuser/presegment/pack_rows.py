@@ -9,7 +9,7 @@ Eight rows of 4097 elements are a whole number of vectors of 8: what the column 
 stores of the plane is then aligned. Only where every input of the plane's size lies dense, in rows
 that no vector fits, where their number is a multiple of so many, where the plane is large enough
 for a second launch, and where nothing walks it in another way: a reduction along its rows has the
-plane in the row template (`split_reductions.py`), unless no block holds a row.
+plane in the row template (`split_reductions.py`), unless no blocks hold a row.
 
 Where something larger depends on the sums, they are stored first.
 
@@ -30,6 +30,7 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     plane_of,
 )
+from thunder_fuser.analysis.walked_rows import blocks_of_row
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
@@ -38,9 +39,8 @@ from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import (
     constants,
     is_summed,
-    is_walkable,
-    lanes_of,
     reduced,
+    walked_row,
     widened,
 )
 
@@ -50,15 +50,20 @@ MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a s
 MIN_TERMS = 256  # of a column that are left
 
 
-def pack_rows(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Fusion:
-    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Inputs stay the same
-    tensors."""
+def pack_rows(
+    fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
+    multiprocessors: int,
+    max_cluster: int = 1,
+) -> Fusion:
+    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Up to `max_cluster`
+    blocks can hold a row. Inputs stay the same tensors."""
     rows_of = partial(_rows_at_a_time, layouts=layouts, multiprocessors=multiprocessors)
     walked: dict[tuple[int, int], list[TensorView]] = {}
     for tv in fusion.tensors:
         if is_long(tv) and (plane := plane_of(tv)) is not None:
             walked.setdefault(plane, []).append(tv)
-    alone = (_without_rows(plane, fusion, sums) for plane, sums in walked.items())
+    alone = (_without_rows(plane, fusion, sums, max_cluster) for plane, sums in walked.items())
     packed = {tv: n for sums in alone if (n := rows_of(sums)) is not None for tv in sums}
     spread = _spread(fusion, packed)
 
@@ -70,12 +75,12 @@ def pack_rows(fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocess
 
 
 def _without_rows(
-    plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView]
+    plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView], max_cluster: int
 ) -> Sequence[TensorView]:
     """The sums down columns, where reductions along rows are no part of their kernel."""
     down = [tv for tv in sums if is_summed(tv)]
-    vectors = plane[1] // lanes_of(plane, fusion)
-    return sums if is_walkable(vectors, len(down)) else down
+    row = walked_row(plane, fusion, len(down))
+    return down if blocks_of_row(row, max_cluster) is None else sums
 
 
 def _rows_at_a_time(

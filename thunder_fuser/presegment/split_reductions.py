@@ -7,8 +7,9 @@
 
 The row template sums a part per block of rows while it walks them; the parts are summed behind it.
 Every block has a part of every column, so the last one to come would have to read all parts alone:
-that is a launch of its own, spread over the machine. Other long reductions are split by the
-schedule (`schedule/columns.py`, `schedule/row_splits.py`).
+that is a launch of its own, spread over the machine. Of rows too long for one block a cluster has a
+part of every column (`analysis/walked_rows.py`). Other long reductions are split by the schedule
+(`schedule/columns.py`, `schedule/row_splits.py`).
 
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
 are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
@@ -26,7 +27,6 @@ from collections import Counter
 from collections.abc import Sequence
 from math import gcd, prod
 
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     column_shape,
@@ -35,30 +35,32 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
 )
-from thunder_fuser.analysis.short_rows import is_short, rows_at_once, threads_of_row
+from thunder_fuser.analysis.short_rows import is_short, threads_of_row
+from thunder_fuser.analysis.short_rows import rows_at_once as rows_side_by_side
+from thunder_fuser.analysis.walked_rows import (
+    WalkedRow,
+    blocks_of_row,
+    groups_of_rows,
+    rows_at_once,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.target import WARP
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
-THREADS = 1024  # of a multiprocessor that walk rows, as schedule/residency.py has them
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
 # sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
-MIN_BLOCKS = 2  # of a multiprocessor
-MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
-MAX_VECTORS = 3072  # of a row: two tensors' next rows fill the shared memory
-MAX_SUMMED = 4096  # of a row, times the sums down its columns: they fill the registers
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
-def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
-    """`fusion` with such sums in two stages. Inputs stay the same tensors."""
+def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
+    """`fusion` with such sums in two stages. Up to `max_cluster` blocks can hold a row. Inputs stay
+    the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along}
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
@@ -69,7 +71,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int) -> Fusion:
         plane = plane_of(tv)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
-        found = _dealt(tv, multiprocessors, lanes_of(plane, fusion), waits, count[plane])
+        row = walked_row(plane, fusion, count[plane])
+        found = _dealt(tv, row, waits, multiprocessors, max_cluster)
         return None if found is None else _in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
@@ -87,23 +90,20 @@ def is_summed(tv: TensorView) -> bool:
     return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
 
 
-def is_walkable(vectors: int, sums: int) -> bool:
-    """True where a block holds a row of so many vectors, and so many sums down its columns."""
-    return vectors <= MAX_VECTORS and vectors * sums <= MAX_SUMMED
-
-
-def lanes_of(plane: tuple[int, int] | None, fusion: Fusion) -> int:
-    """Elements in a vector of a plane, as it is read."""
+def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
+    """A row of a plane, with so many sums down its columns."""
     rows, columns = plane or (0, 0)
     read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
-    return MAX_ALIGNMENT // min((t.dtype.itemsize for t in read), default=4)
+    along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
+    is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
+    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent)
 
 
 def _dealt(
-    tv: TensorView, multiprocessors: int, lanes: int, waits: bool, sums: int
+    tv: TensorView, row: WalkedRow, waits: bool, multiprocessors: int, max_cluster: int
 ) -> tuple[int, int] | None:
-    """How many parts one of `sums` reductions is split into, as many as there are blocks, and how
-    many rows are dealt at a time; None to leave it."""
+    """How many parts one of the sums down the columns of such rows is split into, as many as are
+    walked at a time, and how many rows are dealt at a time; None to leave it."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
@@ -111,19 +111,24 @@ def _dealt(
         return None
     terms, columns = down
     most = terms // (2 * MAX_SHORT_REDUCTION)
-    whole = gcd(columns, lanes)
+    whole = gcd(columns, row.lanes)
     vectors = columns // whole
     is_many = terms * columns >= MIN_SHORT * multiprocessors
     walks = is_short(vectors) and is_many
     found = _side_by_side(terms, vectors, most, multiprocessors) if walks else None
     if found is not None:
         return found
-    vectors, period = columns // lanes, lanes // whole  # of `period` rows one begins with a vector
-    if vectors < MIN_VECTORS or not is_walkable(vectors, sums):
+    period = row.lanes // whole  # of so many rows one begins with a vector
+    blocks = blocks_of_row(row, max_cluster)
+    if row.vectors < MIN_VECTORS or blocks is None:
         return None
-    blocks = min(max(THREADS // (vectors + WARP), MIN_BLOCKS), MAX_BLOCKS) * multiprocessors
-    limit = min(blocks, most)
-    parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
+    if blocks == 1:
+        limit = min(rows_at_once(row, blocks, multiprocessors), most)
+        parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
+    else:
+        parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
+        if parts is not None and 2 * max_cluster * parts < multiprocessors:
+            return None  # two launches have all of the machine
     return None if parts is None else (parts, RUN if waits and period == 1 else 1)
 
 
@@ -135,7 +140,7 @@ def _side_by_side(
     threads = threads_of_row(vectors)
     walking = SHORT_THREADS * multiprocessors
     found = []
-    for count in rows_at_once(threads, terms):
+    for count in rows_side_by_side(threads, terms):
         parts = _divisor(terms // count, min(walking // (threads * count), most), 1)
         found += [(parts, count)] if parts is not None else []
     return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)

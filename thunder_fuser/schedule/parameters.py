@@ -84,7 +84,7 @@ class RowParameters:
 
     held: int | None = None  # elements of a row that one thread holds
     keeps: bool = True  # long rows where they fit, else each phase reads them again; so with slots
-    cluster: int | None = None  # blocks that share a row too long for several of them in one
+    cluster: int | None = None  # blocks that share a row: one too long for several, or walked
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 2  # rows in the shared memory of a block that walks, at most

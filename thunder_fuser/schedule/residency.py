@@ -4,12 +4,10 @@
     16384                         in 32 registers of 256 threads, two rows on a multiprocessor
     65536                         in the shared memory of a cluster of 4 blocks of 256 threads
     its gradient, 65536           one operand there, one in registers
-    gradient of a norm, 4096      slots for several rows in shared memory, which a block walks; of
-                                  the registers, sums down the columns leave room for one
 
 What is in neither is read again by every phase. A block whose row fills a multiprocessor leaves the
 memory idle while it computes: a long row is shared by a cluster of blocks, with blocks of other
-rows beside them.
+rows beside them. Where rows are while a block walks them, `walking.py` says.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dataclasses import dataclass
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
+from thunder_fuser.target import CLUSTERS, MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
 
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
@@ -28,22 +26,11 @@ FEW = 8192  # elements up to which a row is not long
 MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
-MAX_THREADS_WITH_SUMS = 512
-SCRATCH_WITH_SUMS = 24
-SCRATCH_OF_A_SUM = 8
-HELD_BESIDE_SUMS = 2  # vectors of a thread, of more of which such a kernel has been seen to spill
-SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
-PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
-REGISTERS_AT_ONCE = 8  # of a thread
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
 MIN_IN_TURN = 2  # below it a cluster is no better than a block
 IN_TURN = 4  # blocks of different rows: while some compute, others load and store
-IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
-IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
-MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
-CLUSTERS = (2, 4, 8)  # blocks that may share a row
 PREFERRED = RowParameters()
 
 
@@ -207,66 +194,6 @@ def _in_both(row: Row, target: Target) -> Residency | None:
     if moved > target.shared_bytes - RESERVED_BYTES:
         return None
     return Residency(MAX_THREADS, frozenset(registers), frozenset(shared), slots=1, blocks=1)
-
-
-def beside_sums(
-    row: Row, sums: int, turns: int, target: Target, parameters: RowParameters = PREFERRED
-) -> Residency | None:
-    """As many threads as leave room for two blocks, else for one, on a multiprocessor, or for more
-    of short rows, whose threads mostly wait for each other: a thread holds the accumulators of
-    `sums` sums in registers, and its part of this row and the next ones of `turns` in shared
-    memory. None for rows that are too long."""
-    for walks in range(parameters.walks, 0, -1):
-        for idle in IDLE:
-            for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
-                left = -row.vectors % threads
-                is_last = idle == IDLE[-1] and threads == MIN_BLOCK
-                if left <= threads // idle or is_last:
-                    found = _walking(row, sums, turns, threads, walks, target, parameters)
-                    if found is not None:
-                        return found
-    return None
-
-
-def _walking(
-    row: Row,
-    sums: int,
-    turns: int,
-    threads: int,
-    walks: int,
-    target: Target,
-    parameters: RowParameters,
-) -> Residency | None:
-    """A block of so many threads that walks rows; None where it has no room."""
-    limit = target.shared_bytes - RESERVED_BYTES
-    held = -(-row.vectors // threads)
-    blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
-    summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
-    most = min(registers_of(threads * blocks), SPILL_FREE)
-    moved = max(4 * row.loaded * held * threads * blocks, 1)
-    if summing + 2 * row.loaded > most or MIN_SLOTS * moved > limit:
-        return None
-    flying = 1 - (-IN_FLIGHT // moved)
-    slots = min(flying, parameters.slots, turns, limit // moved)
-    free = most - summing - row.loaded if parameters.keeps else 0
-    kept, weights = _beside(row, held, free)
-    left = limit - slots * moved - 4 * row.weights * held * threads * blocks
-    stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
-    return Residency(threads, kept, frozenset(row.loads), slots, blocks, 1, weights, stowed)
-
-
-def registers_of(threads: int) -> int:
-    """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
-    warps = -(-threads // (WARP * PARTITIONS))
-    return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
-
-
-def _beside(row: Row, held: int, free: int) -> tuple[frozenset[TensorView], bool]:
-    """What `free` registers take: what is read again of the row, and the weights of all rows."""
-    again = held * sum(row.loads[tv] for tv in row.again)
-    if again > free or held > HELD_BESIDE_SUMS:
-        return frozenset(), False
-    return row.again, bool(row.weights) and again + held * row.weights <= free
 
 
 def _rounded(threads: int) -> int:

@@ -29,7 +29,7 @@ from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, beside_sums, of_rows
+from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
@@ -44,6 +44,7 @@ from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
+from thunder_fuser.schedule.walking import beside_sums
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
@@ -203,7 +204,7 @@ def schedule(
             return planned(beside, axes.side.size)
         walking = beside_sums(row, len(down), axes.turn.size, target, parameters)
         if walking is None:
-            raise Rejected("column sums beside rows that are too long for one block")
+            raise Rejected("column sums beside rows that are too long to be walked")
         return planned(walking, 1)
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.short_rows import MAX_HELD, is_short, rows_at_once, threads_of_row
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.residency import Residency, Row, registers_of
+from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.schedule.walking import registers_of
 from thunder_fuser.target import REGISTERS, Target
 
 IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's registers

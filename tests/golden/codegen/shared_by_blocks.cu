@@ -5,6 +5,10 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T1, tf::bf1
   const int group = blockIdx.x / 4;
   __shared__ tf::Mailbox mail[1];
   if (threadIdx.x == 0) {
+    tf::open_mail(mail[0]);
+  }
+  __syncwarp();  // for racecheck, which takes what a warp does as one for another thread's
+  if (threadIdx.x == 0) {
     tf::expect_mail(mail[0], 16);
   }
   tf::cluster_arrive();

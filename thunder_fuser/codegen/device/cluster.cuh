@@ -21,24 +21,30 @@ TF_FN void cluster_wait() {
 #endif
 }
 
-// chunk: Mailbox expect_mail send_mail await_mail
-// In shared memory: counts the bytes that a block still expects. It serves once.
+// chunk: Mailbox open_mail expect_mail send_mail await_mail
+// In shared memory: counts the bytes that a block still expects, delivery by delivery.
 #ifdef TF_HOST
-struct Mailbox {
-  unsigned missing;
-};
+typedef tf_host::Mailbox Mailbox;
 #else
 struct Mailbox {
   unsigned long long barrier;
   TF_FN unsigned place() const { return static_cast<unsigned>(__cvta_generic_to_shared(&barrier)); }
 };
 #endif
-// One thread of the block does this, before it arrives.
+// One thread of the block does this, before all of them arrive.
+TF_FN void open_mail(Mailbox& mail) {
+#ifdef TF_HOST
+  mail = {0, 0};
+#else
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(mail.place()) : "memory");
+#endif
+}
+// That thread expects a delivery: the first before it arrives, each other when it has the one before, and
+// before its block sends anything that the others wait for before they send the next one.
 TF_FN void expect_mail(Mailbox& mail, unsigned bytes) {
 #ifdef TF_HOST
   mail.missing = bytes;
 #else
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(mail.place()) : "memory");
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mail.place()), "r"(bytes)
                : "memory");
 #endif
@@ -49,7 +55,7 @@ template <class T>
 TF_FN void send_mail(T* place, T value, Mailbox& mail, unsigned rank) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "mail is a word or two");
 #ifdef TF_HOST
-  tf_host::send(place, value, &mail.missing, rank);
+  tf_host::send(place, value, &mail, rank);
 #else
   unsigned there = static_cast<unsigned>(__cvta_generic_to_shared(place)), count = mail.place();
   asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(there) : "r"(rank));
@@ -65,17 +71,18 @@ TF_FN void send_mail(T* place, T value, Mailbox& mail, unsigned rank) {
   }
 #endif
 }
-// What was sent is there for every thread that comes back from this.
-TF_FN void await_mail(const Mailbox& mail) {
+// What was sent is there for every thread that comes back from this. Of a mailbox that serves more than
+// once the first delivery is even, the next one odd.
+TF_FN void await_mail(const Mailbox& mail, unsigned is_odd = 0) {
 #ifdef TF_HOST
-  tf_host::await_mail(&mail.missing);
+  tf_host::await_mail(&mail, is_odd);
 #else
   unsigned is_complete;
   do {
     asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.u32 %0, 1, 0, p;\n}"
-        : "=r"(is_complete) : "r"(mail.place()) : "memory");
+        : "=r"(is_complete) : "r"(mail.place()), "r"(is_odd) : "memory");
   } while (!is_complete);
 #endif
 }

@@ -48,12 +48,18 @@ struct alignas(16) Value {
   unsigned char bytes[16];
 };
 
+struct Mailbox {
+  unsigned missing;     // bytes of the delivery that is expected
+  unsigned deliveries;  // that are complete
+};
+
 struct Thread {
   State state;
-  bool was_there;           // at the last release: it had not ended
-  unsigned mask;            // the lanes it waits for
-  unsigned arrivals;        // at barriers of the cluster
-  const unsigned* missing;  // the bytes of mail that it waits for
+  bool was_there;       // at the last release: it had not ended
+  unsigned mask;        // the lanes it waits for
+  unsigned arrivals;    // at barriers of the cluster
+  const Mailbox* mail;  // where it waits for a delivery
+  unsigned is_odd;      // of that delivery's number
   Fiber* fiber;
   Value offered;  // to the threads it waits together with
   Value shown;    // what was offered when they were let go; holds until the next release
@@ -86,6 +92,8 @@ static long long bad_index[2];  // the index, and the extent that it should lie 
 static void leave() {
   if (!_setjmp(running->resume)) _longjmp(scheduler, 1);
 }
+
+static bool has_come(const Mailbox* mail, unsigned is_odd) { return mail->deliveries % 2 != is_odd; }
 
 static void select(unsigned thread) {
   current = thread;
@@ -168,7 +176,7 @@ static bool release() {
     if (threads[i].state == DONE) continue;
     const unsigned warp = i & ~31u, mask = threads[i].mask;
     const bool is_met = threads[i].state == AT_CLUSTER && threads[i].arrivals <= arrived;
-    const bool has_mail = threads[i].state == AT_MAIL && !*threads[i].missing;
+    const bool has_mail = threads[i].state == AT_MAIL && has_come(threads[i].mail, threads[i].is_odd);
     if (all_at_barrier || is_met || has_mail) {
       threads[i].state = RUNNABLE;
       any = true;
@@ -393,16 +401,19 @@ template <class T> T* in_block(T* place, unsigned number) {
 }
 
 // Mail for a block that does not expect it, or has ended, would write to memory of nobody.
-template <class T> void send(T* place, T value, unsigned* missing, unsigned number) {
-  unsigned* expected = in_block(missing, number);
-  if (!blocks[number].has_begun || !blocks[number].live || *expected < sizeof(T)) fail(LOST_MAIL);
+template <class T> void send(T* place, T value, Mailbox* mail, unsigned number) {
+  Mailbox* theirs = in_block(mail, number);
+  const bool is_there = blocks[number].has_begun && blocks[number].live;
+  if (!is_there || theirs->missing < sizeof(T)) fail(LOST_MAIL);
   *in_block(place, number) = value;
-  *expected -= sizeof(T);
+  theirs->missing -= sizeof(T);
+  theirs->deliveries += !theirs->missing;
 }
 
-inline void await_mail(const unsigned* missing) {
-  if (!*missing) return;
-  threads[current].missing = missing;
+inline void await_mail(const Mailbox* mail, unsigned is_odd) {
+  if (has_come(mail, is_odd)) return;
+  threads[current].mail = mail;
+  threads[current].is_odd = is_odd;
   wait(AT_MAIL, 0);
 }
 

@@ -1,0 +1,82 @@
+"""How many blocks share a row that is walked, and how many rows are walked at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from thunder_fuser.analysis.walked_rows import (
+    WalkedRow,
+    blocks_of_row,
+    groups_of_rows,
+    rows_at_once,
+)
+
+SMS = 132
+
+
+@pytest.mark.parametrize(
+    ("columns", "itemsizes", "sums", "blocks", "rows"),
+    [
+        (4096, (2, 2), 1, 1, 264),
+        (512, (2, 2), 1, 1, 8 * SMS),  # short rows have more blocks
+        (20480, (2, 2), 1, 1, 264),
+        (24576, (2, 2), 1, 2, 124),
+        (24576, (2, 2), 2, 4, 62),  # registers hold no two sums of so many columns
+        (32768, (2, 2), 1, 4, 62),
+        (50257, (2, 2), 1, 4, 62),  # two blocks of each of 124 multiprocessors
+        (50257, (2, 2), 2, 8, 30),
+        (50257, (2, 2, 2), 1, 8, 30),
+        (65536, (2, 2), 2, 8, 30),
+        (65537, (2, 2), 2, 8, 15),  # one block of a multiprocessor
+        (50257, (4, 4), 1, 8, 30),
+        (196608, (2, 2), 1, 8, 15),
+        (196608, (2, 2), 2, None, None),
+    ],
+)
+def test_the_fewest_blocks_share_a_row_of_which_two_are_on_a_multiprocessor(
+    columns: int, itemsizes: tuple[int, ...], sums: int, blocks: int | None, rows: int | None
+) -> None:
+    row = WalkedRow(columns, itemsizes, sums)
+    assert blocks_of_row(row, max_cluster=8) == blocks
+    assert blocks is None or rows_at_once(row, blocks, SMS) == rows
+
+
+def test_without_clusters_one_block_has_the_row_or_none() -> None:
+    assert blocks_of_row(WalkedRow(24576, (2, 2), 1), max_cluster=1) == 1
+    assert blocks_of_row(WalkedRow(24584, (2, 2), 1), max_cluster=1) is None
+
+
+def test_what_is_no_word_or_two_is_sent_to_no_other_block() -> None:
+    assert blocks_of_row(WalkedRow(24576, (2, 2), 1, is_sent=False), max_cluster=8) == 1
+    assert blocks_of_row(WalkedRow(24584, (2, 2), 1, is_sent=False), max_cluster=8) is None
+
+
+@pytest.mark.parametrize(
+    ("multiprocessors", "rows"), [(1, 2), (8, 2), (15, 2), (16, 2), (17, 4), (31, 6)]
+)
+def test_a_cluster_takes_neighbours(multiprocessors: int, rows: int) -> None:
+    assert rows_at_once(WalkedRow(50257, (2, 2), 2), 8, multiprocessors) == rows
+
+
+@pytest.mark.parametrize(
+    ("columns", "sums", "terms", "period", "groups"),
+    [
+        (50257, 2, 4096, 8, 64),  # 2.1 turns of the machine; one of 32 groups would be two
+        (50256, 2, 30 * 64, 1, 30),  # exactly one
+        (50256, 2, 62 * 64, 1, 62),
+        (32768, 1, 8192, 1, 128),
+        (50257, 2, 4099, 8, None),  # no groups of a prime number of rows
+        (50256, 2, 128, 1, 2),
+    ],
+)
+def test_rows_are_dealt_to_groups_that_leave_little_of_the_machine_idle(
+    columns: int, sums: int, terms: int, period: int, groups: int | None
+) -> None:
+    row = WalkedRow(columns, (2, 2), sums)
+    blocks = blocks_of_row(row, max_cluster=8)
+    assert blocks is not None
+    assert groups_of_rows(row, blocks, terms, period, terms // 64, SMS) == groups
+
+
+def test_a_plane_that_no_input_has_is_one_of_floats() -> None:
+    assert WalkedRow(4096, (), 1).lanes == 4

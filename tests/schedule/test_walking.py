@@ -1,0 +1,149 @@
+"""Where rows are while blocks walk them with sums down their columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.programs import H200
+from tests.schedule.test_residency import X, Y, halves_of
+from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.residency import Residency, Row
+from thunder_fuser.schedule.walking import beside_sums, registers_of
+
+ALONE = replace(H200, max_cluster=1)  # where blocks do not reach each other
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads", "slots", "blocks"),
+    [
+        (64, 128, 6, 8),  # 2 KiB in a block's slot, and more blocks of short rows
+        (4096, 512, 6, 2),
+        (16384, 256, 3, 2),  # 32 KiB a row
+        (24576, 512, 3, 1),
+    ],
+)
+def test_rows_are_on_their_way_while_one_is_summed(
+    columns: int, threads: int, slots: int, blocks: int
+) -> None:
+    many = RowParameters(slots=6)
+    found = beside_sums(halves_of(columns), sums=1, turns=64, target=ALONE, parameters=many)
+    assert found == Residency(threads, frozenset(), frozenset({X}), slots, blocks)
+    preferred = beside_sums(halves_of(columns), sums=1, turns=64, target=ALONE)
+    assert preferred == Residency(threads, frozenset(), frozenset({X}), 2, blocks)
+
+
+def test_a_block_has_no_more_slots_than_rows() -> None:
+    found = beside_sums(halves_of(4096), 1, 3, H200, RowParameters(slots=6))
+    assert found is not None
+    assert found.slots == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "count", "sums", "threads", "kept", "stowed"),
+    [
+        (4096, 1, 1, 512, True, False),
+        (4096, 2, 2, 256, True, False),
+        (16384, 1, 1, 256, False, True),  # eight vectors a thread
+        (24576, 1, 1, 512, False, True),
+        (24576, 2, 1, 512, False, False),  # two rows fill the shared memory
+    ],
+)
+def test_what_is_read_again_beside_sums_is_in_registers_where_they_are_free(
+    columns: int, count: int, sums: int, threads: int, kept: bool, stowed: bool
+) -> None:
+    """And the weights, which are in shared memory where that has room instead."""
+    row = halves_of(columns, count=count)
+    row = replace(row, again=frozenset(row.loads), weights=4)
+    found = beside_sums(row, sums, 64, ALONE)
+    assert found is not None
+    assert (found.threads, found.shared) == (threads, row.again)
+    assert (found.registers, found.weights) == ((row.again, True) if kept else (frozenset(), False))
+    assert found.stowed == stowed
+    again = beside_sums(row, sums, 64, ALONE, RowParameters(keeps=False))
+    assert again == replace(found, registers=frozenset(), weights=False, stowed=False)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "threads", "held"),
+    [(512, 512, 1), (576, 288, 2), (513, 288, 2), (544, 288, 2), (1026, 352, 3), (130, 160, 1)],
+)
+def test_few_threads_that_walk_rows_have_less_to_do_than_others(
+    vectors: int, threads: int, held: int
+) -> None:
+    found = beside_sums(halves_of(8 * vectors), 1, 64, H200)
+    assert found is not None
+    assert found.threads == threads
+    assert -(-vectors // threads) == held
+
+
+@pytest.mark.parametrize(("threads", "most"), [(512, 128), (576, 96), (640, 96), (1024, 64)])
+def test_warps_take_registers_of_their_partition(threads: int, most: int) -> None:
+    assert registers_of(threads) == most
+
+
+def test_little_shared_memory_has_fewer_slots_or_none() -> None:
+    row = halves_of(16384)
+    found = beside_sums(row, 1, 64, replace(H200, shared_bytes=99 * 1024))
+    assert found is not None
+    assert (found.slots, found.blocks) == (2, 1)
+    assert beside_sums(row, 1, 64, replace(ALONE, shared_bytes=64 * 1024)) is None
+
+
+def test_more_sums_leave_room_for_shorter_rows_only() -> None:
+    assert beside_sums(halves_of(16384, count=2), 1, 64, ALONE) is not None
+    assert beside_sums(halves_of(16384, count=2), 3, 64, ALONE) is None
+
+
+def normed(columns: int, **others: Any) -> Row:
+    """A row of the gradient of a norm in 16-bit elements, with weights."""
+    row = halves_of(columns, count=2)
+    return replace(row, again=frozenset(row.loads), weights=4, **others)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sums", "cluster", "threads", "blocks", "stowed"),
+    [
+        (20480, 1, 1, 512, 1, True),
+        (24576, 2, 4, 256, 2, True),
+        (32768, 1, 4, 512, 2, True),
+        (32768, 2, 4, 256, 2, True),
+        (50256, 1, 8, 416, 2, True),  # four blocks leave no room for the weights
+        (50256, 2, 8, 224, 2, True),
+        (65536, 2, 8, 256, 2, True),
+        (81920, 2, 8, 320, 1, True),
+        (131072, 1, 8, 512, 1, True),
+    ],
+)
+def test_longer_rows_are_walked_by_clusters_of_which_two_blocks_are_on_a_multiprocessor(
+    columns: int, sums: int, cluster: int, threads: int, blocks: int, stowed: bool
+) -> None:
+    found = beside_sums(normed(columns), sums, 64, H200)
+    assert found is not None
+    assert (found.cluster, found.threads, found.blocks) == (cluster, threads, blocks)
+    assert (found.shared, found.slots, found.stowed) == ({X, Y}, 2, stowed)
+
+
+@pytest.mark.parametrize(("count", "cluster"), [(64 * 64, 4), (32 * 64, 4), (16 * 64, 8)])
+def test_few_rows_have_blocks_for_half_of_the_machine(count: int, cluster: int) -> None:
+    found = beside_sums(normed(32768, count=count), 1, 64, H200)
+    assert found is not None
+    assert found.cluster == cluster
+
+
+def test_a_cluster_that_is_asked_for_walks_rows_of_which_each_block_has_enough() -> None:
+    row = normed(16384)
+    found = [beside_sums(row, 1, 64, H200, RowParameters(cluster=n)) for n in (None, 1, 2, 4, 8)]
+    assert [None if r is None else r.cluster for r in found] == [1, 1, 2, 4, 1]
+    assert beside_sums(normed(50256), 1, 64, H200, RowParameters(cluster=1)) is None
+
+
+def test_rows_beyond_a_cluster_or_whose_sums_are_not_sent_are_walked_by_none() -> None:
+    assert beside_sums(normed(262144), 2, 64, H200) is None
+    assert beside_sums(normed(50256, is_sent=False), 1, 64, H200) is None
+    assert beside_sums(normed(50256), 1, 64, ALONE) is None
+    halves = beside_sums(normed(32768), 1, 64, replace(H200, max_cluster=2))
+    assert halves is not None
+    assert halves.cluster == 2

@@ -1,0 +1,107 @@
+"""Rows that are walked with sums down their columns: how many blocks share one, and how many rows
+are on the machine at a time.
+
+    gradient of rmsnorm, 16384 columns of bf16    one block; the next rows fill its shared memory
+    50257                                         a cluster of four, two blocks a multiprocessor
+    gradient of layer norm, 50257                 of eight: registers hold two sums a column
+
+The rows are dealt out before a schedule knows registers and shared memory exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.target import CLUSTERS, WARP
+
+THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
+MIN_BLOCKS = 2  # of a multiprocessor
+MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
+MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the shared memory
+MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the registers
+MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
+MAX_BYTES = 52 * 1024  # of a row in a block of a cluster: two rows in each of two blocks
+MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
+NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
+LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
+PARTIAL = 8  # bytes that a partial sum costs, which is written and read
+
+
+@dataclass(frozen=True)
+class WalkedRow:
+    """A row of `columns`, read of tensors whose elements have `itemsizes`, with so many `sums` down
+    each column. What it is reduced to `is_sent` from block to block: a word or two."""
+
+    columns: int
+    itemsizes: Sequence[int]
+    sums: int
+    is_sent: bool = True
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a vector, as it is read."""
+        return MAX_ALIGNMENT // min(self.itemsizes, default=4)
+
+    @property
+    def vectors(self) -> int:
+        return self.columns // self.lanes
+
+
+def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
+    """One, else the fewest of up to `max_cluster` of which two are on a multiprocessor, else one or
+    as many as there may be. None for a row that is too long for them."""
+    if is_walked_alone(row.vectors, row.sums):
+        return 1
+    allowed = [count for count in CLUSTERS if count <= max_cluster and row.is_sent]
+    pairs = (count for count in allowed if _is_held_twice(row, count))
+    others = (count for count in (1, *allowed[-1:]) if _is_held(row, count))
+    return next(pairs, next(others, None))
+
+
+def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
+    """Rows of so many blocks each that the machine walks at a time. The blocks of a cluster are
+    neighbours: a H200 has 30 clusters of eight and 62 of four, two blocks a multiprocessor."""
+    if blocks == 1:
+        several = max(THREADS // (row.vectors + WARP), MIN_BLOCKS)
+        return min(several, MAX_BLOCKS) * multiprocessors
+    near = multiprocessors - multiprocessors // NEIGHBOURS
+    return max((2 if _is_held_twice(row, blocks) else 1) * (near // blocks), MIN_BLOCKS)
+
+
+def groups_of_rows(
+    row: WalkedRow, blocks: int, terms: int, period: int, most: int, multiprocessors: int
+) -> int | None:
+    """Parts of `terms` rows, each of which one cluster of so many blocks walks: a multiple of
+    `period` that divides them, up to `most`. That is seldom as many as there are clusters at once,
+    so the last of them leave most of the machine idle, for less time if there are many groups. Each
+    writes sums. None where there is no such number."""
+    at_once = rows_at_once(row, blocks, multiprocessors)
+    moved = sum(row.itemsizes) + max(row.itemsizes)  # of an element, one is stored
+
+    def cost(groups: int) -> float:
+        rest = groups % at_once
+        last = min(LAST + rest / at_once, 1) if rest else 0
+        walked = terms // groups * (groups // at_once + last) * at_once
+        return walked * moved + groups * row.sums * PARTIAL
+
+    allowed = [g for g in range(period, most + 1, period) if terms % g == 0]
+    return min((g for g in allowed if g > 1), key=cost, default=None)
+
+
+def is_walked_alone(vectors: int, sums: int) -> bool:
+    """True for a row of so many vectors that one block has, with so many sums down its columns."""
+    return vectors <= MAX_ALONE and vectors * sums <= MAX_SUMMED
+
+
+def _is_held(row: WalkedRow, blocks: int) -> bool:
+    """True where a multiprocessor holds one of so many blocks' part of the row."""
+    vectors = -(-row.vectors // blocks)
+    return vectors <= MAX_VECTORS and vectors * row.sums <= MAX_SUMMED
+
+
+def _is_held_twice(row: WalkedRow, blocks: int) -> bool:
+    """True where a multiprocessor holds two blocks of a cluster of so many."""
+    read = row.columns * sum(row.itemsizes)
+    return read <= blocks * MAX_BYTES and row.columns * row.sums <= blocks * MAX_SUMS

@@ -1,0 +1,149 @@
+"""Where rows are while blocks walk them, with sums down their columns beside them.
+
+    gradient of a norm, 4096      slots for several rows in shared memory, and one in registers, of
+                                  which the sums leave so many
+                        50257     the same in each block of a cluster, with its part of the columns
+
+The threads hold the sums in registers from the first row to the last, so the row on which they work
+and those that come are in shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from thunder_fuser.analysis.walked_rows import is_walked_alone
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.residency import (
+    MIN_BLOCK,
+    PREFERRED,
+    RESERVED_BYTES,
+    Residency,
+    Row,
+)
+from thunder_fuser.target import CLUSTERS, REGISTERS, WARP, Target
+
+MAX_THREADS_WITH_SUMS = 512
+SCRATCH_WITH_SUMS = 24
+SCRATCH_OF_A_SUM = 8
+HELD_BESIDE_SUMS = 2  # vectors of a thread, of more of which such a kernel has been seen to spill
+SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
+MAX_HELD_IN_CLUSTER = 40  # elements of a thread, of more of which it spilled whatever was free
+FREE_LANES, FREE_IN_CLUSTER, FREE_OF_A_SUM = 5, 15, 4  # registers beside the sums of more vectors
+# than that in a block of a cluster, below which such a kernel has been seen to spill
+SPARE_IN_CLUSTER = 8  # registers beside weights, without which it spilled
+PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
+REGISTERS_AT_ONCE = 8  # of a thread
+IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
+IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
+IDLE_IN_CLUSTER = (8, 4, 2)
+MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
+MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
+
+
+def beside_sums(
+    row: Row, sums: int, turns: int, target: Target, parameters: RowParameters = PREFERRED
+) -> Residency | None:
+    """In one block if that has room, else in a cluster, preferably one of which two blocks are on a
+    multiprocessor: while one waits for the rest of its cluster, the other computes. A thread holds
+    the accumulators of `sums` sums in registers, and its part of this row and the next ones of
+    `turns` in shared memory. None for rows that are too long."""
+
+    def shared_by(blocks: int, walks: int) -> Residency | None:
+        part = replace(row, vectors=-(-row.vectors // blocks))
+        return _of_threads(part, sums, turns, walks, blocks, target, parameters)
+
+    def worth(found: Residency) -> tuple[bool, bool, int]:
+        """Blocks for half of the machine, the weights of all rows in them, and few of them."""
+        clusters = row.count // turns
+        is_busy = 2 * clusters * found.cluster >= target.multiprocessors
+        return is_busy, found.weights or found.stowed, -found.cluster
+
+    for sizes in _clusters(row, sums, target, parameters.cluster):
+        for walks in range(parameters.walks, 0, -1):
+            found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
+            if found:
+                return max(found, key=worth)
+    return None
+
+
+def _clusters(row: Row, sums: int, target: Target, wanted: int | None) -> Sequence[Sequence[int]]:
+    """How many blocks may walk a row, what is preferred first."""
+    allowed = [size for size in CLUSTERS if size <= target.max_cluster and row.is_sent]
+    if wanted in allowed and row.vectors >= wanted * MIN_PART:
+        return [[wanted]]
+    if wanted == 1:
+        return [[1]]
+    return [[1], allowed] if is_walked_alone(row.vectors, sums) else [allowed, [1]]
+
+
+def _of_threads(
+    row: Row,
+    sums: int,
+    turns: int,
+    walks: int,
+    cluster: int,
+    target: Target,
+    parameters: RowParameters,
+) -> Residency | None:
+    """A block with its part of a row: as many threads as leave room for so many of them on a
+    multiprocessor, or for more of short rows, whose threads mostly wait for each other."""
+    idle = IDLE if cluster == 1 else IDLE_IN_CLUSTER
+    for one_of in idle:
+        for threads in range(MAX_THREADS_WITH_SUMS, MIN_BLOCK - 1, -WARP):
+            left = -row.vectors % threads
+            is_last = one_of == idle[-1] and threads == MIN_BLOCK
+            if left <= threads // one_of or is_last:
+                found = _walking(row, sums, turns, threads, walks, cluster, target, parameters)
+                if found is not None:
+                    return found
+    return None
+
+
+def _walking(
+    row: Row,
+    sums: int,
+    turns: int,
+    threads: int,
+    walks: int,
+    cluster: int,
+    target: Target,
+    parameters: RowParameters,
+) -> Residency | None:
+    """A block of so many threads that walks its part of rows; None where it has no room."""
+    limit = target.shared_bytes - RESERVED_BYTES
+    held = -(-row.vectors // threads)
+    blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
+    summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
+    needed = summing + 2 * row.loaded
+    if cluster > 1 and held > HELD_BESIDE_SUMS:
+        needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
+    most = min(registers_of(threads * blocks), SPILL_FREE)
+    moved = max(4 * row.loaded * held * threads * blocks, 1)
+    is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
+    if is_much or needed > most or MIN_SLOTS * moved > limit:
+        return None
+    flying = 1 - (-IN_FLIGHT // moved)
+    slots = min(flying, parameters.slots, turns, limit // moved)
+    free = most - summing - row.loaded if parameters.keeps else 0
+    kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
+    left = limit - slots * moved - 4 * row.weights * held * threads * blocks
+    stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
+    return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
+
+
+def registers_of(threads: int) -> int:
+    """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
+    warps = -(-threads // (WARP * PARTITIONS))
+    return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
+
+
+def _beside(row: Row, held: int, free: int, spare: int) -> tuple[frozenset[TensorView], bool]:
+    """What `free` registers take: what is read again of the row, and the weights of all rows if
+    they leave so many to `spare`."""
+    again = held * sum(row.loads[tv] for tv in row.again)
+    if again > free or held > HELD_BESIDE_SUMS:
+        return frozenset(), False
+    return row.again, bool(row.weights) and again + held * row.weights + spare <= free
