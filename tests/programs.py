@@ -53,6 +53,13 @@ def whole(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randint(-3, 4, shape).to(dtype)
 
 
+def ordered(index: TensorView, count: int) -> tuple[TensorView, TensorView, TensorView]:
+    """The order of an index of places below `count`, its keys in that order, and their ends."""
+    order = call("group_order", index, count=ints([count]))
+    keys = call("group_keys", index, order, count=ints([count]))
+    return order, keys, call("group_ends", keys, count=ints([count]))
+
+
 def ints(values: Sequence[int]) -> tuple[sc.Scalar, ...]:
     return tuple(map(sc.constant, values))
 

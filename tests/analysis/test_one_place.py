@@ -68,6 +68,7 @@ ALLOWED = {
     "schedule/nest.py:_refine_once": PARTS,
     "schedule/nest.py:_digit_split": PARTS,
     "schedule/nest.py:_breaks": POINTS,
+    "schedule/ordering.py:schedule": THREADS,
     "schedule/own.py:_factor": PARTS,
     "schedule/own.py:_lanes": LANES,
     "schedule/residency.py:_again": THREADS,

@@ -64,7 +64,7 @@ class TestOnGpu:
                 torch.testing.assert_close(found, expected)
 
     def test_a_captured_sum_by_an_index_replays_with_new_places(self) -> None:
-        """torch sorts the index inside the capture."""
+        """The index is put in order inside the capture."""
         jfn = thunder.jit(lambda x, i, v: torch.index_add(x, 0, i, v) * 2, executors=[fuser])
         x, values = torch.randn(300, 40, device="cuda"), torch.randn(5000, 40, device="cuda")
         index = torch.randint(300, (5000,), device="cuda")

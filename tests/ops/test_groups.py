@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import ints, like
+from tests.programs import ints, like, ordered
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -16,8 +16,7 @@ from thunder_fuser.runtime.evaluate import evaluate
 
 def grouped(index: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     (i,) = like(index)
-    order = call("argsort", i)
-    ends = call("group_ends", call("index_select", i, order, dim=0), count=ints([count]))
+    order, _, ends = ordered(i, count)
     found_order, found_ends = evaluate(Fusion((i,), (order, ends)), [index])
     return found_order, found_ends
 
@@ -68,11 +67,12 @@ def test_a_sum_of_pieces_is_the_same_sum() -> None:
     assert torch.equal(found, torch.zeros(3, 4).index_add(0, index, x))
 
 
-def test_what_makes_an_order_is_marked_as_torchs_work() -> None:
+def test_what_makes_an_order_is_a_family() -> None:
     families = {row.name: row.family for row in GROUPS}
     assert families == {
-        "argsort": Family.LIBRARY,
-        "group_ends": Family.LIBRARY,
+        "group_order": Family.ORDER,
+        "group_keys": Family.ORDER,
+        "group_ends": Family.ORDER,
         "group_sum": Family.GROUPED,
         "group_pieces": Family.GROUPED,
         "group_sum_of_pieces": Family.GROUPED,
@@ -89,7 +89,7 @@ def test_shapes_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="ends has rank 2; legal: 1"):
         call("group_sum", x, order, plane, dim=0, skip=-1)
     with pytest.raises(ValueError, match="the operand has rank 2; legal: 1"):
-        call("argsort", plane)
+        call("group_order", plane, count=ints([3]))
     with pytest.raises(ValueError, match="pieces of 0 of"):
         call("group_pieces", x, order, order, dim=0, skip=-1, size=0)
     with pytest.raises(TypeError, match="operand 0 has dtype bool"):

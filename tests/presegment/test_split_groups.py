@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.programs import ints
+from tests.programs import ordered
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -11,11 +11,9 @@ from thunder_fuser.presegment.split_groups import MIN_TERMS, SIZE, split_groups
 
 
 def summed(terms: int, skip: int = -1) -> tuple[Fusion, TensorView]:
-    """A sum of groups whose ends torch finds, and the keys that it finds them in."""
+    """A sum of groups of an index, and its keys in order."""
     x, index = tensor(DataType.BFloat16, terms, 24), tensor(DataType.Int, terms)
-    order = call("argsort", index)
-    keys = call("index_select", index, order, dim=0)
-    ends = call("group_ends", keys, count=ints([9]))
+    order, keys, ends = ordered(index, 9)
     return Fusion((x, index), (call("group_sum", x, order, ends, dim=0, skip=skip),)), keys
 
 

@@ -26,9 +26,9 @@ def is_grouped(tv: TensorView) -> bool:
     return family is Family.GROUPED and 0 not in tv.shape
 
 
-def is_library(tv: TensorView) -> bool:
-    """True for what torch computes between kernels, always."""
-    return tv.definition is not None and tv.definition.op.family is Family.LIBRARY
+def is_ordering(tv: TensorView) -> bool:
+    """True for what puts an index in order."""
+    return tv.definition is not None and tv.definition.op.family is Family.ORDER
 
 
 def is_walked(tv: TensorView) -> bool:
@@ -38,8 +38,8 @@ def is_walked(tv: TensorView) -> bool:
 
 def is_long(tv: TensorView) -> bool:
     """True for a reduction of more terms than one thread combines in registers, and for any scan,
-    sum of groups and op of a library. A reduction without results combines nothing."""
-    if is_scan(tv) or is_grouped(tv) or is_library(tv):
+    sum of groups and order of an index. A reduction without results combines nothing."""
+    if is_scan(tv) or is_grouped(tv) or is_ordering(tv):
         return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
@@ -126,7 +126,7 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept, or of a scan along another axis
     than the innermost; None for any other."""
-    if is_grouped(tv) or is_library(tv):
+    if is_grouped(tv) or is_ordering(tv):
         return None
     if is_scan(tv):
         return None if _scan_shape(tv) is not None else _column_scan_shape(tv)

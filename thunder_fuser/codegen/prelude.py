@@ -29,6 +29,7 @@ _FILES = (
     "reduce",
     "split",
     "cluster",
+    "order",
 )
 _HEADER = re.compile(r"// chunk: ([\w ]+?)(?: when ([\w ]+))?")
 _MENTION = re.compile(r"\btf::(\w+)|\b(TF_[A-Z0-9_]+)\b")

@@ -18,7 +18,7 @@ from thunder_fuser.frontend.operations import (
     row_operations,
     tensor,
 )
-from thunder_fuser.ir.scalar import Scalar, constant, static_int
+from thunder_fuser.ir.scalar import Scalar, constant
 from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.ops import OPS, Kind, Param, op
 
@@ -162,17 +162,10 @@ def _count(extent: Argument) -> Scalar:
 def _summed(
     scope: Scope, x: TensorView, index: TensorView, count: Scalar, **attrs: Argument
 ) -> Value:
-    """All indices are checked, in their order; those of `skip` are not added."""
-    size = static_int(count)
-    narrow = DataType.Int32 if size is not None and size < 2**31 else DataType.Int
-    keys = index
-    if index.dtype is DataType.Int and narrow is not index.dtype:
-        keys = tensor(_call(scope, "cast", index, dtype=narrow))  # half the sort's work
-    order = _call(scope, "argsort", keys)
-    every = _call(scope, "iota", constant(0), constant(1), length=(count,), dtype=narrow)
-    checked = _call(scope, "index_select", every, index, dim=0)
-    ordered = _call(scope, "index_select", checked, order, dim=0)
-    ends = _call(scope, "group_ends", ordered, count=(count,))
+    """All indices are checked, those of `skip` are not added."""
+    order = _call(scope, "group_order", index, count=(count,))
+    keys = _call(scope, "group_keys", index, order, count=(count,))
+    ends = _call(scope, "group_ends", keys, count=(count,))
     return scope.apply(op("group_sum"), (x, order, ends), attrs)  # type: ignore[arg-type]
 
 
@@ -246,8 +239,15 @@ _NEEDS = {
     "triu": ("iota", "broadcast", "add", "ge", "where"),
     "gather": ("slice", "take_along_axis"),
     "embedding": ("mul", "reshape", "index_select"),
-    "embedding_backward": ("mul", "reshape", "argsort", "group_ends", "group_sum"),
-    "index_sum": ("cast", "iota", "argsort", "index_select", "group_ends", "group_sum"),
+    "embedding_backward": (
+        "mul",
+        "reshape",
+        "group_order",
+        "group_keys",
+        "group_ends",
+        "group_sum",
+    ),
+    "index_sum": ("group_order", "group_keys", "group_ends", "group_sum"),
     "rand_like": ("uniform",),
 }
 

@@ -21,10 +21,17 @@ Maps: TypeAlias = "tuple[tuple[int | None, ...], ...]"
 GroupDomain: TypeAlias = "Callable[[Inputs, Attrs], tuple[TensorDomain, Maps]]"
 
 
-def argsort(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
+def group_order(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     """One axis, of the operand's extent."""
     (x,) = inputs
     return tensor_domain([_copy(_only_axis("the operand", x))]), ((0,),)
+
+
+def group_keys(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
+    """The axis of the order."""
+    x, order = inputs
+    _only_axis("the operand", x)
+    return tensor_domain([_copy(_only_axis("order", order))]), ((None,), (0,))
 
 
 def group_ends(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
@@ -96,5 +103,6 @@ def _int(attrs: Attrs, name: str) -> int:
 
 
 GROUP_DOMAINS: dict[str, GroupDomain] = {
-    f.__name__: f for f in (argsort, group_ends, group_sum, group_pieces, group_sum_of_pieces)
+    f.__name__: f
+    for f in (group_order, group_keys, group_ends, group_sum, group_pieces, group_sum_of_pieces)
 }

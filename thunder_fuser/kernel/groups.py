@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_library
+from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
@@ -123,7 +123,7 @@ def _stretch(planned: GroupSchedule, names: Names) -> Stretch:
     match asked:
         case Ends(ends, group, skip):
             before, (begin, end) = _integers(segment, names, ends, [shift(group, -1), group])
-            return Between(before, begin, end, group, skip, is_library(ends))
+            return Between(before, begin, end, group, skip, is_ordering(ends))
         case Piece(keys, number, skip, size):
             start = scale(number, size)
             before, (first, last) = _integers(segment, names, keys, [start, shift(start, size - 1)])

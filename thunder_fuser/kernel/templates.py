@@ -5,6 +5,7 @@
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
     T5 columns   down the columns of a plane              schedule/columns.py
     T7 groups    rows that an index sends to one place    schedule/groups.py
+    T8 order     the places of an index, group by group   schedule/ordering.py
 
 The first that does not reject a segment runs it. A template's parameters change how fast a kernel
 is and in which order it sums, nothing else; the first of `parameters` is what the model prefers.
@@ -22,10 +23,11 @@ from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.ordering import OrderKernel, lower_order
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
-from thunder_fuser.schedule import columns, groups, map, rows, streams
+from thunder_fuser.schedule import columns, groups, map, ordering, rows, streams
 from thunder_fuser.schedule.parameters import (
     NEVER,
     MapParameters,
@@ -33,6 +35,7 @@ from thunder_fuser.schedule.parameters import (
     column_parameters,
     group_parameters,
     map_parameters,
+    order_parameters,
     row_parameters,
     stream_parameters,
 )
@@ -40,7 +43,7 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
-AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel
+AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel | OrderKernel
 NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depends on their number
 
 
@@ -83,6 +86,7 @@ TEMPLATES = (
     Template(row_parameters, rows.reject, rows.schedule, lower_rows),
     Template(column_parameters, columns.reject, columns.schedule, lower_columns),
     Template(group_parameters, groups.reject, groups.schedule, lower_groups),
+    Template(order_parameters, ordering.reject, ordering.schedule, lower_order),
 )
 
 

@@ -22,7 +22,7 @@ class Family(Enum):
     CAT = "cat"  # choose the input whose window holds the index
     GATHER = "gather"  # an index map in which one axis is read from a tensor of integers
     GROUPED = "grouped"  # combine the elements that a tensor of integers puts side by side
-    LIBRARY = "library"  # torch computes it, between kernels
+    ORDER = "order"  # put the places of a tensor of integers in order
     FULL = "full"  # a constant
     IOTA = "iota"  # a function of the index alone
     RANDOM = "random"  # Philox of the linear index

@@ -21,7 +21,7 @@ _TITLES = {
     Family.CAT: "Cat",
     Family.GATHER: "Gathers: an index that a tensor holds",
     Family.GROUPED: "Sums of what an index sends to one place",
-    Family.LIBRARY: "What torch computes between kernels",
+    Family.ORDER: "What puts an index in order",
     Family.FULL: "Constants",
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",

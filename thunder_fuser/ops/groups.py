@@ -1,15 +1,15 @@
 """Sums of the elements that an index sends to one place: `out[v] += x[t]` where `index[t]` is v.
 
-    order = argsort(index)                 the places of the index, those of one group side by side
-    ends = group_ends(index[order], n)     how many of them lie in the groups up to each
+    order = group_order(index, n)          the places of the index, those of one group side by side
+    keys = group_keys(index, order, n)     index[order], each checked to be below n
+    ends = group_ends(keys, n)             how many places lie in the groups up to each
     out = group_sum(x, order, ends, dim)   out[v] = sum of x[order[k]], ends[v - 1] <= k < ends[v]
 
-torch sorts, which is stable, so each group is added in the order of its elements and no two runs
-differ. Each element of the result is written once, a zero where the group is empty.
+The places of a group stay in their order, so each group is added in the order of its elements and
+no two runs differ. Each element of the result is written once, a zero where the group is empty.
 
 Of a long order `presegment/split_groups.py` sums pieces of groups first:
 
-    keys = index[order]
     pieces = group_pieces(x, order, keys, dim, size)       the pieces of `size` that lie in a group
     out = group_sum_of_pieces(x, order, ends, pieces, dim, size=size)                  the same sums
 """
@@ -26,6 +26,7 @@ _ORDER = Param("order", Kind.TENSOR, dtypes=INTEGERS)
 _ENDS = Param("ends", Kind.TENSOR, dtypes=INTEGERS)
 _DIM, _SKIP = Param("dim", Kind.DIM), Param("skip", Kind.INT, -1)
 _SIZE = Param("size", Kind.INT, 64)
+_COUNT = Param("count", Kind.EXTENT)
 
 
 def _sum(name: str, params: tuple[Param, ...], torch: str, dtype: DtypeRule = same) -> OpDef:
@@ -43,28 +44,24 @@ def _sum(name: str, params: tuple[Param, ...], torch: str, dtype: DtypeRule = sa
     )
 
 
+def _order(name: str, params: tuple[Param, ...], torch: str, is_permutation: bool = False) -> OpDef:
+    return OpDef(
+        name,
+        Family.ORDER,
+        params,
+        fixed(DataType.Int),
+        torch=torch,
+        domain=name,
+        cost=Cost.NEVER,
+        dtypes=INTEGERS,
+        is_permutation=is_permutation,
+    )
+
+
 GROUPS = (
-    OpDef(
-        "argsort",
-        Family.LIBRARY,
-        (_X,),
-        fixed(DataType.Int),
-        torch="torch.argsort({0}, stable=True)",
-        domain="argsort",
-        cost=Cost.NEVER,
-        dtypes=INTEGERS,
-        is_permutation=True,
-    ),
-    OpDef(
-        "group_ends",
-        Family.LIBRARY,
-        (_X, Param("count", Kind.EXTENT)),
-        fixed(DataType.Int),
-        torch="tf_group_ends({0}, {count})",
-        domain="group_ends",
-        cost=Cost.NEVER,
-        dtypes=INTEGERS,
-    ),
+    _order("group_order", (_X, _COUNT), "tf_group_order({0}, {count})", is_permutation=True),
+    _order("group_keys", (_X, _ORDER, _COUNT), "tf_group_keys({0}, {1}, {count})"),
+    _order("group_ends", (_X, _COUNT), "tf_group_ends({0}, {count})"),
     _sum(
         "group_sum", (_X, _ORDER, _ENDS, _DIM, _SKIP), "tf_group_sum({0}, {1}, {2}, {dim}, {skip})"
     ),

@@ -1,9 +1,10 @@
 """Compute equal integers once.
 
-    T1 = cast(T0); T2 = argsort(T1); T3 = cast(T0); T4 = argsort(T3)    =>    T4 is T2
+    T1 = neg(T0); T2 = group_order(T1, 9); T3 = neg(T0); T4 = group_order(T3, 9)    =>    T4 is T2
 
 Two sums by one index bring an order each. Integers that are computed alike are one tensor, so that
-the index is sorted once and the sums may share a kernel. What is returned or written stays apart.
+the index is put in order once and the sums may share a kernel. What is returned or written stays
+apart.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from thunder_fuser.ops import Family
 
 
 def share_indices(fusion: Fusion) -> Fusion:
-    """`fusion` itself where nothing sorts."""
-    if all(expr.op.family is not Family.LIBRARY for expr in fusion.exprs):
+    """`fusion` itself where nothing is put in order."""
+    if all(expr.op.family is not Family.ORDER for expr in fusion.exprs):
         return fusion
     apart, known = set(fusion.roots), dict[object, TensorView]()
 

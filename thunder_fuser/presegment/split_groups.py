@@ -11,7 +11,7 @@ several groups is left to those, so all that is read twice are the sums of piece
 
 from __future__ import annotations
 
-from thunder_fuser.analysis.reductions import is_library
+from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
@@ -35,7 +35,7 @@ def _split(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     assert isinstance(x, TensorView)
     assert isinstance(order, TensorView)
     assert isinstance(ends, TensorView)
-    if order.shape[0] < MIN_TERMS or not is_library(ends) or ends.definition is None:
+    if order.shape[0] < MIN_TERMS or not is_ordering(ends) or ends.definition is None:
         return None
     (keys,) = ends.definition.tensors
     dim, skip = expr.attr("dim"), expr.attr("skip")

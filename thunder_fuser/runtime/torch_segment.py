@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.reductions import is_library
+from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.extract import extract
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.scalar import Number
@@ -44,8 +44,8 @@ def torch_segment(segment: Segment, device: torch.device) -> TorchSegment:
     """A function of `torch_inputs` and scalars that runs the segment on `device`; it returns
     `torch_outputs`."""
     value = segment.stores[0].value
-    if is_library(value) and segment.tensors == (*segment.inputs, value):
-        return _library_segment(value, device)
+    if is_ordering(value) and segment.tensors == (*segment.inputs, value):
+        return _ordering_segment(value, device)
     part = torch_fusion(segment)
     layouts = [segment.layouts[tv] for tv in torch_outputs(segment)]
 
@@ -55,8 +55,8 @@ def torch_segment(segment: Segment, device: torch.device) -> TorchSegment:
     return run
 
 
-def _library_segment(value: TensorView, device: torch.device) -> TorchSegment:
-    """A call of torch's: an op of a library reads tensors in memory and returns a dense one."""
+def _ordering_segment(value: TensorView, device: torch.device) -> TorchSegment:
+    """A call: what puts an index in order reads tensors in memory and returns a dense one."""
     call = op_function(value, device)
 
     def run(*arguments: Argument) -> list[torch.Tensor]:

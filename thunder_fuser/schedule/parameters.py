@@ -116,8 +116,20 @@ class GroupParameters:
     turns: int | None = None  # rows of each part of a block's threads
 
 
+@dataclass(frozen=True)
+class OrderParameters:
+    """The knob of T8."""
+
+    own: int | None = None  # groups of one block
+
+
 Parameters: TypeAlias = (
-    MapParameters | RowParameters | StreamParameters | ColumnParameters | GroupParameters
+    MapParameters
+    | RowParameters
+    | StreamParameters
+    | ColumnParameters
+    | GroupParameters
+    | OrderParameters
 )
 
 
@@ -200,3 +212,8 @@ def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
         GroupParameters(turns=8),
         GroupParameters(across=16),
     )
+
+
+def order_parameters(target: Target) -> tuple[OrderParameters, ...]:
+    """Blocks of fewer groups are more, and each of them reads the whole index."""
+    return (OrderParameters(), *(OrderParameters(own) for own in (256, 512, 128)))

@@ -20,8 +20,8 @@ from thunder_fuser.analysis.precision import fast_enough
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_grouped,
-    is_library,
     is_long,
+    is_ordering,
     is_scattered,
     plane_of,
     row_shape,
@@ -40,6 +40,7 @@ from thunder_fuser.segment.segmented import SegmentedFusion
 Reject = Callable[[Segment], str | None]
 
 _APART = "reduces along other axes than the segment before"
+_ORDERS = "puts an index in order"
 
 
 def _never(tv: TensorView) -> bool:
@@ -73,12 +74,12 @@ def cut(
 
 def _is_torchs(tv: TensorView) -> bool:
     """True for what no template can ever hold."""
-    return is_long(tv) and plane_of(tv) is None and not is_grouped(tv)
+    return is_long(tv) and plane_of(tv) is None and not (is_grouped(tv) or is_ordering(tv))
 
 
 def _why_torch(tv: TensorView) -> str:
     assert tv.definition is not None
-    if is_library(tv):
+    if is_ordering(tv):
         return f"{tv.definition.op.name} is done by torch"
     return "no template holds a reduction this long yet"
 
@@ -131,7 +132,7 @@ class _Cutter:
         for tv in outputs.computed:
             self._materialise(tv)
         for tv in self.fusion.tensors:
-            is_boundary = is_stop(tv) or tv in self.opaque or self._feeds_opaque(tv)
+            is_boundary = is_stop(tv) or self._is_apart(tv) or self._feeds_apart(tv)
             if is_boundary:
                 self._keep(carried(tv))
         for write in self.fusion.writes:
@@ -145,8 +146,12 @@ class _Cutter:
     def targets(self) -> frozenset[TensorView]:
         return frozenset(w.target for w in self.fusion.writes)
 
-    def _feeds_opaque(self, tv: TensorView) -> bool:
-        return any(consumer in self.opaque for consumer in self.fusion.uses[tv])
+    def _is_apart(self, tv: TensorView) -> bool:
+        """True for what is made of tensors in memory, whatever makes it."""
+        return tv in self.opaque or is_ordering(tv)
+
+    def _feeds_apart(self, tv: TensorView) -> bool:
+        return any(map(self._is_apart, self.fusion.uses[tv]))
 
     def _keep(self, tv: TensorView) -> None:
         """Have `tv` in memory: as a view of something there, else written by its segment. What is
@@ -290,19 +295,22 @@ class _Cutter:
         whole = self._segment(stores)
         if not stores or self.reject(whole) is None:
             return [(stores, "")] if stores else []
-        kinds: dict[tuple[bool, ...], list[Store]] = {}
+        kinds: dict[tuple[int, ...], list[Store]] = {}
         for store in stores:
             kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
-        reasons = ["", *(_APART for _ in kinds)]
-        return [(kinds[kind], why) for kind, why in zip(sorted(kinds), reasons, strict=False)]
+        first, *others = sorted(kinds)
+        apart = [(kinds[kind], _ORDERS if kind[0] else _APART) for kind in others]
+        return [(kinds[first], ""), *apart]
 
-    def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[bool, ...]:
-        """Whether sums of groups, sums down columns, and sums along rows, lie between `leaves` and
-        a store."""
+    def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[int, ...]:
+        """The number of the order that lies between `leaves` and a store, and whether sums of
+        groups, sums down columns, and sums along rows do."""
         long = Segment((store,), leaves, self.layouts).long
         down = any(column_shape(tv) is not None for tv in long)
         along = any(row_shape(tv) is not None for tv in long)
-        return any(map(is_grouped, long)), down, along
+        orders = set(filter(is_ordering, long))
+        order = next((k for k, tv in enumerate(self.fusion.tensors, 1) if tv in orders), 0)
+        return order, any(map(is_grouped, long)), down, along
 
     def _is_empty(self, segment: Segment) -> bool:
         return all(0 in s.value.shape for s in segment.stores)

@@ -15,6 +15,7 @@ from thunder_fuser.analysis.reductions import (
     column_shape,
     is_grouped,
     is_long,
+    is_ordering,
     is_scan,
     is_walked,
     row_shape,
@@ -62,6 +63,8 @@ def cut_reasons(
         cuts = [k.reason for k in kinds for p in before if p in k.members and k.cut(p, tv)]
         if any(map(is_stop, before)):
             reason = _stopped(tv)
+        elif is_ordering(tv):
+            reason = "puts an index in order that must be stored first"
         elif any(p in opaque for p in before):
             reason = "reads what a segment of torch's computes"
         else:
@@ -96,13 +99,15 @@ def _walk(
     for tv in totals.rows_first():
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
+        if is_ordering(tv):  # of an index in memory
+            cut_after |= {p for p in producers if p.definition is not None and not is_ordering(p)}
         cut_after |= {p for k in kinds for p in producers if p in k.members and k.cut(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:
             before += any(p.definition is not None for p in producers)
-        elif (joined := totals.join(tv, before)) is not None:
+        elif not is_ordering(tv) and (joined := totals.join(tv, before)) is not None:
             before = joined
-        elif is_long(tv):
+        elif is_long(tv) and not is_ordering(tv):
             before = walks.join(tv, before)
         found[tv] = 0 if tv in constants else before
         for kind in kinds:
@@ -130,12 +135,21 @@ def _kinds(is_shared: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ..
         ),
         Kind(_is_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
         Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
+        Kind(is_ordering, _never_follows, _leaves_order, "reads an index in order"),
         Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
     )
 
 
 def _always(producer: TensorView, consumer: TensorView) -> bool:
     return True
+
+
+def _never_follows(producer: TensorView, consumer: TensorView) -> bool:
+    return False
+
+
+def _leaves_order(producer: TensorView, consumer: TensorView) -> bool:
+    return not is_ordering(consumer)
 
 
 def _goes_on(producer: TensorView, consumer: TensorView) -> bool:

@@ -1,17 +1,6 @@
-extern "C" __global__ void __launch_bounds__(128)
-kernel(const int* __restrict__ T0, const tf::i64* __restrict__ T1, int* __restrict__ T2) {
-  const int thread = blockIdx.x * 128 + threadIdx.x;
-  if (thread >= 15) return;
-  const int i0 = thread;
-  const auto v0 = tf::load<tf::i64, 4, 16>(T1 + (4 * i0));
-  tf::Vec<int, 4> w0;
-#pragma unroll
-  for (int lane = 0; lane < 4; ++lane) {
-    const tf::i64 T1_0 = v0.v[lane];
-    const int T0_0 = T0[(T1_0)];
-    w0.v[lane] = tf::convert<int>(T0_0);
-  }
-  tf::store_hinted<16>(T2 + (4 * i0), w0, 0);
+extern "C" __global__ void __launch_bounds__(1024)
+kernel(const int* __restrict__ T0, tf::i64* __restrict__ T1, tf::i64* __restrict__ T2, tf::i64* __restrict__ T3) {
+  tf::put_in_order<256, 1024>(T0, 60, 50, T1, T2, T3);
 }
 extern "C" __global__ void __launch_bounds__(256, 4)
 kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {

@@ -379,6 +379,15 @@ inline unsigned ballot(unsigned mask, bool vote) {
   return votes;
 }
 
+// The lanes that offer the same value.
+template <class T> unsigned match(unsigned mask, T value) {
+  exchange(value, AT_WARP, mask);
+  unsigned same = 0, warp = current & ~31u;
+  for (unsigned i = 0; i < 32; ++i)
+    if ((mask >> i & 1) && threads[warp + i].was_there && shown<T>(warp + i) == value) same |= 1u << i;
+  return same;
+}
+
 inline int barrier_count(bool vote) {
   exchange(vote, AT_BARRIER, 0);
   int votes = 0;

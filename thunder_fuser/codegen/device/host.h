@@ -60,6 +60,9 @@ template <class T> T __shfl_xor_sync(unsigned mask, T value, int lanes, int widt
   return tf_host::shuffle(mask, value, tf_host::lane() ^ lanes, width);
 }
 inline unsigned __ballot_sync(unsigned mask, int vote) { return tf_host::ballot(mask, vote != 0); }
+template <class T> unsigned __match_any_sync(unsigned mask, T value) {
+  return tf_host::match(mask, value);
+}
 inline int __any_sync(unsigned mask, int vote) { return tf_host::ballot(mask, vote != 0) != 0; }
 inline int __all_sync(unsigned mask, int vote) { return tf_host::ballot(mask, vote == 0) == 0; }
 inline int __syncthreads_count(int vote) { return tf_host::barrier_count(vote != 0); }

@@ -1,0 +1,93 @@
+// The places of an index in the order of its groups.
+
+// chunk: put_in_order
+// What the block knows of its OWN groups, which begin at group `blockIdx.x * OWN`. Each warp has a
+// stretch of the index; places of a group that are of one warp keep their order, and so do warps.
+//
+//     order[i]   the i-th place: places of group 0, then of group 1, ... each in their own order
+//     keys[i]    its group
+//     ends[g]    how many places the groups up to g have
+//
+// A result may be null. An element of the index that is no group ends the launch.
+template <int OWN, int THREADS, class I>
+TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, tf::i64* __restrict__ order,
+                        tf::i64* __restrict__ keys, tf::i64* __restrict__ ends) {
+  static_assert(OWN <= THREADS, "a thread has at most one group");
+  constexpr int WARPS = THREADS / 32, BATCH = 8, STEP = 32 * BATCH;  // loads on their way together
+  __shared__ int counts[WARPS][OWN];  // of each warp: its places of a group, then where they go
+  __shared__ int before[WARPS], sums[WARPS];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const tf::i64 first = (tf::i64)blockIdx.x * OWN;
+  const int own = groups - first < OWN ? (int)(groups - first) : OWN;
+  const int each = (terms + THREADS - 1) / THREADS * 32;
+  const tf::i64 begin = (tf::i64)warp * each;
+  const tf::i64 end = begin + each < terms ? begin + each : terms;
+  const auto load = [&](tf::i64 start, tf::i64 (&group)[BATCH]) {
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k) {
+      const tf::i64 place = start + 32 * k + lane;
+      group[k] = place < end ? (tf::i64)index[place] - first : OWN;
+    }
+  };
+  for (int k = threadIdx.x; k < WARPS * OWN; k += THREADS) counts[k / OWN][k % OWN] = 0;
+  __syncthreads();
+
+  int smaller = 0;
+  for (tf::i64 start = begin; start < end; start += STEP) {
+    tf::i64 group[BATCH];
+    load(start, group);
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k) {
+      if (blockIdx.x == 0 && start + 32 * k + lane < end) tf::in_range(group[k], groups);
+      smaller += group[k] < 0;
+      if (group[k] >= 0 && group[k] < own) atomicAdd(&counts[warp][group[k]], 1);
+    }
+  }
+  for (int delta = 16; delta > 0; delta /= 2) smaller += __shfl_xor_sync(0xffffffffu, smaller, delta);
+  if (lane == 0) before[warp] = smaller;
+  __syncthreads();
+
+  int total = 0;  // of the thread's group, and then of all up to it in the warp
+  if (threadIdx.x < own) {
+    for (int k = 0; k < WARPS; ++k) {
+      const int count = counts[k][threadIdx.x];
+      counts[k][threadIdx.x] = total;
+      total += count;
+    }
+  }
+  int through = total;
+  for (int delta = 1; delta < 32; delta *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, through, delta);
+    if (lane >= delta) through += other;
+  }
+  if (lane == 31) sums[warp] = through;
+  __syncthreads();
+  for (int k = 0; k < WARPS; ++k) through += before[k] + (k < warp ? sums[k] : 0);
+  if (threadIdx.x < own) {
+    for (int k = 0; k < WARPS; ++k) counts[k][threadIdx.x] += through - total;
+    if (ends) ends[first + threadIdx.x] = through;
+  }
+  if (!order && !keys) return;
+  __syncthreads();
+
+  for (tf::i64 start = begin; start < end; start += STEP) {
+    tf::i64 group[BATCH];
+    load(start, group);
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k) {
+      const bool is_own = group[k] >= 0 && group[k] < own;
+      if (!__any_sync(0xffffffffu, is_own)) continue;
+      const int mine = is_own ? (int)group[k] : OWN;
+      const unsigned same = __match_any_sync(0xffffffffu, mine);
+      const int rank = __popc(same & ((1u << lane) - 1));
+      const int at = is_own ? counts[warp][mine] + rank : 0;
+      __syncwarp();
+      if (is_own) {
+        if (rank == 0) counts[warp][mine] = at + __popc(same);
+        if (order) order[at] = start + 32 * k + lane;
+        if (keys) keys[at] = first + mine;
+      }
+      __syncwarp();
+    }
+  }
+}

@@ -1,0 +1,124 @@
+"""T8, the order template: the places of an index, those of one group side by side.
+
+    T1 = group_order(T0, 9); T2 = group_keys(T0, T1, 9); T3 = group_ends(T2, 9)
+
+A block owns neighbouring groups and reads the whole index twice. It counts the places of its groups
+and those of all groups before them, so it knows where its part of the order begins and waits for no
+other block. Then it writes its places, in their order. So a long index, or one of many groups, is
+better sorted by torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.reductions import is_ordering
+from thunder_fuser.ir.scalar import static_int
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import OrderParameters
+from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import WARP, Target
+
+COUNTERS = 8192  # of a block, 32 bits each: one per group that it owns and warp
+MAX_THREADS = 1024  # of a block
+MAX_READS = 2**24  # of an element of the index by a block, in all
+FEW_OWN, MANY_OWN = 256, 512  # groups of a block
+PREFERRED = OrderParameters()
+
+
+@dataclass(frozen=True, eq=False)
+class OrderSchedule:
+    """Of an `index` of places below `count`; a block of `threads` owns `own` groups."""
+
+    segment: Segment
+    index: TensorView
+    count: int
+    own: int
+    threads: int
+
+    @property
+    def terms(self) -> int:
+        return self.index.shape[0]
+
+    @property
+    def blocks(self) -> int:
+        """One of no groups reads the index as well: each place in it is an error."""
+        return max(1, ceil_div(self.count, self.own))
+
+    def __str__(self) -> str:
+        names = self.segment.names
+        made = ", ".join(f"{names[s.value]} = {_name(s.value)}" for s in self.segment.stores)
+        return (
+            f"order of {self.terms} places in {self.count} groups by {names[self.index]}, "
+            f"{self.own} groups a block of {self.threads}\n  {made}"
+        )
+
+
+def reject(segment: Segment, target: Target) -> str | None:
+    """Why T8 cannot run this segment, or None."""
+    return rejection(schedule, segment, target)
+
+
+def schedule(
+    segment: Segment, target: Target, parameters: OrderParameters = PREFERRED
+) -> OrderSchedule:
+    """The groups of a block and its threads. Raises Rejected."""
+    values = [store.value for store in segment.stores]
+    if not values or not all(map(is_ordering, values)):
+        raise Rejected("not the order of an index, or others beside it")
+    if any(store.is_in_place for store in segment.stores):
+        raise Rejected("the order of an index goes to a buffer of its own")
+    found = {_ordered(tv) for tv in values}
+    if len(found) != 1 or len({_name(tv) for tv in values}) != len(values):
+        raise Rejected("orders of several indices")
+    index, count = found.pop()
+    if segment.inputs != (index,):
+        raise Rejected("the index is not in memory")
+    if index.shape[0] > 1 and segment.layouts[index].strides != (1,):
+        raise Rejected("the elements of the index lie apart")
+    own = parameters.own or _own(count, target)
+    planned = OrderSchedule(segment, index, count, own, min(MAX_THREADS, COUNTERS // own * WARP))
+    if planned.terms * planned.blocks > MAX_READS:
+        raise Rejected(f"{planned.blocks} blocks would read an index of {planned.terms} each")
+    return planned
+
+
+def _own(count: int, target: Target) -> int:
+    """Few groups a block where each block has a multiprocessor to itself."""
+    return FEW_OWN if count <= FEW_OWN * target.multiprocessors else MANY_OWN
+
+
+def _ordered(tv: TensorView) -> tuple[TensorView, int]:
+    """The index that `tv` is an order of, or the keys or the ends of one, and of how many groups.
+    Raises Rejected for keys or ends of an order that a caller gives."""
+    chain = [tv]
+    while chain[-1].definition is not None and _name(chain[-1]) != "group_order":
+        chain.append(chain[-1].definition.tensors[-1])
+        if not is_ordering(chain[-1]):
+            raise Rejected("keys or ends of an order that comes from elsewhere")
+    found = {(_index(tv), _count(tv)) for tv in chain if _name(tv) != "group_ends"}
+    if len(found) != 1 or any(_count(a) != _count(b) for a, b in pairwise(chain)):
+        raise Rejected("keys of another index than the order")
+    return found.pop()
+
+
+def _index(tv: TensorView) -> TensorView:
+    assert tv.definition is not None
+    return tv.definition.tensors[0]
+
+
+def _count(tv: TensorView) -> int:
+    assert tv.definition is not None
+    count = tv.definition.attr("count")
+    assert isinstance(count, tuple)
+    size = static_int(count[0])  # type: ignore[arg-type]
+    assert size is not None
+    return size
+
+
+def _name(tv: TensorView) -> str:
+    assert tv.definition is not None
+    return tv.definition.op.name
