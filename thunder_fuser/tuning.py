@@ -93,7 +93,7 @@ class Tuner:
         return Candidate(found, replace(source, general=partial(self._general, found)))
 
     def _general(self, found: Draft) -> Source:
-        return emit(general(found).lower(self.options.strict))
+        return emit(general(found, self.target).lower(self.options.strict))
 
     def race(
         self,

@@ -71,6 +71,14 @@ def test_swiglu_is_three_kernels_each_way() -> None:
     assert (kernels, segments) == (2 * KERNELS_PER_SWEEP, 2)
 
 
+def test_sums_down_few_rows_are_three_kernels() -> None:
+    def make(n: int) -> list[torch.Tensor]:
+        return [torch.randn(n, 40)]
+
+    kernels, segments = swept(lambda x: x.exp().sum(0), make, "constant values", 67)
+    assert (kernels, segments) == (KERNELS_PER_SWEEP, 1)
+
+
 def test_rmsnorm_is_three_kernels_per_segment() -> None:
     """From 100 rows on the sum over rows keeps its template; shorter ones have others."""
 

@@ -26,7 +26,7 @@ def gated(rows: int, columns: int) -> Segment:
 def sources(rows: int, columns: int) -> tuple[Source, Source]:
     """As the model prefers it, and in general."""
     found = draft(gated(rows, columns), H200, strict=False)
-    return emit(found.lower(False)), emit(general(found).lower(False))
+    return emit(found.lower(False)), emit(general(found, H200).lower(False))
 
 
 ODD = [(7, 96), (7, 97), (7, 255), (8, 100), (33, 129), (1, 24), (4096, 14336)]
@@ -47,11 +47,22 @@ def test_the_text_that_the_model_prefers_has_no_rest_where_none_is_left() -> Non
 @pytest.mark.parametrize("columns", [96, 97, 255])
 def test_a_rest_is_some_elements_and_all_are_stored(columns: int) -> None:
     found = draft(gated(7, columns), HOST, strict=False)
-    vectors, rest = general(found).schedule.classes
+    vectors, rest = general(found, HOST).schedule.classes
     assert vectors.lanes == 8
     assert rest.lanes == 1
     assert 2 <= rest.threads <= 9
     assert vectors.threads * 8 + rest.threads == 7 * columns
+
+
+@pytest.mark.parametrize("rows", [67, 131, 205, 353, 834])
+def test_columns_of_few_rows_have_the_general_text_of_many(rows: int) -> None:
+    def texts(rows: int) -> tuple[Source, Source]:
+        found = draft(segment_of([x := halves(rows, 4096)], total(x, 0)), H200, strict=False)
+        return emit(found.lower(False)), emit(general(found, H200).lower(False))
+
+    (own, few), (_, many) = texts(rows), texts(900)
+    assert few.fragments == many.fragments
+    assert (own.text == few.text) == (rows > 200)  # of fewer a thread loads all at once
 
 
 def spread(tv: TensorView, columns: int) -> TensorView:
@@ -136,4 +147,4 @@ def test_what_is_written_in_place_has_one_kernel() -> None:
     a = floats(7, 96)
     segment = segment_of([a], writes=[(call("exp", a), a)])
     found = draft(segment, H200, strict=False)
-    assert general(found) is found
+    assert general(found, H200) is found

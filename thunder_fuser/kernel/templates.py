@@ -30,6 +30,7 @@ from thunder_fuser.kernel.streams import StreamKernel, lower_streams
 from thunder_fuser.schedule import columns, groups, map, ordering, rows, streams
 from thunder_fuser.schedule.parameters import (
     NEVER,
+    ColumnParameters,
     MapParameters,
     Parameters,
     column_parameters,
@@ -50,13 +51,15 @@ NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depe
 @dataclass(frozen=True)
 class Template:
     """`reject` says why it is not for a segment, `schedule` raises that as Rejected; `lower` makes
-    a schedule a kernel, keeping every rounding of the trace where it is told to. A template that is
-    not exact has other sums than the trace, and holds nothing that a later one does not."""
+    a schedule a kernel, keeping every rounding of the trace where it is told to; `in_general` makes
+    of parameters those that decide by no size. A template that is not exact has other sums than the
+    trace, and holds nothing that a later one does not."""
 
     parameters: Callable[[Target], tuple[Parameters, ...]]
     reject: Callable[[Segment, Target], str | None]
     schedule: Callable[[Segment, Target, Any], Any]
     lower: Callable[[Any, bool], AnyKernel]
+    in_general: Callable[[Any], Parameters] | None = None
     is_exact: bool = True
 
 
@@ -80,11 +83,21 @@ def _map(segment: Segment, target: Target, parameters: MapParameters) -> map.Map
     return map.schedule(segment, parameters)
 
 
+def _map_in_general(parameters: MapParameters) -> MapParameters:
+    return replace(parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, rests=True)
+
+
+def _columns_in_general(parameters: ColumnParameters) -> ColumnParameters:
+    return replace(parameters, fills=True)
+
+
 TEMPLATES = (
-    Template(map_parameters, _reject_map, _map, lower),
+    Template(map_parameters, _reject_map, _map, lower, _map_in_general),
     Template(stream_parameters, streams.reject, streams.schedule, lower_streams, is_exact=False),
     Template(row_parameters, rows.reject, rows.schedule, lower_rows),
-    Template(column_parameters, columns.reject, columns.schedule, lower_columns),
+    Template(
+        column_parameters, columns.reject, columns.schedule, lower_columns, _columns_in_general
+    ),
     Template(group_parameters, groups.reject, groups.schedule, lower_groups),
     Template(order_parameters, ordering.reject, ordering.schedule, lower_order),
 )
@@ -114,16 +127,15 @@ def draft(segment: Segment, target: Target, strict: bool) -> Draft:
     raise Rejected("; ".join(reasons))
 
 
-def general(found: Draft) -> Draft:
+def general(found: Draft, target: Target) -> Draft:
     """The draft as it would be for most sizes: what depends on the size alone is decided as for
     large ones, so that kernels for many sizes have the same text. That of in-place stores stays as
     it is: of no other is it known that it reads nothing too late."""
-    segment = found.schedule.segment
-    is_in_place = any(store.is_in_place for store in segment.stores)
-    if is_in_place or not isinstance(found.parameters, MapParameters):
+    template, segment = found.template, found.schedule.segment
+    if template.in_general is None or any(store.is_in_place for store in segment.stores):
         return found
-    parameters = replace(found.parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, rests=True)
-    return Draft(found.template, parameters, map.schedule(segment, parameters))
+    parameters = template.in_general(found.parameters)
+    return Draft(template, parameters, template.schedule(segment, target, parameters))
 
 
 def variants(segment: Segment, target: Target, preferred: Draft) -> Iterator[Draft]:

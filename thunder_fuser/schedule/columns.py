@@ -151,7 +151,7 @@ def schedule(
     if scans:
         return planned(_scanning(axes, target), 1)
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
-    turns = ceil_div(ceil_div(rows, splits), down)
+    turns = MAX_BATCH if parameters.fills else ceil_div(ceil_div(rows, splits), down)
     batch, at_once = _batch(axes, segment, across * down, turns)
     if at_once is not None:
         room = _room(_states(long, axes), across * down) * target.multiprocessors

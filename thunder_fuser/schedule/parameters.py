@@ -106,6 +106,7 @@ class ColumnParameters:
     across: int = 32  # threads side by side along a row, at most
     threads: int | None = None  # of one block
     blocks: int | None = None  # of a multiprocessor that share rows, at most
+    fills: bool = False  # a thread loads as many rows at a time as if it had no end of them
 
 
 @dataclass(frozen=True)
