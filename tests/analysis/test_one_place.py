@@ -79,6 +79,7 @@ ALLOWED = {
     "schedule/residency.py:_leaves_room": THREADS,
     "schedule/residency.py:_rounded": THREADS,
     "schedule/walking.py:registers_of": THREADS,
+    "schedule/walking.py:_spread": THREADS,
     "schedule/walking.py:_of_threads": THREADS,
     "schedule/walking.py:_walking": THREADS,
     "schedule/walking.py:shared_by": THREADS,

@@ -17,6 +17,7 @@ from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.runtime.evaluate import evaluate
 
 SMS = 132
+FEW = 4  # for which small planes are large
 
 
 def parts(program: Fusion) -> int | None:
@@ -36,27 +37,27 @@ def beside_rows(terms: int, columns: int, dtype: DataType = DataType.Float) -> F
 
 def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() -> None:
     program = beside_rows(1024, 4096, dtype=DataType.BFloat16)
-    assert str(split_reductions(program, SMS)) == dedent("""\
+    assert str(split_reductions(program, FEW)) == dedent("""\
         fusion(T0: bf16[i1024, i4096]) {
           T1: f32[i1024, i4096] = cast(T0, dtype=f32)
-          T2: f32[i64, i16, i4096] = reshape(T1, new_shape=[64, 16, 4096])
-          T3: f32[i16, i64, i4096] = permute(T2, dims=[1, 0, 2])
-          T4: f32[i16, r64, i4096] = sum(T3, dims=[1])
-          T5: f32[r16, i4096] = sum(T4, dims=[0])
+          T2: f32[i128, i8, i4096] = reshape(T1, new_shape=[128, 8, 4096])
+          T3: f32[i8, i128, i4096] = permute(T2, dims=[1, 0, 2])
+          T4: f32[i8, r128, i4096] = sum(T3, dims=[1])
+          T5: f32[r8, i4096] = sum(T4, dims=[0])
           T6: bf16[i4096] = cast(T5, dtype=bf16)
           T7: bf16[i1024, r4096] = sum(T0, dims=[1])
           return T6, T7
         }""")
 
 
-@pytest.mark.parametrize(("terms", "run"), [(1024, (8,)), (12 * 127, ()), (1260, (7,))])
+@pytest.mark.parametrize(("terms", "run"), [(1024, (8,)), (8 * 127, ()), (1260, (6,))])
 def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
     terms: int, run: tuple[int, ...]
 ) -> None:
     x, mean = tensor(DataType.Float, terms, 4096), tensor(DataType.Float, terms, 1)
     away = call("sub", x, call("expand", mean, shape=ints((terms, 4096))))
     program = Fusion((x, mean), (total(x, 0), total(away, 1)))
-    made = split_reductions(program, SMS)
+    made = split_reductions(program, FEW)
     dealt = [
         tv.shape for tv in made.tensors if tv.definition and tv.definition.op.name == "permute"
     ]
@@ -72,17 +73,26 @@ def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
     ("terms", "expected"),
     [
         (255, None),  # too few
-        (256, 4),
-        (257, None),  # a prime
+        (1664, None),  # 26 parts: a fifth of the multiprocessors has none
+        (1728, 27),
+        (2053, None),  # a prime
         (2048, 32),
         (4096, 64),
         (1 << 16, 256),  # not more than two blocks of rows a multiprocessor
-        (3 * 7 * 64, 21),  # 21 divides, 22 to 64 terms a part at least
-        (2 * 1021, None),  # its one divisor, 2, is less than a quarter of the parts wanted
+        (3 * 7 * 96, 28),  # 28 divides, 29 to 31 do not; 64 terms a part at least
+        (4 * 1021, None),  # its divisors, 2 and 4, are less than a quarter of the parts wanted
     ],
 )
 def test_columns_are_split_where_they_are_long(terms: int, expected: int | None) -> None:
-    assert parts(beside_rows(terms, 4096)) == expected
+    assert parts(beside_rows(terms, 8192)) == expected
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(4096, None), (4352, 32)])
+def test_columns_of_a_plane_that_is_soon_read_again_are_left(
+    columns: int, expected: int | None
+) -> None:
+    """From 256 KiB per multiprocessor on they are summed where the rows are."""
+    assert parts(beside_rows(2048, columns)) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_columns_are_split_where_they_are_long(terms: int, expected: int | None)
         (16000, 4096, 250),
         (16000, 4097, 200),  # a multiple of 4, which is what f32 needs
         (16000, 4098, 250),
-        (1610, 4097, 23),  # no divisor is a multiple of 4
+        (3290, 4097, 47),  # no divisor is a multiple of 4
     ],
 )
 def test_blocks_have_rows_that_begin_in_the_same_lane(
@@ -140,10 +150,10 @@ def test_rows_whose_statistics_no_block_sends_are_dealt_to_blocks_alone(
 
 
 def test_rows_that_begin_in_other_lanes_than_their_neighbours_are_dealt_alone() -> None:
-    x, mean = tensor(DataType.Float, 1024, 4097), tensor(DataType.Float, 1024, 1)
-    away = call("sub", x, call("expand", mean, shape=ints((1024, 4097))))
+    x, mean = tensor(DataType.Float, 4096, 4097), tensor(DataType.Float, 4096, 1)
+    away = call("sub", x, call("expand", mean, shape=ints((4096, 4097))))
     made = split_reductions(Fusion((x, mean), (total(x, 0), total(away, 1))), SMS)
-    assert "f32[i64, i16, i4097] = reshape" in str(made)
+    assert "f32[i64, i64, i4097] = reshape" in str(made)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +240,7 @@ def test_a_sum_that_rows_of_another_plane_wait_for_is_split() -> None:
 
 def test_extrema_are_split_in_their_own_type() -> None:
     x = tensor(DataType.BFloat16, 512, 4096)
-    made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), SMS)
+    made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), FEW)
     assert [
         tv.dtype for tv in made.tensors if tv.definition and tv.definition.op.name == "max"
     ] == [
@@ -247,7 +257,7 @@ def test_two_stages_give_the_sum_of_one(dtype: torch.dtype, shape: tuple[int, ..
     (a,) = like(x)
     down = chain(total(a, *range(len(shape) - 1)), "neg")
     program = fusion([a], down, total(a, len(shape) - 1))
-    made = split_reductions(program, SMS)
+    made = split_reductions(program, FEW)
     assert reductions(made) == reductions(program) + 1
     for got, want in zip(evaluate(made, [x]), evaluate(program, [x]), strict=True):
         assert got.dtype == want.dtype

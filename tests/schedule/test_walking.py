@@ -35,6 +35,17 @@ def test_rows_are_on_their_way_while_one_is_summed(
     assert preferred == Residency(threads, frozenset(), frozenset({X}), 2, blocks)
 
 
+@pytest.mark.parametrize(
+    ("groups", "slots", "blocks"),
+    [(264, 2, 2), (200, 2, 2), (132, 3, 1), (64, 5, 1), (32, 8, 1)],
+)
+def test_fewer_blocks_have_more_rows_on_their_way(groups: int, slots: int, blocks: int) -> None:
+    """As many in all as where two blocks are on each multiprocessor."""
+    found = beside_sums(replace(halves_of(4096), count=64 * groups), 1, 64, H200)
+    assert found is not None
+    assert (found.slots, found.blocks) == (slots, blocks)
+
+
 def test_a_block_has_no_more_slots_than_rows() -> None:
     found = beside_sums(halves_of(4096), 1, 3, H200, RowParameters(slots=6))
     assert found is not None

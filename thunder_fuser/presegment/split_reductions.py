@@ -55,6 +55,10 @@ RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
 # sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
+MIN_WALKED = 256 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
+# turns of a block, which wait for each other, take longer than reading the plane again
+FEW_BLOCKS = 5  # multiprocessors to a block that walks, beyond which two launches take less time:
+# each has 64 bytes a clock from the cache, and a third of them all that the memory gives
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -113,23 +117,25 @@ def _dealt(
     most = terms // (2 * MAX_SHORT_REDUCTION)
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
-    is_many = terms * columns >= MIN_SHORT * multiprocessors
-    walks = is_short(vectors) and is_many
+    walks = is_short(vectors) and terms * columns >= MIN_SHORT * multiprocessors
     found = _side_by_side(terms, vectors, most, multiprocessors) if walks else None
     if found is not None:
         return found
     period = row.lanes // whole  # of so many rows one begins with a vector
     blocks = blocks_of_row(row, max_cluster)
-    if row.vectors < MIN_VECTORS or blocks is None:
+    is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    if row.vectors < MIN_VECTORS or blocks is None or not is_many:
         return None
     if blocks == 1:
         limit = min(rows_at_once(row, blocks, multiprocessors), most)
         parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
+        walking = FEW_BLOCKS * (parts or 0)
     else:
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
-        if parts is not None and 2 * max_cluster * parts < multiprocessors:
-            return None  # two launches have all of the machine
-    return None if parts is None else (parts, RUN if waits and period == 1 else 1)
+        walking = 2 * max_cluster * (parts or 0)
+    if parts is None or walking < multiprocessors:
+        return None  # two launches have all of the machine
+    return parts, RUN if waits and period == 1 else 1
 
 
 def _side_by_side(

@@ -87,7 +87,7 @@ class RowParameters:
     cluster: int | None = None  # blocks that share a row: one too long for several, or walked
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
-    slots: int = 2  # rows in the shared memory of a block that walks, at most
+    slots: int = 2  # rows in the shared memory of a block that walks, at most, on a full machine
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
 
 

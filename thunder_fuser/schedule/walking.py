@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.walked_rows import is_walked_alone
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -40,7 +41,7 @@ IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
-MIN_SLOTS = 2  # rows in a block's shared memory: one is worked on, others come
+MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 
 
 def beside_sums(
@@ -125,13 +126,24 @@ def _walking(
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
     if is_much or needed > most or MIN_SLOTS * moved > limit:
         return None
+    blocks, moved, ahead = _spread(row.count // turns * cluster, blocks, moved, target)
     flying = 1 - (-IN_FLIGHT // moved)
-    slots = min(flying, parameters.slots, turns, limit // moved)
+    wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
+    slots = min(flying, wanted, turns, limit // moved)
     free = most - summing - row.loaded if parameters.keeps else 0
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
     stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
     return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
+
+
+def _spread(blocks: int, most: int, moved: int, target: Target) -> tuple[int, int, int]:
+    """How many of `blocks` a multiprocessor has that holds up to `most`, and what they move of
+    `moved` bytes in a turn; and how many times as many rows each has on their way as those of a
+    full machine, so that as much is."""
+    several = min(ceil_div(blocks, target.multiprocessors), most)
+    ahead = max(most * target.multiprocessors // blocks, 1)
+    return several, moved // most * several, ahead
 
 
 def registers_of(threads: int) -> int:

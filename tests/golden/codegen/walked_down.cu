@@ -1,4 +1,4 @@
-extern "C" __global__ void __launch_bounds__(128, 8)
+extern "C" __global__ void __launch_bounds__(128, 1)
 kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __restrict__ T5) {
   const int part = threadIdx.x;
   const int group = blockIdx.x;
@@ -9,7 +9,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     for (int lane = 0; lane < 8; ++lane) T5_part[k][lane] = float(0);
   TF_DYNAMIC_SHARED(unsigned char, shared);
   tf::Vec<tf::bf16, 8>* const v0_slots = reinterpret_cast<tf::Vec<tf::bf16, 8>*>(shared);
-  for (int slot = 0; slot < 2; ++slot) {
+  for (int slot = 0; slot < 8; ++slot) {
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
       const int vector = k * 128 + part;
@@ -20,8 +20,8 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
     tf::commit_copies();
   }
   for (int turn = 0; turn < 40; ++turn) {
-    tf::await_copies<1>();
-    const int slot = turn % 2;
+    tf::await_copies<7>();
+    const int slot = turn % 8;
     tf::Vec<tf::bf16, 8> v0[1];
 #pragma unroll
     for (int k = 0; k < 1; ++k) {
@@ -62,12 +62,12 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3, tf::bf16* __r
         tf::store_hinted<16>(T3 + (20800 * group + 520 * turn + 8 * vector), w0, 0);
       }
     }
-    if (turn + 2 < 40) {
+    if (turn + 8 < 40) {
 #pragma unroll
       for (int k = 0; k < 1; ++k) {
         const int vector = k * 128 + part;
         if ((k + 1) * 128 <= 65 || vector < 65) {
-          tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 2) + 8 * vector));
+          tf::copy_async<16>(v0_slots, (slot * 1 + k) * 128 + threadIdx.x, T0 + (20800 * group + 520 * (turn + 8) + 8 * vector));
         }
       }
     }
