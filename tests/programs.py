@@ -27,7 +27,7 @@ from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 from thunder_fuser.runtime.evaluate import evaluate
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segmented import SegmentedFusion
-from thunder_fuser.target import cuda
+from thunder_fuser.target import Target, cuda
 
 STRICT = Options(strict=True)
 UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
@@ -186,17 +186,18 @@ def assert_same(got: torch.Tensor, want: torch.Tensor, where: str = "") -> None:
 
 
 H200 = cuda("sm_90a", 132, l2_bytes=60 << 20)
+SMALL = cuda("sm_90a", 8, l2_bytes=4 << 20)  # which a few blocks keep busy
 
 
 def cuda_kernels(
-    program: Fusion, *tensors: torch.Tensor
+    program: Fusion, *tensors: torch.Tensor, target: Target = H200
 ) -> tuple[SegmentedFusion, list[AnyKernel]]:
     """The segments and the kernels for an H200, for CPU tensors in place of CUDA ones. What torch
     runs has none."""
     bound = bind(program, tensors)
-    segmented = pipeline.cut_region(bound.fusion, bound.layouts, H200)
+    segmented = pipeline.cut_region(bound.fusion, bound.layouts, target)
     held = [s for s in segmented.segments if not s.is_opaque]
-    return segmented, [draft(s, H200, False).lower(False) for s in held]
+    return segmented, [draft(s, target, False).lower(False) for s in held]
 
 
 def cubin_of(kernel: AnyKernel) -> Compiled:

@@ -106,6 +106,26 @@ def test_a_norm_is_one_region_and_one_kernel_each_way(case: str, device: torch.d
     assert [kinds(region) for region in regions_of(jfn)] == [["kernel"], ["kernel"]]
 
 
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [61, 257, 300])
+def test_sums_down_the_columns_of_normed_rows_are_a_second_kernel(
+    rows: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    """Where few blocks would walk the rows, or none: theirs is a number that deals them to few."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1).sum(0)
+
+    jfn = thunder.jit(program, executors=[fuser])
+    x = torch.randn(rows, 131).to(dtype)
+    exact, found = program(x.double()), jfn(x.to(device)).cpu()
+    rounding = torch.finfo(dtype).eps * exact.abs().max()
+    assert (found - exact).abs().max() <= 2 * (program(x) - exact).abs().max() + 2 * rounding
+    assert [kinds(region) for region in regions_of(jfn)] == [["kernel", "kernel"]]
+
+
 def kinds(region: FusedRegion) -> list[str]:
     """What runs each segment of the region's only plan: kernel or torch."""
     (plan,) = region.plans()

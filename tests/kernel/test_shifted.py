@@ -9,6 +9,7 @@ from tests.devices import ORDERS, copies
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import (
     H200,
+    SMALL,
     chain,
     cubin_of,
     cuda_kernels,
@@ -185,7 +186,7 @@ def test_a_block_walks_rows_that_begin_in_one_lane(
     x, w = torch.empty(extents, dtype=torch.bfloat16), torch.empty(extents[1], dtype=torch.bfloat16)
     a, b = like(x, w)
     program = split_reductions(fusion([a, b], *gradient(a, b)), 4)
-    _, (kernel, _) = cuda_kernels(program, x, w)
+    _, (kernel, _) = cuda_kernels(program, x, w, target=SMALL)
     assert isinstance(kernel, RowKernel)
     assert kernel.sums
     assert kernel.axes.is_shifted == is_shifted

@@ -34,6 +34,18 @@ def test_column_sums_can_be_used_one_by_one_but_not_row_by_row() -> None:
     assert [found[tv] for tv in (down, alone, spread, again)] == [0, 0, 1, 1]
 
 
+def test_late_sums_down_columns_are_behind_the_rows_of_their_terms() -> None:
+    (a,) = like(torch.empty(64, 128))
+    by = total(a, 1)
+    away = call("sub", a, expand(reshape(by, 64, 1), 64, 128))
+    down, alone = total(away, 0), total(a, 0)
+    program = fusion([a], down, alone)
+    beside = depths(program, NONE, NONE)
+    assert [beside[tv] for tv in (by, away, down, alone)] == [0, 0, 0, 0]
+    late = depths(program, NONE, NONE, is_late={down, alone}.__contains__)
+    assert [late[tv] for tv in (by, away, down, alone)] == [0, 0, 1, 0]
+
+
 def test_scattered_sums_that_blocks_share_are_stored_before_their_elements_are_used() -> None:
     (a,) = like(torch.empty(8, 5, 49))
     channel = total(a, 0, 2)

@@ -24,6 +24,8 @@ MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the reg
 MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
 MAX_BYTES = 52 * 1024  # of a row in a block of a cluster: two rows in each of two blocks
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
+FEW_BLOCKS = 5  # multiprocessors to a block that walks, beyond which two launches take less time:
+# each has 64 bytes a clock from the cache, and a third of them all that the memory gives
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
@@ -88,6 +90,11 @@ def groups_of_rows(
 
     allowed = [g for g in range(period, most + 1, period) if terms % g == 0]
     return min((g for g in allowed if g > 1), key=cost, default=None)
+
+
+def is_busy(blocks: int, multiprocessors: int) -> bool:
+    """True where so many blocks that walk rows keep enough of the machine busy."""
+    return FEW_BLOCKS * blocks >= multiprocessors
 
 
 def is_walked_alone(vectors: int, sums: int) -> bool:

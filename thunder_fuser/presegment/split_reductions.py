@@ -41,6 +41,7 @@ from thunder_fuser.analysis.walked_rows import (
     WalkedRow,
     blocks_of_row,
     groups_of_rows,
+    is_busy,
     rows_at_once,
 )
 from thunder_fuser.ir import scalar as sc
@@ -57,8 +58,6 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_WALKED = 256 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading the plane again
-FEW_BLOCKS = 5  # multiprocessors to a block that walks, beyond which two launches take less time:
-# each has 64 bytes a clock from the cache, and a third of them all that the memory gives
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -129,12 +128,12 @@ def _dealt(
     if blocks == 1:
         limit = min(rows_at_once(row, blocks, multiprocessors), most)
         parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
-        walking = FEW_BLOCKS * (parts or 0)
     else:
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
-        walking = 2 * max_cluster * (parts or 0)
-    if parts is None or walking < multiprocessors:
-        return None  # two launches have all of the machine
+        if parts is not None and 2 * max_cluster * parts < multiprocessors:
+            return None  # two launches have all of the machine
+    if parts is None or not is_busy(parts * blocks, multiprocessors):
+        return None
     return parts, RUN if waits and period == 1 else 1
 
 
@@ -148,7 +147,7 @@ def _side_by_side(
     found = []
     for count in rows_side_by_side(threads, terms):
         parts = _divisor(terms // count, min(walking // (threads * count), most), 1)
-        found += [(parts, count)] if parts is not None else []
+        found += [(parts, count)] if parts and is_busy(parts, multiprocessors) else []
     return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
 
 

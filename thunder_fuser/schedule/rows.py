@@ -26,6 +26,7 @@ from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_outermost, is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.analysis.totals import totals_of
+from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -156,8 +157,16 @@ class Columns:
 
 
 def reject(segment: Segment, target: Target) -> str | None:
-    """Why T2 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
+    """Why T2 cannot run this segment, or would run it on a small part of the machine; or None."""
+    return rejection(_busy, segment, target)
+
+
+def _busy(segment: Segment, target: Target) -> RowSchedule:
+    found = schedule(segment, target)
+    blocks = found.axes.group.size * found.residency.cluster
+    if found.columns.reductions and not is_busy(blocks, target.multiprocessors):
+        raise Rejected("column sums beside rows that too few blocks would walk")
+    return found
 
 
 def schedule(

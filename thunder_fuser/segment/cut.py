@@ -28,7 +28,7 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.analysis.views import View, follow, is_stop, view_of
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.fusion import Fusion, Write
+from thunder_fuser.ir.fusion import Fusion, Write, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import carried, constants
@@ -60,16 +60,20 @@ def cut(
     fusion = _settle_writes(fusion)
     opaque = frozenset(tv for tv in fusion.tensors if _is_torchs(tv))
     apart = frozenset(tv for tv in fusion.tensors if is_shared(tv))
+    late = frozenset[TensorView]()
     while True:
-        waits = apart.__contains__
-        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, waits)
+        waits = apart.__contains__, late.__contains__
+        cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, *waits)
         segmented = cutter.run()
         refused = _refused(segmented, reject)
-        if not refused:
+        found = frozenset(tv for segment in refused for tv in segment.long)
+        if not found:
             return segmented
-        scattered = frozenset(filter(is_scattered, refused)) - apart
-        apart |= scattered  # what needs the whole of them may be too much for one kernel
-        opaque |= frozenset() if scattered else refused
+        # What needs them whole, or has sums down its columns, may be too much for one kernel.
+        scattered = frozenset(filter(is_scattered, found)) - apart
+        behind = frozenset(tv for segment in refused for tv in _behind_rows(segment)) - late
+        apart, late = apart | scattered, late | behind
+        opaque |= frozenset() if scattered or behind else found
 
 
 def _is_torchs(tv: TensorView) -> bool:
@@ -84,13 +88,17 @@ def _why_torch(tv: TensorView) -> str:
     return "no template holds a reduction this long yet"
 
 
-def _refused(segmented: SegmentedFusion, reject: Reject) -> frozenset[TensorView]:
-    """The long reductions of segments that no template holds: torch will run them."""
-    found: set[TensorView] = set()
-    for segment in segmented.segments:
-        if not segment.is_opaque and reject(segment) is not None:
-            found.update(segment.long)
-    return frozenset(found)
+def _refused(segmented: SegmentedFusion, reject: Reject) -> list[Segment]:
+    """Segments that no template holds: torch will run their long reductions."""
+    kernels = (segment for segment in segmented.segments if not segment.is_opaque)
+    return [segment for segment in kernels if reject(segment) is not None]
+
+
+def _behind_rows(segment: Segment) -> list[TensorView]:
+    """The sums down columns whose terms need reductions along rows of the same segment."""
+    rows = {tv for tv in segment.long if row_shape(tv) is not None}
+    down = (tv for tv in segment.long if column_shape(tv) is not None)
+    return [tv for tv in down if not rows.isdisjoint(topological([tv], segment.leaves))]
 
 
 def _settle_writes(fusion: Fusion) -> Fusion:
@@ -115,6 +123,7 @@ class _Cutter:
     copies: bool
     opaque: frozenset[TensorView]  # run by torch between kernels
     is_shared: Callable[[TensorView], bool]
+    is_late: Callable[[TensorView], bool]
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
@@ -126,7 +135,7 @@ class _Cutter:
     def run(self) -> SegmentedFusion:
         self.fast = fast_enough(self.fusion)
         self.constants = constants(self.fusion)
-        self.depth = depths(self.fusion, self.opaque, self.constants, self.is_shared)
+        self.depth = depths(self.fusion, self.opaque, self.constants, self.is_shared, self.is_late)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -237,7 +246,7 @@ class _Cutter:
         reasons: list[str] = []
         late: list[Write] = []
         waiting: list[Store] = []
-        why = cut_reasons(self.fusion, self.opaque, self.constants, self.is_shared)
+        why = cut_reasons(self.fusion, self.opaque, self.constants, self.is_shared, self.is_late)
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed

@@ -38,11 +38,13 @@ def depths(
     opaque: frozenset[TensorView],
     constants: frozenset[TensorView],
     is_shared: Test = _never,
+    is_late: Test = _never,
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
-    blocks share each row of a reduction that `is_shared`."""
-    return _walk(fusion, opaque, constants, is_shared)[0]
+    blocks share each row of a reduction that `is_shared`; a sum down columns that `is_late` is not
+    where the rows of its terms are reduced."""
+    return _walk(fusion, opaque, constants, is_shared, is_late)[0]
 
 
 def cut_reasons(
@@ -50,10 +52,11 @@ def cut_reasons(
     opaque: frozenset[TensorView],
     constants: frozenset[TensorView],
     is_shared: Test = _never,
+    is_late: Test = _never,
 ) -> dict[int, str]:
     """Why there is a cut before each depth but the first: what the first tensor of that depth
     needs."""
-    depth, kinds = _walk(fusion, opaque, constants, is_shared)
+    depth, kinds = _walk(fusion, opaque, constants, is_shared, is_late)
     found: dict[int, str] = {}
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
@@ -85,6 +88,7 @@ def _walk(
     opaque: frozenset[TensorView],
     constants: frozenset[TensorView],
     is_shared: Test,
+    is_late: Test,
 ) -> tuple[dict[TensorView, int], tuple[Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
@@ -95,7 +99,15 @@ def _walk(
         """True for more elements than the plane has that was reduced to `producer`."""
         return prod(consumer.shape) > prod(walks.planes.get(found[producer]) or (0,))
 
-    kinds = (*_kinds(is_shared, outgrows, totals), totals.of_rows, totals.single)
+    def comes_late(producer: TensorView, consumer: TensorView) -> bool:
+        return is_late(consumer)
+
+    kinds = (
+        *_kinds(is_shared, outgrows, totals),
+        Kind(_is_row, _always, comes_late, "sums down columns what reductions along rows made"),
+        totals.of_rows,
+        totals.single,
+    )
     for tv in totals.rows_first():
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
