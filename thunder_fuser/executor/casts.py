@@ -6,7 +6,8 @@
 
 A shallow copy is its source. Conversions are followed only between floating types. f32 -> bf16 ->
 f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose.
-`strict` keeps every conversion that narrows, with all that follows from it.
+But a sum of what leaves the fusion rounded is of that: if it is made by another kernel, it reads
+half of the bytes. `strict` keeps every conversion that narrows, with all that follows from it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace
 
 from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.early_sums import shrinks
 from thunder_fuser.executor.storage import Storages, tensors
 
 Renames = dict[Any, Proxy]
@@ -55,7 +57,7 @@ def _reduce(
     """What equals what inside the fusion, and the symbols left."""
     source: dict[str, Any] = {}  # result of a conversion -> what it converts in the end
     same: Renames = {}  # result of a conversion -> the equal tensor
-    kept = []
+    summed, kept = _summed_as_stored(fusion), list[BoundSymbol]()
     for bsym in fusion.subsymbols:
         bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if same else bsym
         if prim_name(bsym) == "SHALLOW_COPY" and _is_unwritten(bsym, storages):
@@ -67,7 +69,7 @@ def _reduce(
         direct, out = bsym.args[0], bsym.output
         origin = source.get(direct.name, direct)
         if origin.dtype == out.dtype:
-            if out.name in returned:
+            if out.name in returned or out.name in summed:
                 kept.append(bsym)
             else:
                 same[variableify(out)] = origin
@@ -77,6 +79,18 @@ def _reduce(
         is_direct = origin is direct
         kept.append(bsym if is_direct else bsym.from_bsym(args=(origin, *bsym.args[1:])))
     return same, tuple(kept)
+
+
+def _summed_as_stored(fusion: BoundSymbol) -> set[str]:
+    """Conversions of what the fusion stores that nothing but sums reads."""
+    stored = {p.name for p in fusion.output}
+    found = {
+        bsym.output.name
+        for bsym in fusion.subsymbols
+        if _is_float_cast(bsym) and bsym.args[0].name in stored
+    }
+    others = (bsym for bsym in fusion.subsymbols if not shrinks(bsym))
+    return found.difference(stored, *({p.name for p in b.flat_proxy_args} for b in others))
 
 
 def _is_float_cast(bsym: BoundSymbol) -> bool:

@@ -26,6 +26,7 @@ from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
 from thunder_fuser.executor.draw import draw
+from thunder_fuser.executor.early_sums import Kind
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.inplace import (
@@ -38,7 +39,7 @@ from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
-from thunder_fuser.executor.partition import Group, Kind, partition
+from thunder_fuser.executor.partition import Group, partition
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu_masks import drop_relu_masks

@@ -113,6 +113,16 @@ class Storages:
         """The storages that a bound symbol writes, its parts included."""
         return frozenset(self.of(t.name) for leaf in leaves([bsym]) for t in written_tensors(leaf))
 
+    def may_precede(self, bsym: BoundSymbol, others: Iterable[BoundSymbol]) -> bool:
+        """True if none of `others`, which stand before it, writes what a bound symbol reads or
+        writes, or reads what it writes."""
+        written = self.writes(bsym)
+        touched = self.reads(bsym) | written
+        return all(
+            touched.isdisjoint(self.writes(other)) and written.isdisjoint(self.reads(other))
+            for other in others
+        )
+
     def _leaf_reads(self, leaf: BoundSymbol) -> list[str]:
         targets = {t.name for t in written_tensors(leaf)} if prim_name(leaf) == WRITE_PRIM else ()
         return [self.of(p.name) for p in tensors(leaf.flat_proxy_args) if p.name not in targets]
