@@ -60,6 +60,16 @@ def test_kernels_of_a_random_program_give_its_bits(batch: int) -> None:
         check_seed(seed, STRICT)
 
 
+@pytest.mark.usefixtures("wide_host")
+@pytest.mark.parametrize("options", [UNCOMPILED, STRICT], ids=["uncompiled", "compiled"])
+def test_programs_for_a_machine_of_several_multiprocessors_give_the_same_bits(
+    options: Options,
+) -> None:
+    """Which few blocks do not keep busy."""
+    for seed in next(seeds(BATCH)):
+        check_seed(seed, options)
+
+
 @pytest.mark.parametrize("order", ["reverse", "shuffled"])
 def test_the_order_of_threads_changes_nothing(order: str) -> None:
     for seed in next(seeds(BATCH)):

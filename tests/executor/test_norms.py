@@ -109,17 +109,19 @@ def test_a_norm_is_one_region_and_one_kernel_each_way(case: str, device: torch.d
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("rows", [61, 257, 300])
-def test_sums_down_the_columns_of_normed_rows_are_a_second_kernel(
-    rows: int, dtype: torch.dtype, device: torch.device
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((61, 131), 0), ((257, 131), 0), ((300, 131), 0), ((3, 7, 5, 131), 1)]
+)
+def test_sums_over_several_normed_rows_are_a_second_kernel(
+    shape: tuple[int, ...], dim: int, dtype: torch.dtype, device: torch.device
 ) -> None:
     """Where few blocks would walk the rows, or none: theirs is a number that deals them to few."""
 
     def program(x: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(x, -1).sum(0)
+        return torch.softmax(x, -1).sum(dim)
 
     jfn = thunder.jit(program, executors=[fuser])
-    x = torch.randn(rows, 131).to(dtype)
+    x = torch.randn(shape).to(dtype)
     exact, found = program(x.double()), jfn(x.to(device)).cpu()
     rounding = torch.finfo(dtype).eps * exact.abs().max()
     assert (found - exact).abs().max() <= 2 * (program(x) - exact).abs().max() + 2 * rounding

@@ -95,10 +95,12 @@ def _refused(segmented: SegmentedFusion, reject: Reject) -> list[Segment]:
 
 
 def _behind_rows(segment: Segment) -> list[TensorView]:
-    """The sums down columns whose terms need reductions along rows of the same segment."""
+    """Reductions over several rows, of terms that need reductions along them in the same segment:
+    sums down columns, and short ones."""
     rows = {tv for tv in segment.long if row_shape(tv) is not None}
-    down = (tv for tv in segment.long if column_shape(tv) is not None)
-    return [tv for tv in down if not rows.isdisjoint(topological([tv], segment.leaves))]
+    made = (tv for tv in segment.tensors if tv not in segment.leaves)
+    others = (tv for tv in made if _is_reduction(tv) and tv not in rows)
+    return [tv for tv in others if not rows.isdisjoint(topological([tv], segment.leaves))]
 
 
 def _settle_writes(fusion: Fusion) -> Fusion:

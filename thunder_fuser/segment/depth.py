@@ -42,8 +42,8 @@ def depths(
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
-    blocks share each row of a reduction that `is_shared`; a sum down columns that `is_late` is not
-    where the rows of its terms are reduced."""
+    blocks share each row of a reduction that `is_shared`; a reduction that `is_late` is not where
+    the rows of its terms are reduced."""
     return _walk(fusion, opaque, constants, is_shared, is_late)[0]
 
 
@@ -104,7 +104,12 @@ def _walk(
 
     kinds = (
         *_kinds(is_shared, outgrows, totals),
-        Kind(_is_row, _always, comes_late, "sums down columns what reductions along rows made"),
+        Kind(
+            _is_row,
+            _always,
+            comes_late,
+            "reduces over other rows what was made of reductions along them",
+        ),
         totals.of_rows,
         totals.single,
     )
