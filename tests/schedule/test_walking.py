@@ -46,6 +46,13 @@ def test_fewer_blocks_have_more_rows_on_their_way(groups: int, slots: int, block
     assert (found.slots, found.blocks) == (slots, blocks)
 
 
+@pytest.mark.parametrize("groups", [8, 264])
+def test_rows_that_nothing_is_read_of_are_walked_too(groups: int) -> None:
+    found = beside_sums(Row(512, 8, {}, count=64 * groups), 1, 64, H200)
+    assert found is not None
+    assert found.registers == frozenset()
+
+
 def test_a_block_has_no_more_slots_than_rows() -> None:
     found = beside_sums(halves_of(4096), 1, 3, H200, RowParameters(slots=6))
     assert found is not None

@@ -122,11 +122,12 @@ def _walking(
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
     most = min(registers_of(threads * blocks), SPILL_FREE)
-    moved = max(4 * row.loaded * held * threads * blocks, 1)
+    moved = 4 * row.loaded * held * threads * blocks
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
     if is_much or needed > most or MIN_SLOTS * moved > limit:
         return None
     blocks, moved, ahead = _spread(row.count // turns * cluster, blocks, moved, target)
+    moved = max(moved, 1)  # of rows that nothing is read of
     flying = 1 - (-IN_FLIGHT // moved)
     wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
     slots = min(flying, wanted, turns, limit // moved)
