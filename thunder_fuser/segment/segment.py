@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from thunder_fuser.analysis.layout import Layout
@@ -50,17 +51,17 @@ class Segment:
         """The stores of at least one element."""
         return tuple(s for s in self.stores if prod(s.value.shape) > 0)
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[TensorView, ...]:
         """Everything from the leaves to the stored values, producers first."""
         return tuple(topological([s.value for s in self.stores], self.leaves))
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[TensorView, ...]:
         """The leaves that are read, in order of first use."""
         return tuple(tv for tv in self.tensors if tv in self.leaves)
 
-    @property
+    @cached_property
     def long(self) -> tuple[TensorView, ...]:
         """What of it more than a thread computes: reductions of many terms, scans, sums of
         groups."""
