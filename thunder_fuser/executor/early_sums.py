@@ -13,25 +13,24 @@ as the gradient of what a rotary embedding reads, stay with the kernel that has 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, from_trace
 
 from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.partition import Kind
 from thunder_fuser.executor.remat_cut import bytes_of
 from thunder_fuser.executor.storage import Storages, leaves
 
 PIECES = ("CAT", "PAD")  # prims
 SHRINKS = 8  # times, at least, that what is read is larger than what is stored for it
 
-Kind = Callable[[BoundSymbol], Hashable]
 
-
-def sums_beside_terms(
-    bsyms: Sequence[BoundSymbol], kind: Kind, storages: Storages
-) -> list[BoundSymbol]:
-    """The bound symbols in an order in which such sums follow their terms at once."""
+def sums_beside_terms(trace: TraceCtx, kind: Kind, storages: Storages) -> TraceCtx:
+    """The trace in an order in which such sums follow their terms at once."""
+    bsyms = trace.bound_symbols
     makers = {p.name: k for k, bsym in enumerate(bsyms) for p in bsym.flat_proxy_outs}
     moved: dict[int, list[int]] = defaultdict(list)
     gone: set[int] = set()
@@ -53,7 +52,9 @@ def sums_beside_terms(
                 moved[maker].append(k)
                 gone.add(k)
     left = (k for k in range(len(bsyms)) if k not in gone)
-    return [bsyms[k] for first in left for k in (first, *moved[first])]
+    result = from_trace(trace)
+    result.bound_symbols = [bsyms[k] for first in left for k in (first, *moved[first])]
+    return result
 
 
 def _runs(bsyms: Sequence[BoundSymbol], kind: Kind) -> Iterator[tuple[int, int]]:

@@ -26,7 +26,7 @@ from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
 from thunder_fuser.executor.draw import draw
-from thunder_fuser.executor.early_sums import Kind
+from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.inplace import (
@@ -39,7 +39,7 @@ from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
-from thunder_fuser.executor.partition import Group, partition
+from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu_masks import drop_relu_masks
@@ -186,7 +186,9 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             trace = stateless(trace)
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
-        groups = partition(trace, _kind_of(report), storages, settings.fusion_type)
+        kind = _kind_of(report)
+        ordered = sums_beside_terms(trace, kind, storages)
+        groups = partition(ordered, kind, storages, settings.fusion_type)
         groups = [piece for group in groups for piece in split_at_writes(group, storages)]
         groups = move_writes_out_of_backward(groups, _returned(trace))
         fused = self._fuse_groups(trace, groups, settings, report)

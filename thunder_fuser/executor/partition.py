@@ -3,15 +3,15 @@
     mul, add, matmul, tanh      =>      [mul, add]  matmul  [tanh]
 
 Two bound symbols may share a region if `kind` gives them the same value (device, forward or
-backward); None keeps one outside. "consecutive" takes maximal runs, once sums stand beside their
-terms; what stands in a run and neither reads nor feeds it moves to its front if the run then goes
-on: in silu(gate(x)) * up(x) the second product of matrices does. "dataflow" merges along data edges
-and then sideways. Neither ever changes the order of a read and a write of one storage.
+backward); None keeps one outside. "consecutive" takes maximal runs; what stands in a run and
+neither reads nor feeds it moves to its front if the run then goes on: in silu(gate(x)) * up(x) the
+second product of matrices does. "dataflow" merges along data edges and then sideways. Neither ever
+changes the order of a read and a write of one storage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,9 @@ from thunder.executors.data_dependent_partition import (
 )
 
 from thunder_fuser.executor.claims import SHAPE_PRIM, prim_name
-from thunder_fuser.executor.early_sums import Kind, sums_beside_terms
 from thunder_fuser.executor.storage import Storages, hazards
 
+Kind = Callable[[BoundSymbol], Hashable]
 FUSION_TYPES = ("consecutive", "dataflow")
 _FIXED = ("UNPACK_TRIVIAL", "RETURN", "PYTHON_RETURN", "COMMENT", "GET_GRAD", "DEL")
 
@@ -49,8 +49,7 @@ def partition(
     Raises ValueError for a fusion type other than "consecutive" and "dataflow".
     """
     if fusion_type == "consecutive":
-        bsyms = sums_beside_terms(trace.bound_symbols, kind, storages)
-        return _consecutive(bsyms, kind, storages)
+        return _consecutive(trace.bound_symbols, kind, storages)
     if fusion_type == "dataflow":
         return _dataflow(trace, kind, storages)
     legal = " or ".join(map(repr, FUSION_TYPES))
