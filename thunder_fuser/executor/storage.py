@@ -118,7 +118,7 @@ class Storages:
         writes, or reads what it writes."""
         written = self.writes(bsym)
         touched = self.reads(bsym) | written
-        return all(
+        return not touched or all(
             touched.isdisjoint(self.writes(other)) and written.isdisjoint(self.reads(other))
             for other in others
         )
