@@ -131,7 +131,7 @@ def test_a_large_machine_shares_the_channels(
     """Where no cluster holds one."""
     wide = replace(target_for(device), multiprocessors=132, max_cluster=1)
     monkeypatch.setattr(pipeline, "target_for", lambda device: wide)
-    shape = (41, 3, 29, 31)  # of no plan that is kept
+    shape = SHAPES["channels of several blocks"]
     batches = [b.to(memory_format=lies) for b in batches_of(shape)]
     jitted = compare(layer(shape), batches, device)
     plans = [plan for region in regions_of(jitted) for plan in region.plans()]

@@ -34,8 +34,7 @@ KERNELS = {"fuser_evaluator": False, "fuser_cache": "off"}
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_planned_or_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    FusionCache.get().reset()
+def nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where refused kernels and repros go
 
 
