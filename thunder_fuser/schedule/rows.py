@@ -162,6 +162,7 @@ def reject(segment: Segment, target: Target) -> str | None:
 
 
 def _busy(segment: Segment, target: Target) -> RowSchedule:
+    """The schedule, if its blocks keep enough of the machine busy. Raises Rejected."""
     found = schedule(segment, target)
     blocks = found.axes.group.size * found.residency.cluster
     if found.columns.reductions and not is_busy(blocks, target.multiprocessors):

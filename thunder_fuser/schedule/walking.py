@@ -59,8 +59,8 @@ def beside_sums(
     def worth(found: Residency) -> tuple[bool, bool, int]:
         """Blocks for half of the machine, the weights of all rows in them, and few of them."""
         clusters = row.count // turns
-        is_busy = 2 * clusters * found.cluster >= target.multiprocessors
-        return is_busy, found.weights or found.stowed, -found.cluster
+        fills_half = 2 * clusters * found.cluster >= target.multiprocessors
+        return fills_half, found.weights or found.stowed, -found.cluster
 
     for sizes in _clusters(row, sums, target, parameters.cluster):
         for walks in range(parameters.walks, 0, -1):
@@ -122,12 +122,12 @@ def _walking(
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
     most = min(registers_of(threads * blocks), SPILL_FREE)
-    moved = 4 * row.loaded * held * threads * blocks
+    of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
-    if is_much or needed > most or MIN_SLOTS * moved > limit:
+    if is_much or needed > most or MIN_SLOTS * of_block * blocks > limit:
         return None
-    blocks, moved, ahead = _spread(row.count // turns * cluster, blocks, moved, target)
-    moved = max(moved, 1)  # of rows that nothing is read of
+    blocks, ahead = _spread(row.count // turns * cluster, blocks, target)
+    moved = max(of_block * blocks, 1)  # nothing is read of some rows
     flying = 1 - (-IN_FLIGHT // moved)
     wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
     slots = min(flying, wanted, turns, limit // moved)
@@ -138,13 +138,11 @@ def _walking(
     return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
 
 
-def _spread(blocks: int, most: int, moved: int, target: Target) -> tuple[int, int, int]:
-    """How many of `blocks` a multiprocessor has that holds up to `most`, and what they move of
-    `moved` bytes in a turn; and how many times as many rows each has on their way as those of a
-    full machine, so that as much is."""
+def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:
+    """How many of `blocks` a multiprocessor has that holds up to `most`; and how many times as many
+    rows each has on their way as those of a full machine, so that as many bytes are."""
     several = min(ceil_div(blocks, target.multiprocessors), most)
-    ahead = max(most * target.multiprocessors // blocks, 1)
-    return several, moved // most * several, ahead
+    return several, max(most * target.multiprocessors // blocks, 1)
 
 
 def registers_of(threads: int) -> int:
