@@ -26,8 +26,7 @@ class Case:
     `liger` imports Liger's version, which takes the same inputs, or says why there is none.
     `replay` is given the outputs of a function that draws random numbers, and returns the same
     function with those draws. With `loss` the backward starts at the loss of the outputs. `calls`
-    are the arguments of several calls that belong together, where that is what
-    is measured.
+    are the arguments of several calls that belong together, where that is what is measured.
     """
 
     function: Function
