@@ -57,7 +57,7 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 # sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_WALKED = 256 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
-# turns of a block, which wait for each other, take longer than reading the plane again
+# turns of a block, which wait for each other, take longer than reading it again, by estimate
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
