@@ -10,8 +10,11 @@ from thunder_fuser.codegen.side_text import met_sides, turns_of_sides
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     INNER,
+    NOT_KNOWN,
+    WHOLE,
     block_text,
     copy_text,
+    form_text,
     indent,
     lane_lines,
     load_call,
@@ -176,8 +179,8 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
 
 def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
     """A thread's vectors in registers, from memory."""
-    loads = [f"{a.name}[k] = {load_call(a, kernel.names)};" for a in accesses]
-    return [*_declare(accesses, kernel), *_over_vectors(kernel, loads)]
+    loads = [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in accesses]
+    return [*_declare(accesses, kernel), *with_whole(kernel, _over_vectors(kernel, loads))]
 
 
 def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
@@ -320,7 +323,7 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
         return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
     last = kernel.axes.columns // kernel.lanes
-    known = f"k > 0 && (k + 1) * {threads} <= {number(last)}"  # other turns may have an end
+    known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
     inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
     size = number(kernel.vector.size)
     if kernel.vector.size % threads:
@@ -348,12 +351,13 @@ def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
 
 
 def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list[str]:
-    """What is done for a vector. Where that depends on whether it lies inside a shifted row, warps
-    of which all do are told so; in turns where that is `known` the compiler is."""
+    """What is done for a vector. Where that depends on whether it and the one behind it lie inside
+    a shifted row, warps of which all do are told so; in turns where that is `known` the compiler
+    is."""
     if not any(INNER in line for line in lines):
         return list(lines)
     last = number(kernel.axes.columns // kernel.lanes)
-    of_warp = f"warp > 0 && warp + {WARP} <= {last}"
+    of_warp = f"warp > 0 && warp + {WARP} < {last}"
     return [
         f"const auto done = [&](const auto {INNER}) {{",
         *indent(lines),
@@ -361,6 +365,28 @@ def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list
         f"const auto warp = vector - int(threadIdx.x % {WARP});",
         f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
         "else done(tf::No{});",
+    ]
+
+
+def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
+    """A load among those of a row: behind what is of the plane there are the next rows."""
+    axes = kernel.axes
+    is_of_plane = access.window is not None and access.window.extent == axes.rows * axes.columns
+    return load_call(access, kernel.names, WHOLE if is_of_plane else NOT_KNOWN)
+
+
+def with_whole(kernel: RowKernel, lines: Sequence[str]) -> list[str]:
+    """Loads of a row. Where that depends on whether memory goes on behind their vectors, those of
+    all rows but the last one are told so: no thread asks, and they go out together."""
+    if not any(WHOLE in line for line in lines):
+        return list(lines)
+    row = form_text(kernel.axes.row, kernel.names)
+    return [
+        f"const auto fetch = [&](const auto {WHOLE}) {{",
+        *indent(lines),
+        "};",
+        f"if ({row} + 1 < {number(kernel.axes.rows)}) fetch(tf::Yes{{}});",
+        "else fetch(tf::No{});",
     ]
 
 
@@ -375,7 +401,7 @@ def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
 def _load(access: VectorAccess, kernel: RowKernel) -> str:
     """A vector, from its slot where it has one."""
     if access not in (*kernel.slotted, *kernel.stowed):
-        return load_text(access, kernel.names)
+        return load_text(access, kernel.names, INNER)
     return f"const auto {access.name} = {_in_slot(access, kernel)};"
 
 

@@ -26,21 +26,28 @@ from thunder_fuser.kernel.ir import (
 )
 from thunder_fuser.kernel.row_ir import RowKernel, Scope
 
+WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
+NOT_KNOWN = "tf::No{}"
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
-def load_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
-    return f"const auto {access.name} = {load_call(access, names)};"
+def load_text(
+    access: VectorAccess, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
+) -> str:
+    return f"const auto {access.name} = {load_call(access, names, is_whole)};"
 
 
-def load_call(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+def load_call(
+    access: VectorAccess, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
+) -> str:
+    """`is_whole`: the constant that tells of a vector with a window that memory has all of it."""
     if access.lane is not None:
         place = f"[&](int {names[access.lane]}) {{ return {form_text(access.offset, names)}; }}"
         return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:
         inside = _inside(access.window, names)
-        return f"tf::load_within<{arguments}>({address(access, names)}, {inside})"
+        return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     return f"tf::load<{arguments}>({address(access, names)})"
 
 
@@ -53,7 +60,7 @@ def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     to = f"{address(access, names)}, {access.name}"
     if access.window is not None:
         inside = _inside(access.window, names)
-        return f"tf::store_within<{access.access_bytes}>({to}, {inside});"
+        return f"tf::store_within<{access.access_bytes}>({to}, {inside}, {INNER});"
     return store_call(access, to)
 
 

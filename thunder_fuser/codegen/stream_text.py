@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
-from thunder_fuser.codegen.row_text import located, scope_lines, single_lines, with_inner
+from thunder_fuser.codegen.row_text import (
+    load_of_row,
+    located,
+    scope_lines,
+    single_lines,
+    with_inner,
+    with_whole,
+)
 from thunder_fuser.codegen.statements import (
     block_text,
     indent,
-    load_call,
     load_text,
     number,
     vector_type,
@@ -47,10 +53,11 @@ def _chunks(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
         return []
     rows = kernel.rows
     held = [f"{vector_type(a)} {a.name}[{kernel.chunk}];" for a in rows.kept]
-    loads = [f"{a.name}[k] = {load_call(a, rows.names)};" for a in rows.kept]
+    loads = [f"{a.name}[k] = {load_of_row(a, rows)};" for a in rows.kept]
+    fetched = with_whole(rows, _vectors(kernel, loads))
     step = rows.threads * kernel.chunk
     head = f"for (int start = part; start < {number(rows.vector.size)}; start += {step}) {{"
-    return [head, *indent([*held, *_vectors(kernel, loads), *lines]), "}"]
+    return [head, *indent([*held, *fetched, *lines]), "}"]
 
 
 def _vectors(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:

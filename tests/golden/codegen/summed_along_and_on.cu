@@ -6,13 +6,17 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
   float T1_scan_so_far = float(0);
   for (int first = 0; first < 6251; first += 2048) {
     tf::Vec<tf::bf16, 8> v0[4];
+    const auto fetch = [&](const auto is_whole) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const auto vector = first + k * 512 + part;
-      if (vector < 6251) {
-        v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003);
+      for (int k = 0; k < 4; ++k) {
+        const auto vector = first + k * 512 + part;
+        if (vector < 6251) {
+          v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003, is_whole);
+        }
       }
-    }
+    };
+    if ((group) + 1 < 3) fetch(tf::Yes{});
+    else fetch(tf::No{});
     float T1_scan[4][8];
 #pragma unroll
     for (int k = 0; k < 4; ++k)
@@ -31,7 +35,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
           }
         };
         const auto warp = vector - int(threadIdx.x % 32);
-        if (warp > 0 && warp + 32 <= 6250) done(tf::Yes{});
+        if (warp > 0 && warp + 32 < 6250) done(tf::Yes{});
         else done(tf::No{});
       }
     }
@@ -41,12 +45,17 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
     for (int k = 0; k < 4; ++k) {
       const auto vector = first + k * 512 + part;
       if (vector < 6251) {
-        tf::Vec<tf::bf16, 8> w0;
+        const auto done = [&](const auto is_inner) {
+          tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
-        for (int lane = 0; lane < 8; ++lane) {
-          w0.v[lane] = tf::convert<tf::bf16>(T1_scan[k][lane]);
-        }
-        tf::store_within<16>(T1 + (8 * ((50001 * group) / 8) + 8 * vector), w0, (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector), 50001);
+          for (int lane = 0; lane < 8; ++lane) {
+            w0.v[lane] = tf::convert<tf::bf16>(T1_scan[k][lane]);
+          }
+          tf::store_within<16>(T1 + (8 * ((50001 * group) / 8) + 8 * vector), w0, (-50001 * group + 8 * ((50001 * group) / 8) + 8 * vector), 50001, is_inner);
+        };
+        const auto warp = vector - int(threadIdx.x % 32);
+        if (warp > 0 && warp + 32 < 6250) done(tf::Yes{});
+        else done(tf::No{});
       }
     }
     __syncthreads();

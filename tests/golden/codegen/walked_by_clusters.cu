@@ -75,7 +75,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
     const int vector = k * 640 + part;
     if ((k + 1) * 640 <= 4098 || vector < 4098) {
       const auto done = [&](const auto is_inner) {
-        const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771);
+        const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
         const auto v1 = v1_slots[(slot * 7 + k) * 160 + threadIdx.x];
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
@@ -86,7 +86,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
         }
       };
       const auto warp = vector - int(threadIdx.x % 32);
-      if ((k > 0 && (k + 1) * 640 <= 4096) || (warp > 0 && warp + 32 <= 4096)) done(tf::Yes{});
+      if ((k > 0 && (k + 1) * 640 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
       else done(tf::No{});
     }
   }
@@ -105,18 +105,23 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
   for (int k = 0; k < 7; ++k) {
     const int vector = k * 640 + part;
     if ((k + 1) * 640 <= 4098 || vector < 4098) {
-      const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771);
-      const auto v1 = v1_slots[(slot * 7 + k) * 160 + threadIdx.x];
-      tf::Vec<tf::bf16, 8> w0;
+      const auto done = [&](const auto is_inner) {
+        const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
+        const auto v1 = v1_slots[(slot * 7 + k) * 160 + threadIdx.x];
+        tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
-      for (int lane = 0; lane < 8; ++lane) {
-        const float T2_1 = tf::convert<float>(v0.v[lane]);
-        const float T0_1 = tf::convert<float>(v1.v[lane]);
-        const float T4_1 = T0_1 * T2_1;
-        const float T8_0 = T4_1 - T5_row;
-        w0.v[lane] = tf::convert<tf::bf16>(T8_0);
-      }
-      tf::store_within<16>(T9 + (8 * ((32771 * group) / 8) + 8 * vector), w0, (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771);
+        for (int lane = 0; lane < 8; ++lane) {
+          const float T2_1 = tf::convert<float>(v0.v[lane]);
+          const float T0_1 = tf::convert<float>(v1.v[lane]);
+          const float T4_1 = T0_1 * T2_1;
+          const float T8_0 = T4_1 - T5_row;
+          w0.v[lane] = tf::convert<tf::bf16>(T8_0);
+        }
+        tf::store_within<16>(T9 + (8 * ((32771 * group) / 8) + 8 * vector), w0, (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
+      };
+      const auto warp = vector - int(threadIdx.x % 32);
+      if ((k > 0 && (k + 1) * 640 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
+      else done(tf::No{});
     }
   }
 }

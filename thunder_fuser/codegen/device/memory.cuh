@@ -148,7 +148,8 @@ TF_FN bool within(Place place, Extent extent) {
 }
 
 // chunk: load_across
-// As load_within, a vector that is aligned to its elements only: each word is put together of two.
+// A vector that is aligned to its elements only: each word is put together of two. Words that end before
+// place 0 are not read, and some are that begin up to one access behind the vector.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
@@ -156,8 +157,8 @@ union Across {
   tf::Vec<T, N> vec;
   TF_FN Across() {}
 };
-template <class T, int N, class First, class Extent>
-TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent) {
+template <class T, int N, class First>
+TF_FN tf::Vec<T, N> load_across(const T* p, First first) {
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
   using Access = tf::Access<step>;
   const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
@@ -168,7 +169,7 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent) {
   for (int k = 0; k < read.count; ++k) {
     constexpr int held = step / sizeof(T);
     read.words[k] = typename Access::Word{};
-    if (start + (k + 1) * held > 0 && start + k * held < extent)
+    if (start + (k + 1) * held > 0)
       read.words[k] = Access::load(reinterpret_cast<const typename Access::Word*>(from) + k);
   }
   unsigned* const word = read.vec.v;
@@ -188,32 +189,58 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent) {
 }
 #endif
 
+// chunk: load_elements join
+// Those elements of a vector whose places, from `first` on, are in [0, extent), beside zeros; put together
+// as words, as a whole vector is loaded. Where either may be taken, one that came in elements would have
+// the other waited for and taken apart at once.
+#ifndef TF_HOST
+TF_FN void join(unsigned& to, const unsigned* w) { to = w[0]; }
+TF_FN void join(uint2& to, const unsigned* w) { to = make_uint2(w[0], w[1]); }
+TF_FN void join(uint4& to, const unsigned* w) { to = make_uint4(w[0], w[1], w[2], w[3]); }
+template <class T, int N, int ACCESS_BYTES, class First, class Extent>
+TF_FN tf::Vec<T, N> load_elements(const T* p, First first, Extent extent) {
+  constexpr int size = sizeof(T) < 4 ? sizeof(T) : 4, bytes = sizeof(T) * N;
+  using Part = typename tf::Access<size>::Word;
+  unsigned words[bytes / 4] = {};
+#pragma unroll
+  for (int k = 0; k < bytes; k += size)
+    if (tf::within(first + k / int(sizeof(T)), extent))
+      words[k / 4] |= unsigned(reinterpret_cast<const Part*>(p)[k / size]) << k % 4 * 8;
+  Words<T, N, ACCESS_BYTES> out;
+#pragma unroll
+  for (int k = 0; k < out.count; ++k) tf::join(out.words[k], words + k * ACCESS_BYTES / 4);
+  return out.vec;
+}
+#endif
+
 // chunk: load_within
 // A vector whose first element has place `first`, of which those in the places [0, extent) are elements
-// of a tensor; the others have any value. A GPU reads the aligned words that hold one of the former:
-// memory is mapped in larger ones.
-template <class T, int N, int ACCESS_BYTES, class First, class Extent>
-TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent) {
-  tf::Vec<T, N> x = {};
+// of a tensor; the others have any value. A GPU reads aligned words, with what is in them before the
+// first place; where words reach behind the last one, element by element. A constant may tell that none
+// does: vectors with a branch around their loads wait for each other.
+template <class T, int N, int ACCESS_BYTES, class First, class Extent, class IsWhole>
+TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole is_whole) {
 #ifndef TF_HOST
-  if constexpr (ACCESS_BYTES == (sizeof(T) * N < 16 ? sizeof(T) * N : 16)) {
-    if (first < extent) x = tf::load<T, N, ACCESS_BYTES>(p);
-    return x;
-  } else if constexpr (sizeof(T) * N % 4 == 0) {
-    return tf::load_across<T, N>(p, first, extent);
+  constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16;
+  if constexpr (bytes % 4 == 0) {
+    constexpr int reach = ACCESS_BYTES == step ? N : N + step / int(sizeof(T));
+    if (!is_whole && first + reach > extent) return tf::load_elements<T, N, step>(p, first, extent);
+    if constexpr (ACCESS_BYTES == step) return tf::load<T, N, step>(p);
+    return tf::load_across<T, N>(p, first);
   }
 #endif
+  tf::Vec<T, N> x = {};
 #pragma unroll
   for (int k = 0; k < N; ++k)
-    if (first + k >= 0 && first + k < extent) x.v[k] = p[k];
+    if (tf::within(first + k, extent)) x.v[k] = p[k];
   return x;
 }
 
 // chunk: store_within
-// The elements of a vector whose places, from `first` on, are in [0, extent).
-template <int ACCESS_BYTES, class T, int N, class First, class Extent>
-TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent) {
-  if (first >= 0 && first + N <= extent) return tf::store<ACCESS_BYTES>(p, x);
+// The elements of a vector whose places, from `first` on, are in [0, extent): all of one that `is_inner`.
+template <int ACCESS_BYTES, class T, int N, class First, class Extent, class IsInner>
+TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent, IsInner is_inner) {
+  if (is_inner || (first >= 0 && first + N <= extent)) return tf::store<ACCESS_BYTES>(p, x);
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) p[k] = x.v[k];
@@ -271,15 +298,17 @@ TF_FN void await_copies() {
 }
 
 // chunk: copy_async_within
-// The same of a vector as load_within takes it.
+// The same of a vector as load_within takes it. One that ends early is moved at once: the hardware would
+// copy all of it, whatever size is said.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent>
 TF_FN void copy_async_within(
     tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent) {
-#ifdef TF_HOST
-  slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent);
-#else
-  if (first < extent) tf::copy_async<ACCESS_BYTES>(slots, index, from);
+#ifndef TF_HOST
+  if (first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
 #endif
+#pragma unroll
+  for (int k = 0; k < N; ++k)
+    if (tf::within(first + k, extent)) slots[index].v[k] = from[k];
 }
 
 // chunk: in_range
