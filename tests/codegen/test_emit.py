@@ -84,20 +84,20 @@ def turned() -> Case:
 
 
 def walked_down() -> Case:
-    """Rows centred, and sums down the columns of two groups of 40 rows."""
-    x = torch.empty(80, 520, dtype=torch.bfloat16)
+    """Rows centred, and sums down the columns of four groups of 40 rows."""
+    x = torch.empty(160, 520, dtype=torch.bfloat16)
     (a,) = like(x)
-    mean = call("broadcast_in_dim", total(a, 1), shape=ints([80, 520]), broadcast_dims=(0,))
-    sums = total(reshape(a, 2, 40, 520), 1)
+    mean = call("broadcast_in_dim", total(a, 1), shape=ints([160, 520]), broadcast_dims=(0,))
+    sums = total(reshape(a, 4, 40, 520), 1)
     return fusion([a], call("sub", a, mean), sums), [x]
 
 
 def walked_side_by_side() -> Case:
-    """The same of short rows, 16 side by side in five turns for each of two groups."""
-    x = torch.empty(160, 96, dtype=torch.bfloat16)
+    """The same of short rows, 16 side by side in five turns for each of four groups."""
+    x = torch.empty(320, 96, dtype=torch.bfloat16)
     (a,) = like(x)
-    sums = total(permute(reshape(a, 5, 2, 16, 96), 1, 0, 2, 3), 1, 2)
-    return fusion([a], call("sub", a, expand(unsqueeze(total(a, 1), 1), 160, 96)), sums), [x]
+    sums = total(permute(reshape(a, 5, 4, 16, 96), 1, 0, 2, 3), 1, 2)
+    return fusion([a], call("sub", a, expand(unsqueeze(total(a, 1), 1), 320, 96)), sums), [x]
 
 
 def walked_by_clusters() -> Case:

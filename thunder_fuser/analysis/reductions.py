@@ -9,6 +9,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -37,12 +38,15 @@ def is_walked(tv: TensorView) -> bool:
 
 
 def is_long(tv: TensorView) -> bool:
-    """True for a reduction of more terms than one thread combines in registers, and for any scan,
-    sum of groups and order of an index. A reduction without results combines nothing."""
+    """True for a reduction of more terms than one thread combines in registers, or that is marked,
+    and for any scan, sum of groups and order of an index. A reduction without results combines
+    nothing."""
     if is_scan(tv) or is_grouped(tv) or is_ordering(tv):
         return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
+    if WALKED in dict(tv.definition.attrs):
+        return True
     return prod(a.size for a in tv.domain.logical if a.is_reduction) > MAX_SHORT_REDUCTION
 
 

@@ -24,8 +24,7 @@ MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the reg
 MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
 MAX_BYTES = 52 * 1024  # of a row in a block of a cluster: two rows in each of two blocks
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
-FEW_BLOCKS = 5  # multiprocessors to a block that walks: of fewer blocks two launches are faster, by
-# estimate: each has 64 bytes a clock from the cache, a third of them all that the memory gives
+FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two launches are faster
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from thunder_fuser.analysis.reductions import (
-    MAX_SHORT_REDUCTION,
+    WALKED,
     column_shape,
     is_long,
     is_scan,
@@ -50,14 +50,17 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import OpDef
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
 RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
 # sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
-MIN_WALKED = 256 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
-# turns of a block, which wait for each other, take longer than reading it again, by estimate
+MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
+# turns of a block, which wait for each other, take longer than reading it again
+MIN_TURNS = 16  # rows of a block, whose sums cost as much as a row or two
+MIN_ROWS = 64  # of a cluster, whose blocks have to find each other too, and of short rows
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -113,7 +116,7 @@ def _dealt(
     if down is None or not is_leading or down[0] < MIN_TERMS:
         return None
     terms, columns = down
-    most = terms // (2 * MAX_SHORT_REDUCTION)
+    most = terms // MIN_ROWS
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
     walks = is_short(vectors) and terms * columns >= MIN_SHORT * multiprocessors
@@ -126,7 +129,7 @@ def _dealt(
     if row.vectors < MIN_VECTORS or blocks is None or not is_many:
         return None
     if blocks == 1:
-        limit = min(rows_at_once(row, blocks, multiprocessors), most)
+        limit = min(rows_at_once(row, blocks, multiprocessors), terms // MIN_TURNS)
         parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
     else:
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
@@ -167,7 +170,9 @@ def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
     dealt = [terms // run, parts, *([run] if run > 1 else []), *kept]
     pieces = call("reshape", source, new_shape=constants(dealt))
     mine = call("permute", pieces, dims=(1, 0, *range(2, len(dealt))))
-    return reduced(tv, mine, (1, 2) if run > 1 else (1,), (0,))
+    walked = apply(_op(tv), [mine], {"dims": (1, 2) if run > 1 else (1,), WALKED: True})
+    assert isinstance(walked, TensorView)
+    return reduced(tv, walked, (0,))
 
 
 def widened(tv: TensorView, source: Value) -> TensorView:
@@ -181,12 +186,16 @@ def widened(tv: TensorView, source: Value) -> TensorView:
 
 def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
     """`tv` as reductions of `source` over the dims of one stage after the other."""
-    assert tv.definition is not None
     for dims in stages:
-        made = apply(tv.definition.op, [source], {"dims": dims})
+        made = apply(_op(tv), [source], {"dims": dims})
         assert isinstance(made, TensorView)
         source = made
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
+
+
+def _op(tv: TensorView) -> OpDef:
+    assert tv.definition is not None
+    return tv.definition.op
 
 
 def constants(sizes: Sequence[int]) -> tuple[Constant, ...]:

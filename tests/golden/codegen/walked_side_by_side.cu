@@ -19,7 +19,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T4, tf::bf16* __r
         for (int k = 0; k < 1; ++k) {
           const int vector = k * 16 + part;
           if ((k + 1) * 16 <= 12 || vector < 12) {
-            v0_turns[b][k] = tf::load<tf::bf16, 8, 16>(T0 + (3072 * turn + 1536 * group + 96 * side + 8 * vector));
+            v0_turns[b][k] = tf::load<tf::bf16, 8, 16>(T0 + (6144 * turn + 1536 * group + 96 * side + 8 * vector));
           }
         }
       }
@@ -55,7 +55,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T4, tf::bf16* __r
               w0.v[lane] = tf::convert<tf::bf16>(T4_0);
               T7_part[k][lane] = T7_part[k][lane] + T0_1;
             }
-            tf::store_hinted<16>(T4 + (3072 * turn + 1536 * group + 96 * side + 8 * vector), w0, 0);
+            tf::store_hinted<16>(T4 + (6144 * turn + 1536 * group + 96 * side + 8 * vector), w0, 0);
           }
         }
       }
