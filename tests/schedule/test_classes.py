@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, cat, chain, expand, full, permute, piece, unsqueeze
+from tests.programs import H200, cat, chain, expand, full, permute, piece, total, unsqueeze
 from tests.schedule.segments import classes_of, floats, halves, segment_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
@@ -55,6 +55,18 @@ def test_a_short_axis_left_over_is_unrolled() -> None:
     segment = segment_of([x], chain(q, "neg"), chain(k, "exp"))
     assert groups(segment, owned=4) == [["T2 x 4", "T4 x 1"]]
     assert groups(segment, owned=3) == [["T2 x 1"], ["T4 x 1"]]
+
+
+@pytest.mark.parametrize(("rows", "owned", "count"), [(8, 8, 1), (9, 8, 2), (8, 4, 2)])
+def test_rows_far_apart_are_stored_by_the_thread_that_sums_them(
+    rows: int, owned: int, count: int
+) -> None:
+    """It has loaded them anyway, unless it sums some of them only."""
+    x = floats(rows, NEAR)
+    segment = segment_of([x], chain(x, "neg"), chain(total(x, 0), "exp"))
+    assert len(groups(segment, owned)) == count
+    some = total(piece(x, 0, 0, 4), 0)
+    assert len(groups(segment_of([x], chain(x, "neg"), chain(some, "exp")), owned)) == 2
 
 
 def test_sharing_stops_where_too_few_elements_would_run_in_parallel() -> None:

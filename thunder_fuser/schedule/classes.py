@@ -148,14 +148,21 @@ def _join(
     lonely_there = [a for a in there.parallel if a not in pairs]
     stored = [(n, a) for n in group.nests for a in lonely_here]
     stored += [(there, a) for a in lonely_there]
-    are_near = all(_stays_near(segment, n, a, sharing.near) for n, a in stored)
-    if not pairs or not are_near or any(a.size > sharing.owned for _, a in stored):
+    if not pairs or any(a.size > sharing.owned for _, a in stored):
         return None
     members = [_unroll(n, lonely_here) for n in group.nests]
     members.append(_rename(_unroll(there, lonely_there), pairs))
     if any(n.instances > MAX_INSTANCES for n in members):
         return None
-    return IterationClass(segment, tuple(members))
+    found = IterationClass(segment, tuple(members))
+    are_near = all(_stays_near(segment, n, a, sharing.near) for n, a in stored)
+    return found if are_near or _adds_no_load(found, group, joined) else None
+
+
+def _adds_no_load(found: IterationClass, *apart: IterationClass) -> bool:
+    """True where a thread of one of the classes loads all that it does with the other's stores, as
+    one that sums a few rows does with stores of these rows."""
+    return len(found.loads) <= max(len(group.loads) for group in apart)
 
 
 def _align(
