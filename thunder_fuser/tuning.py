@@ -79,7 +79,8 @@ class Tuner:
         size = size_class(_bytes(segment))
         choice = CHOICES.find(subject, size, self.options)
         if choice is None:
-            return replace(preferred, contest=subject.key(size))
+            is_open = CHOICES.is_open(subject, self.options)
+            return replace(preferred, contest=subject.key(size)) if is_open else preferred
         if choice.parameters == str(preferred.draft.parameters):
             return preferred
         found = variant(segment, self.target, preferred.draft, choice.parameters)

@@ -70,15 +70,16 @@ def test_a_choice_is_found_in_memory_and_on_disk(options: Options) -> None:
     assert choices_of(disk_cache(options)) == [CHOICE]
 
 
-def test_after_contests_in_two_classes_of_sizes_others_take_the_nearest(options: Options) -> None:
+def test_a_choice_is_of_one_class_of_sizes_and_four_of_them_have_one(options: Options) -> None:
     choices = Choices()
-    small = replaced(SUBJECT.key(SIZE - 2), "P(a)")
-    choices.keep(small, options)
-    assert choices.find(SUBJECT, SIZE + 1, options) is None
     choices.keep(CHOICE, options)
-    assert choices.find(SUBJECT, SIZE + 1, options) == CHOICE
-    assert choices.find(SUBJECT, SIZE - 3, options) == small
-    assert choices.find(SUBJECT, SIZE - 2, options) == small
+    for step in (1, -3, 5):
+        assert choices.find(SUBJECT, SIZE + step, options) is None
+        assert choices.is_open(SUBJECT, options)
+        choices.keep(replaced(SUBJECT.key(SIZE + step), "P(a)"), options)
+    assert not choices.is_open(SUBJECT, options)
+    assert choices.find(SUBJECT, SIZE + 2, options) is None
+    assert choices.find(SUBJECT, SIZE, options) == CHOICE
 
 
 def replaced(key: str, parameters: str) -> Choice:

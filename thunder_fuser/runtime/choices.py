@@ -1,6 +1,6 @@
 """What contests between kernels found, remembered in this process, on disk, or in a file.
 
-    a contest                 for a family of kernels and a kind of GPU, in two classes of sizes
+    a contest                 for a family of kernels and a kind of GPU, in four classes of sizes
     memory, kernel cache      later plans and processes take its result
     THUNDER_FUSER_TUNED=FILE  results from elsewhere, which come before all others
 
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -28,7 +27,7 @@ from thunder_fuser.target import Target
 
 MAX_CHOICES = 4096  # remembered in memory
 MAX_SIZE = 20  # the last class: 2^39 bytes and more
-MAX_CONTESTS = 2  # about one subject; kernels of further sizes take the nearest result
+MAX_CONTESTS = 4  # about one subject, whose sizes are not to make ever more kernels
 NAME = "choice"  # how these entries are told from kernels
 
 _KIND = "thunder_fuser choice 2"  # stands for a compiler in the entry and its key
@@ -86,14 +85,14 @@ class Choices:
         self._known: Recent[str, Choice] = Recent(MAX_CHOICES)
 
     def find(self, subject: Subject, size: int, options: Options) -> Choice | None:
-        """The choice for a class of sizes, or for the nearest one if several are known: sizes that
-        keep changing are not to make ever more kernels."""
-        if (found := self._of_key(subject.key(size), options)) is not None:
-            return found
-        others = sorted(range(MAX_SIZE + 1), key=lambda other: abs(other - size))
-        known = (self._of_key(subject.key(other), options) for other in others)
-        near = list(islice(filter(None, known), MAX_CONTESTS))
-        return near[0] if len(near) == MAX_CONTESTS else None
+        """The choice for a class of sizes. Those for others say nothing about it: what wins while
+        the cache of the GPU holds all may take twice the time where it does not."""
+        return self._of_key(subject.key(size), options)
+
+    def is_open(self, subject: Subject, options: Options) -> bool:
+        """True where another contest about `subject` may be held."""
+        known = (self._of_key(subject.key(size), options) for size in range(MAX_SIZE + 1))
+        return sum(choice is not None for choice in known) < MAX_CONTESTS
 
     def _of_key(self, key: str, options: Options) -> Choice | None:
         """From the file that `options.tuned` names and, unless tuning is off, memory or disk."""
