@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
@@ -25,6 +25,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import index_type
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
@@ -213,9 +214,11 @@ def _place(kernel: RowKernel, slot: str) -> str:
 def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
-    places = [f"{a.name}_slots, {_place(kernel, slot)}" for a in kernel.slotted]
-    copies = [copy_text(a, place, names) for a, place in zip(kernel.slotted, places, strict=True)]
-    lines = _over_vectors(kernel, copies)
+    copies = [
+        copy_text(a, f"{a.name}_slots, {_place(kernel, slot)}", names, _is_whole(a, kernel))
+        for a in kernel.slotted
+    ]
+    lines = with_whole(kernel, _over_vectors(kernel, copies), names)
     if not (kernel.located and kernel.sums):
         return lines
     return ["{", *indent([*located(kernel, turn), *lines]), "}"]
@@ -369,25 +372,33 @@ def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list
 
 
 def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
-    """A load among those of a row: behind what is of the plane there are the next rows."""
+    """A load among those of a row."""
+    return load_call(access, kernel.names, _is_whole(access, kernel))
+
+
+def _is_whole(access: VectorAccess, kernel: RowKernel) -> str:
+    """The constant for an access to a row: behind what is of the plane there are the next rows."""
     axes = kernel.axes
     is_of_plane = access.window is not None and access.window.extent == axes.rows * axes.columns
-    return load_call(access, kernel.names, WHOLE if is_of_plane else NOT_KNOWN)
+    return WHOLE if is_of_plane else NOT_KNOWN
 
 
-def with_whole(kernel: RowKernel, lines: Sequence[str]) -> list[str]:
+def with_whole(
+    kernel: RowKernel, lines: Sequence[str], names: Mapping[IterDomain, str] | None = None
+) -> list[str]:
     """Loads of a row. Where that depends on whether memory goes on behind their vectors, those of
     all rows but the last one are told so: no thread asks, and they go out together."""
     if not any(WHOLE in line for line in lines):
         return list(lines)
-    row = form_text(kernel.axes.row, kernel.names)
-    return [
+    row = form_text(kernel.axes.row, names or kernel.names)
+    fetch = [
         f"const auto fetch = [&](const auto {WHOLE}) {{",
         *indent(lines),
         "};",
         f"if ({row} + 1 < {number(kernel.axes.rows)}) fetch(tf::Yes{{}});",
         "else fetch(tf::No{});",
     ]
+    return ["{", *indent(fetch), "}"]
 
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:

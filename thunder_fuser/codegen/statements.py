@@ -72,12 +72,14 @@ def store_call(access: VectorAccess, to: str) -> str:
     return f"tf::store_hinted<{access.access_bytes}>({to}, {hint(access.is_streaming)});"
 
 
-def copy_text(access: VectorAccess, place: str, names: Mapping[IterDomain, str]) -> str:
+def copy_text(
+    access: VectorAccess, place: str, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
+) -> str:
     """A load that goes on in the background, to `place` in shared memory."""
     arguments = f"{place}, {address(access, names)}"
     if access.window is not None:
         inside = _inside(access.window, names)
-        return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside});"
+        return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside}, {is_whole});"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 
 

@@ -6,17 +6,19 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, tf::bf16* __r
   float T1_scan_so_far = float(0);
   for (int first = 0; first < 6251; first += 2048) {
     tf::Vec<tf::bf16, 8> v0[4];
-    const auto fetch = [&](const auto is_whole) {
+    {
+      const auto fetch = [&](const auto is_whole) {
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const auto vector = first + k * 512 + part;
-        if (vector < 6251) {
-          v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003, is_whole);
+        for (int k = 0; k < 4; ++k) {
+          const auto vector = first + k * 512 + part;
+          if (vector < 6251) {
+            v0[k] = tf::load_within<tf::bf16, 8, 16>(T0 + (8 * ((50001 * group) / 8) + 8 * vector), (8 * ((50001 * group) / 8) + 8 * vector), 150003, is_whole);
+          }
         }
-      }
-    };
-    if ((group) + 1 < 3) fetch(tf::Yes{});
-    else fetch(tf::No{});
+      };
+      if ((group) + 1 < 3) fetch(tf::Yes{});
+      else fetch(tf::No{});
+    }
     float T1_scan[4][8];
 #pragma unroll
     for (int k = 0; k < 4; ++k)

@@ -300,11 +300,11 @@ TF_FN void await_copies() {
 // chunk: copy_async_within
 // The same of a vector as load_within takes it. One that ends early is moved at once: the hardware would
 // copy all of it, whatever size is said.
-template <int ACCESS_BYTES, class T, int N, class First, class Extent>
+template <int ACCESS_BYTES, class T, int N, class First, class Extent, class IsWhole>
 TF_FN void copy_async_within(
-    tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent) {
+    tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent, IsWhole is_whole) {
 #ifndef TF_HOST
-  if (first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
+  if (is_whole || first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
 #endif
 #pragma unroll
   for (int k = 0; k < N; ++k)
