@@ -133,8 +133,6 @@ def _dealt(
         parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
     else:
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
-        if parts is not None and 2 * max_cluster * parts < multiprocessors:
-            return None  # two launches have all of the machine
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
     return parts, RUN if waits and period == 1 else 1
