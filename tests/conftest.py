@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.devices import here, running_on
+from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
 from thunder_fuser.target import HOST, Target
@@ -19,6 +20,14 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden")
+    parser.addoption("--shard", metavar="K/N", help="every N-th of the chosen tests, from the K-th")
+
+
+@pytest.hookimpl(trylast=True)  # of what marks and names have left
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = config.getoption("--shard")
+    if part is not None:
+        items[:] = shard(items, part)
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
