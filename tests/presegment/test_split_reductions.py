@@ -76,10 +76,10 @@ def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
         (1040, None),  # 65 parts: more than half of the multiprocessors have none
         (1056, 66),
         (2053, None),  # a prime
-        (2048, 128),  # 16 terms a part at least
+        (2048, 128),
         (4096, 256),
         (1 << 16, 256),  # not more than two blocks of rows a multiprocessor
-        (3 * 7 * 96, 126),  # 126 divides
+        (3 * 7 * 96, 126),  # of 16 terms, as few as there may be
         (4 * 1021, None),  # its divisors, 2 and 4, are less than a quarter of the parts wanted
     ],
 )

@@ -60,7 +60,7 @@ SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so
 MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading it again
 MIN_TURNS = 16  # rows of a block, whose sums cost as much as a row or two
-MIN_ROWS = 64  # of a cluster, whose blocks have to find each other too, and of short rows
+MIN_ROWS = 64  # of a cluster, and of short rows: there fewer have not been measured
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
