@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from tests.programs import chain, cuda_kernels, fusion, like
@@ -24,7 +26,7 @@ def test_text_is_fragments_and_literals_in_turn() -> None:
 
 
 def test_lifted_literals_become_parameters_of_their_width() -> None:
-    lifted = lift(SOURCE, [0, 1])
+    lifted = lift(SOURCE, ((0, 0), (1, 1)))
     assert lifted.text == (
         'extern "C" void k(float* x, int n0, long long n1) {\n  x[n0] = n1 * x[3];\n}\n'
     )
@@ -32,9 +34,18 @@ def test_lifted_literals_become_parameters_of_their_width() -> None:
     assert [p.dtype for p in lifted.parameters[1:]] == [DataType.Int32, DataType.Int]
 
 
+def test_literals_that_share_a_parameter_differ_from_it_by_a_number() -> None:
+    source = replace(SOURCE, literals=(7, 7, 3))
+    lifted = lift(source, ((0, 0), (1, 0), (2, 0)))
+    assert lifted.text == 'extern "C" void k(float* x, int n0) {\n  x[n0] = n0 * x[(n0 - 4)];\n}\n'
+    source = replace(SOURCE, literals=(7, 5, 9))
+    lifted = lift(source, ((1, 1), (2, 1)))
+    assert lifted.text == 'extern "C" void k(float* x, int n0) {\n  x[7] = n0 * x[(n0 + 4)];\n}\n'
+
+
 def test_a_kernel_without_parameters_gets_a_list() -> None:
     source = Source("k", ("void k() { f(", "); }"), (4,), (), 1, 32)
-    assert lift(source, [0]).text == "void k(int n0) { f(n0); }"
+    assert lift(source, ((0, 0),)).text == "void k(int n0) { f(n0); }"
 
 
 def test_kernels_of_other_sizes_differ_in_literals_only() -> None:

@@ -246,7 +246,7 @@ def test_lengths_that_change_compute_on_the_gpu(options: Options) -> None:
 @pytest.mark.gpu
 @gpu
 def test_gpu_and_host_agree(options: Options) -> None:
-    cache, source = KernelCache(), lift(affine(777), (1,))
+    cache, source = KernelCache(), lift(affine(777), ((1, 1),))
     x, y = torch.randn(777), torch.zeros(777)
     x_gpu, y_gpu = x.cuda(), y.cuda()
     parameters = (y.data_ptr(), x.data_ptr(), -2.0, 9)

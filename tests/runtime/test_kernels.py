@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.source import Parameter, Source, lift
+from thunder_fuser.kernel.source import Lifting, Parameter, Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cuda_kernel, host_compiler
 from thunder_fuser.runtime.errors import CaptureError, CompileError
@@ -50,6 +50,11 @@ def affine(length: int, scale: int = 3, shift: int = 5) -> Source:
         blocks=-(-length // THREADS),
         threads=THREADS,
     )
+
+
+def apart(*positions: int) -> Lifting:
+    """Each literal a parameter of its own."""
+    return tuple((position, position) for position in positions)
 
 
 def check(
@@ -108,6 +113,13 @@ def test_members_of_several_texts_share_one_that_is_general(options: Options) ->
     assert (found.compiled, found.families, found.lifted_families) == (3, 1, 1)
 
 
+def test_literals_that_shared_a_parameter_may_part_later(options: Options) -> None:
+    cache = KernelCache()
+    for length, shift in ((10, 20), (50, 60), (30, 40), (70, 80), (33, 3), (90, 100), (20, 90)):
+        check(cache, options, length, shift=shift)
+    assert cache.statistics().compiled == 4
+
+
 @pytest.mark.parametrize("static_kernels", [1, 4])
 def test_the_number_of_static_kernels_is_an_option(options: Options, static_kernels: int) -> None:
     cache = KernelCache()
@@ -126,7 +138,7 @@ def test_other_text_is_another_family(options: Options) -> None:
 
 
 def test_lifting_declares_the_parameters_of_the_entry_point() -> None:
-    lifted = lift(affine(10), (0, 2))
+    lifted = lift(affine(10), apart(0, 2))
     assert lifted.text.splitlines()[0] == (
         'extern "C" __global__ void __launch_bounds__(32) '
         "affine(float* y, const float* x, int n0, int n1) {"
@@ -137,7 +149,7 @@ def test_lifting_declares_the_parameters_of_the_entry_point() -> None:
 
 def test_lifting_gives_an_empty_parameter_list_its_first() -> None:
     source = Source("k", ('extern "C" __global__ void k() { f(', "); }"), (4,), (), 1, 1)
-    assert lift(source, (0,)).text == ('extern "C" __global__ void k(int n0) { f(n0); }')
+    assert lift(source, apart(0)).text == ('extern "C" __global__ void k(int n0) { f(n0); }')
 
 
 def test_lifted_parameter_has_the_type_of_its_literal(options: Options) -> None:
@@ -149,7 +161,7 @@ def test_lifted_parameter_has_the_type_of_its_literal(options: Options) -> None:
         blocks=1,
         threads=1,
     )
-    lifted = lift(source, (0, 1))
+    lifted = lift(source, apart(0, 1))
     assert "(long long* y, long long n0, int n1)" in lifted.text
     y = torch.zeros(2, dtype=torch.int64)
     KernelCache().launcher(lifted, HOST, options)(0, y.data_ptr(), 2**40 + 3, -7)
@@ -157,12 +169,12 @@ def test_lifted_parameter_has_the_type_of_its_literal(options: Options) -> None:
 
 
 def test_every_member_of_a_family_is_lifted_to_the_same_text() -> None:
-    assert lift(affine(10, 2, 7), (0, 2)).text == lift(affine(99, 2, 1), (0, 2)).text
+    assert lift(affine(10, 2, 7), apart(0, 2)).text == lift(affine(99, 2, 1), apart(0, 2)).text
 
 
 def test_lifted_cuda_text_compiles() -> None:
     chain, target = TOOLCHAINS["cuda"], cuda("sm_90a", 132)
-    lifted = lift(affine(10), (0, 1, 2))
+    lifted = lift(affine(10), apart(0, 1, 2))
     unit = chain.unit(lifted.name, lifted.text)
     assert chain.compile(unit, chain.flags(target, Options()), None).payload[:4] == b"\x7fELF"
 

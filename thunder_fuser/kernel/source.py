@@ -11,13 +11,18 @@ changes what a kernel means.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import TypeAlias
 
 from thunder_fuser.dtypes import DataType
 
 _INT_LIMIT = 2**31
+
+# Pairs of a literal's position and that of the literal whose parameter it takes: its own, or one
+# before it that differs from it by the same amount in all members of the family.
+Lifting: TypeAlias = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -61,24 +66,30 @@ class Source:
         return "".join(piece for pair in pieces for piece in pair)
 
 
-def lift(source: Source, positions: Collection[int]) -> Source:
-    """`source` with the literals at `positions` replaced by parameters `n0`, `n1`, ...
+def is_wide(literal: int) -> bool:
+    """True for a literal of more than 32 bits."""
+    return not -_INT_LIMIT <= literal < _INT_LIMIT
+
+
+def lift(source: Source, lifting: Lifting) -> Source:
+    """`source` with the literals of `lifting` replaced by parameters `n0`, `n1`, ... and by sums of
+    those and a number.
 
     A parameter has the type its literal has in C++, so arithmetic keeps its width.
     """
+    takes = dict(lifting)
+    names = {lender: f"n{k}" for k, lender in enumerate(lenders(lifting))}
     fragments, literals = [source.fragments[0]], []
-    lifted: list[Parameter] = []
     for position, (literal, tail) in enumerate(
         zip(source.literals, source.fragments[1:], strict=True)
     ):
-        if position in positions:
-            name = f"n{len(lifted)}"
-            dtype = DataType.Int32 if -_INT_LIMIT <= literal < _INT_LIMIT else DataType.Int
-            lifted.append(Parameter(name, dtype, is_pointer=False))
-            fragments[-1] += name + tail
+        if position in takes:
+            lender = takes[position]
+            fragments[-1] += _moved(names[lender], literal - source.literals[lender]) + tail
         else:
             literals.append(literal)
             fragments.append(tail)
+    lifted = [_parameter(name, source.literals[lender]) for lender, name in names.items()]
     return replace(
         source,
         fragments=_declare(source.name, fragments, lifted),
@@ -88,6 +99,20 @@ def lift(source: Source, positions: Collection[int]) -> Source:
         counts=frozenset(),
         general=None,
     )
+
+
+def lenders(lifting: Lifting) -> tuple[int, ...]:
+    """The positions of the literals that become parameters, in the order of these."""
+    return tuple(sorted({lender for _, lender in lifting}))
+
+
+def _moved(name: str, by: int) -> str:
+    return f"({name} {'+' if by > 0 else '-'} {abs(by)})" if by else name
+
+
+def _parameter(name: str, literal: int) -> Parameter:
+    dtype = DataType.Int if is_wide(literal) else DataType.Int32
+    return Parameter(name, dtype, is_pointer=False)
 
 
 def _declare(name: str, fragments: list[str], lifted: list[Parameter]) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
     literals seen: (64, 8), (128, 8), (256, 8)   with two static kernels
 
-    (64, 8)   a kernel of its own
-    (128, 8)  a kernel of its own
-    (256, 8)  a kernel with its literal 0 as a parameter; it serves all further (n, 8)
+    (64, 72, 8)    a kernel of its own
+    (128, 136, 8)  a kernel of its own
+    (256, 264, 8)  a kernel of a parameter n for its literals 0 and 1; it serves all (n, n + 8, 8)
 
 The first members know all their numbers, which makes the fastest code. When more come, the
 literals that have ever been seen to change become parameters, so a dimension that keeps changing
@@ -12,6 +12,11 @@ costs `static_kernels` + 1 compilations. Counts of blocks and threads, and hints
 store is too large for the cache, are lifted with the others even if they were equal so far: at some
 size they change. Members that differ in hints alone count as one: a contest between them is no
 change of shape.
+
+Literals that always changed by the same amount share a parameter. Most of a kernel's are one extent
+or one stride over and over, and a compiler that is not told so divides by it anew, computes every
+address from the start, and tests every hint. A member in which they differ makes a parameter of
+each, which is one compilation more.
 
 Sizes may decide more than numbers: whether vectors leave a rest, whether loads are shared. So a
 kernel can have a general form whose text does not depend on that. The first members are still
@@ -24,10 +29,8 @@ import hashlib
 from dataclasses import dataclass, field
 from threading import Lock
 
-from thunder_fuser.kernel.source import Source
+from thunder_fuser.kernel.source import Lifting, Source, is_wide
 from thunder_fuser.target import Target
-
-Positions = tuple[int, ...]
 
 
 @dataclass
@@ -75,16 +78,32 @@ class Family:
     is_lifted: bool = False
     _static: set[tuple[int, ...]] = field(default_factory=set)
     _changing: set[int] = field(default_factory=set)
+    _shared: tuple[int, ...] = ()  # of each literal, the first that always changed as it did
     _lock: Lock = field(default_factory=Lock)
 
-    def positions(self, literals: tuple[int, ...], static_kernels: int) -> Positions:
-        """Where the literals of this member have to be parameters; () for a kernel of its own."""
+    def lifting(self, literals: tuple[int, ...], static_kernels: int) -> Lifting:
+        """Which literals of this member have to be parameters, and of which each takes its own;
+        () for a kernel of its own."""
         with self._lock:
-            pairs = zip(self.first, literals, strict=True)
-            self._changing |= {position for position, (a, b) in enumerate(pairs) if a != b}
+            self._see(literals)
             numbers = tuple(n for k, n in enumerate(literals) if k not in self.hints)
             if numbers in self._static or len(self._static) < static_kernels:
                 self._static.add(numbers)
                 return ()
             self.is_lifted = True
-            return tuple(sorted(self._changing | self.hints | self.counts))
+            lifted = self._changing | self.hints | self.counts
+            return tuple((position, self._shared[position]) for position in sorted(lifted))
+
+    def _see(self, literals: tuple[int, ...]) -> None:
+        before = self._shared or tuple(map(self._kind, range(len(literals))))
+        changes = [(b - a, is_wide(b)) for a, b in zip(self.first, literals, strict=True)]
+        self._changing |= {position for position, (by, _) in enumerate(changes) if by}
+        alike: dict[object, int] = {}
+        self._shared = tuple(
+            alike.setdefault(known, position)
+            for position, known in enumerate(zip(before, changes, strict=True))
+        )
+
+    def _kind(self, position: int) -> int:
+        """Those of two kinds may change alike for some sizes, but not for all."""
+        return (position in self.hints) + 2 * (position in self.counts)

@@ -15,12 +15,12 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from thunder_fuser import log
-from thunder_fuser.kernel.source import Source, lift
+from thunder_fuser.kernel.source import Lifting, Source, lenders, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.cache_entry import Entry, Metadata, cache_key, package_version
 from thunder_fuser.runtime.compilation import Launcher, Loaded, Unit
 from thunder_fuser.runtime.disk_cache import disk_cache
-from thunder_fuser.runtime.family import Family, Kin, Positions, family_key, kin_key
+from thunder_fuser.runtime.family import Family, Kin, family_key, kin_key
 from thunder_fuser.runtime.progress import Progress
 from thunder_fuser.runtime.recent import Recent
 from thunder_fuser.runtime.single_flight import SingleFlight
@@ -129,17 +129,17 @@ class KernelCache:
         self, source: Source, target: Target, options: Options, chain: Toolchain
     ) -> _Request:
         flags = chain.flags(target, options)
-        general, positions = self._general(source, target, flags, options.static_kernels)
-        constants = tuple(general.literals[position] for position in positions)
-        lifted = lift(general, positions) if positions else source
+        general, lifting = self._general(source, target, flags, options.static_kernels)
+        constants = tuple(general.literals[position] for position in lenders(lifting))
+        lifted = lift(general, lifting) if lifting else source
         unit = chain.unit(lifted.name, lifted.text)
         key = cache_key(unit.complete, flags, target.arch, chain.identity())
         return _Request(lifted, constants, unit, flags, target.arch, key)
 
     def _general(
         self, source: Source, target: Target, flags: tuple[str, ...], static_kernels: int
-    ) -> tuple[Source, Positions]:
-        """The general form of a kernel, and where its literals have to be parameters; where none
+    ) -> tuple[Source, Lifting]:
+        """The general form of a kernel, and which of its literals have to be parameters; where none
         have to, the form does not matter."""
         if source.general is not None:
             kin = self._kin.keep(kin_key(source, target, flags), Kin())
@@ -147,18 +147,18 @@ class KernelCache:
             if before is None:
                 return source, ()
             for one in before:
-                self._positions(_generalised(one), target, flags, static_kernels)
+                self._lifting(_generalised(one), target, flags, static_kernels)
         general = _generalised(source)
-        return general, self._positions(general, target, flags, static_kernels)
+        return general, self._lifting(general, target, flags, static_kernels)
 
-    def _positions(
+    def _lifting(
         self, general: Source, target: Target, flags: tuple[str, ...], static_kernels: int
-    ) -> Positions:
+    ) -> Lifting:
         family = self._families.keep(
             family_key(general, target, flags),
             Family(general.literals, general.hints, general.counts),
         )
-        return family.positions(general.literals, static_kernels)
+        return family.lifting(general.literals, static_kernels)
 
     def _obtain(
         self, requests: Iterable[_Request], options: Options, chain: Toolchain
