@@ -4,6 +4,7 @@ about a call changes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -210,13 +211,48 @@ def test_a_kernel_that_writes_in_place_is_not_launched_twice() -> None:
     assert torch.equal(x, old)  # the contest wrote into a copy
 
 
-def test_sizes_apart_by_less_than_four_times_share_a_choice() -> None:
+def test_sizes_apart_by_less_than_two_times_share_a_choice() -> None:
     program, x = rows(8)
     assert raced(tuner([5.0, 3.0, 6.0, 6.0, 6.0]), program, x)[2]
     near, y = rows(11)
     assert raced(tuner([5.0, 3.0, 6.0, 6.0, 6.0]), near, y)[2] == {}
     far, z = rows(100)
     assert raced(tuner([5.0, 3.0, 6.0, 6.0, 6.0]), far, z)[2]
+
+
+def test_what_is_for_many_sizes_races_against_the_same_for_this_size_alone() -> None:
+    options = replace(ALWAYS, static_kernels=1)
+    KERNELS.clear()
+    for count in (64, 80):
+        x = torch.randn(count, 48)
+        (a,) = like(x)
+        plan = plan_of(fusion([a], rotated(a)), x, options=replace(options, tune="off"))
+    found = tuner([5.0, 3.0, 6.0, 6.0, 6.0, 6.0], options)
+    candidates = [found.choose(s) for s in plan.segmented.segments]
+    load = partial(KERNELS.launchers, target=found.target, options=options)
+    (won,) = found.race(plan, candidates, [x], load).values()
+    assert won.candidate.source.is_alone
+    assert won.candidate.draft is candidates[0].draft
+    (before,), (after,) = plan.launchers, (won.launcher,)
+    assert before is not None
+    assert KERNELS.metadata(before) != KERNELS.metadata(after)
+    faster = plan.with_kernel(0, won.candidate.source, won.launcher)
+    assert torch.equal(faster.run(x)[0], *plan.run(x))
+
+
+def test_a_choice_is_of_sizes_that_have_a_kernel_of_their_own() -> None:
+    x = torch.randn(64, 48)
+    (a,) = like(x)
+    plan = plan_of(fusion([a], rotated(a)), x, options=Options(tune="off"))
+    (segment,) = plan.segmented.segments
+    found = tuner([])
+    model = found.candidate(draft(segment, found.target, strict=False))
+    for other in variants(segment, found.target, model.draft):
+        chosen = found.candidate(other, preferred=model.draft).source
+        assert chosen.general is not None
+        assert model.source.general is not None
+        assert chosen.general() == model.source.general()
+        assert chosen != model.source
 
 
 def test_a_process_takes_the_choice_of_another_one_from_disk(tmp_path: Path) -> None:

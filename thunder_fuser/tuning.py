@@ -84,17 +84,27 @@ class Tuner:
         if choice.parameters == str(preferred.draft.parameters):
             return preferred
         found = variant(segment, self.target, preferred.draft, choice.parameters)
-        return preferred if found is None else self.candidate(found, watch)
+        return preferred if found is None else self.candidate(found, watch, preferred.draft)
 
-    def candidate(self, found: Draft, watch: Observe = _NOBODY) -> Candidate:
-        """The kernel of a draft; `watch` is told of each stage."""
+    def candidate(
+        self, found: Draft, watch: Observe = _NOBODY, preferred: Draft | None = None
+    ) -> Candidate:
+        """The kernel of a draft; `watch` is told of each stage. For many sizes that is the one that
+        the model prefers: what was faster by little with all numbers known may be slow without, as
+        one vector a thread is, each of which divides by lengths."""
         watch("schedule", found.schedule)
         kernel = watch("kernel", found.lower(self.options.strict))
         source = watch("source", emit(kernel))
-        return Candidate(found, replace(source, general=partial(self._general, found)))
+        one = found if preferred is None or found.template.in_general is None else preferred
+        return Candidate(found, replace(source, general=partial(self._general, one, found)))
 
-    def _general(self, found: Draft) -> Source:
-        return emit(general(found, self.target).lower(self.options.strict))
+    def _general(self, preferred: Draft, found: Draft) -> Source:
+        """That of the first, if it can take the place of the other's."""
+        own, *others = (
+            emit(general(one, self.target).lower(self.options.strict))
+            for one in dict.fromkeys((found, preferred))
+        )
+        return next((made for made in others if _takes(made) == _takes(own)), own)
 
     def race(
         self,
@@ -147,7 +157,7 @@ class Tuner:
     def _entrants(
         self, plan: Plan, candidates: Sequence[Candidate | None], load: Load
     ) -> dict[int, list[Entrant]]:
-        """Of each segment that wants a contest, what is to be timed: the model's kernel first."""
+        """Of each segment that wants a contest, what is to be timed: the plan's kernel first."""
         found: dict[int, list[Entrant]] = {}
         others: list[tuple[int, Candidate]] = []
         pairs = zip(plan.segmented.segments, candidates, plan.launchers, strict=True)
@@ -156,13 +166,15 @@ class Tuner:
                 found[position] = [Entrant(preferred, launcher)]
                 others += [(position, other) for other in self._others(segment, preferred)]
         for (position, other), made in zip(others, _loaded(others, load), strict=True):
-            if made is not None and not _spills(made):
+            if made is not None and not (_spills(made) or _is_same(made, plan.launchers[position])):
                 found[position].append(Entrant(other, made))
         return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
 
     def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
-        """Each kernel that another set of parameters makes, for this size alone."""
+        """Kernels for this size alone: the model's, where the plan has one for many sizes, and each
+        that another set of parameters makes."""
         takes, seen = _takes(preferred.source), {_work(preferred.source)}
+        yield _alone(preferred)
         for found in variants(segment, self.target, preferred.draft):
             try:
                 other = self.candidate(found)
@@ -171,7 +183,7 @@ class Tuner:
                 continue
             if _takes(other.source) == takes and _work(other.source) not in seen:
                 seen.add(_work(other.source))
-                yield replace(other, source=replace(other.source, general=None))
+                yield _alone(other)
 
     def _won(self, entrants: Sequence[Entrant], times: Times) -> Entrant:
         """The fastest, which is remembered."""
@@ -203,6 +215,17 @@ def _loaded_alone(source: Source, load: Load) -> Launcher | None:
     except FuserError as error:
         log.event("tune", "a kernel cannot be had: %s", error)
         return None
+
+
+def _alone(found: Candidate) -> Candidate:
+    return replace(found, source=replace(found.source, is_alone=True))
+
+
+def _is_same(launcher: Launcher, other: Launcher | None) -> bool:
+    """True for launchers of one kernel."""
+    known = KERNELS.metadata(launcher)
+    before = None if other is None else KERNELS.metadata(other)
+    return known is not None and before is not None and known.key == before.key
 
 
 def _bytes(segment: Segment) -> int:

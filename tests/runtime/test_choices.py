@@ -41,8 +41,8 @@ def test_literals_and_grids_do_not_tell_keys_apart() -> None:
     assert Subject(other, H200, "GPU").key(SIZE) == KEY
 
 
-def test_a_class_holds_sizes_up_to_a_factor_of_four() -> None:
-    assert size_class(1 << 24) == size_class((1 << 25) - 1) != size_class(1 << 26)
+def test_a_class_holds_sizes_up_to_a_factor_of_two() -> None:
+    assert size_class(1 << 24) == size_class((1 << 25) - 1) != size_class(1 << 25)
     assert size_class(1 << 60) == size_class(1 << 50)
 
 

@@ -42,7 +42,8 @@ class Source:
     tell nothing of sizes, `counts` of those that count blocks and threads. The entry point is
     `name`. Each `cluster` blocks run at the same time, as the text says too. `general` makes a
     kernel for the same work, slower perhaps, whose text is the same for more sizes; without it that
-    is this one.
+    is this one. A kernel that `is_alone` knows all its numbers, however many of its family there
+    are.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Source:
     general: Callable[[], Source] | None = field(default=None, compare=False, repr=False)
     workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
     tickets: int = 0
+    is_alone: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:

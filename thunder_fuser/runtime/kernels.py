@@ -141,6 +141,8 @@ class KernelCache:
     ) -> tuple[Source, Lifting]:
         """The general form of a kernel, and which of its literals have to be parameters; where none
         have to, the form does not matter."""
+        if source.is_alone:
+            return source, ()
         if source.general is not None:
             kin = self._kin.keep(kin_key(source, target, flags), Kin())
             before = kin.meet(source, static_kernels)
