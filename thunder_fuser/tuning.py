@@ -95,8 +95,8 @@ class Tuner:
         watch("schedule", found.schedule)
         kernel = watch("kernel", found.lower(self.options.strict))
         source = watch("source", emit(kernel))
-        one = found if preferred is None or found.template.in_general is None else preferred
-        return Candidate(found, replace(source, general=partial(self._general, one, found)))
+        make = partial(self._general, preferred or found, found)
+        return Candidate(found, replace(source, general=make))
 
     def _general(self, preferred: Draft, found: Draft) -> Source:
         """That of the first, if it can take the place of the other's."""

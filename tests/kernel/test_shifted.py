@@ -45,6 +45,27 @@ def test_loads_end_with_the_plane_and_stores_with_the_row() -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "vectors", "loaded"),
+    [
+        (257, 33, ""),
+        (258, 33, ""),
+        (260, 33, ""),
+        (259, 34, "where 0 <= 8*((259*group)/8) + 8*vector < 4144, all or none of them"),
+        (262, 34, "where 0 <= 8*((262*group)/8) + 8*vector < 4192, all or none of them"),
+        (263, 34, "where 0 <= 8*((263*group)/8) + 8*vector < 4208, all or none of them"),
+    ],
+)
+def test_no_vector_is_cut_where_the_plane_ends_with_one(
+    columns: int, vectors: int, loaded: str
+) -> None:
+    x = halves(16, columns)
+    kernel = kernel_of(segment_of([x], softmax(x)))
+    assert kernel.vector.size == vectors
+    (load,) = (line for line in str(kernel).splitlines() if "= load" in line)
+    assert load.split("bytes at a time")[1].strip() == loaded
+
+
+@pytest.mark.parametrize(
     ("columns", "is_shifted"), [(255, False), (256, False), (257, True), (4100, True)]
 )
 def test_rows_shift_where_their_length_is_no_multiple_of_the_lanes(
@@ -83,7 +104,10 @@ def normed(x: TensorView, weight: TensorView) -> TensorView:
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("extents", [(5, 257), (3, 1001), (2, 3, 513), (1, 4097)])
+@pytest.mark.parametrize(
+    "extents",
+    [(5, 257), (3, 1001), (2, 3, 513), (1, 4097), (8, 257), (8, 258), (16, 259), (4, 262)],
+)
 def test_a_norm_with_weights(extents: tuple[int, ...], dtype: torch.dtype, order: str) -> None:
     x, w = torch.randn(extents).to(dtype), torch.randn(extents[-1])
     a, b = like(x, w)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.programs import H200, chain, expand, permute, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
+from tests.schedule.test_streams import softmax
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -36,6 +37,18 @@ def test_vectors_with_and_without_a_rest_have_one_general_text() -> None:
     found = [sources(*shape) for shape in ODD]
     assert len({general.fragments for _, general in found}) == 1
     assert len({own.fragments for own, _ in found}) > 1
+
+
+@pytest.mark.parametrize("columns", [4097, 4099, 50257])
+def test_planes_that_end_inside_a_vector_and_others_have_one_general_text(columns: int) -> None:
+    def texts(rows: int) -> tuple[Source, Source]:
+        x = halves(rows, columns)
+        found = draft(segment_of([x], softmax(x)), H200, strict=False)
+        return emit(found.lower(False)), emit(general(found, H200).lower(False))
+
+    (even, even_in_general), (odd, odd_in_general) = texts(4096), texts(4095)
+    assert even.fragments != odd.fragments == odd_in_general.fragments
+    assert even_in_general.fragments == odd_in_general.fragments
 
 
 def test_the_text_that_the_model_prefers_has_no_rest_where_none_is_left() -> None:

@@ -47,6 +47,8 @@ def load_call(
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:
         inside = _inside(access.window, names)
+        if access.is_apart:
+            return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     return f"tf::load<{arguments}>({address(access, names)})"
 
@@ -79,6 +81,8 @@ def copy_text(
     arguments = f"{place}, {address(access, names)}"
     if access.window is not None:
         inside = _inside(access.window, names)
+        if access.is_apart:
+            return f"tf::copy_async_apart<{access.access_bytes}>({arguments}, {inside});"
         return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside}, {is_whole});"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 

@@ -218,7 +218,8 @@ class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
-    in it. With a `lane` the elements may lie apart, each at the offset that it gives there."""
+    in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
+    each at the offset that it gives there."""
 
     name: str
     pointer: str
@@ -228,6 +229,7 @@ class VectorAccess:
     dtype: DataType
     is_streaming: bool | None = None
     window: Window | None = None
+    is_apart: bool = False
     lane: IterDomain | None = None
 
 
@@ -425,6 +427,7 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     offset = format_form(access.offset, names)
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
     inside = "" if access.window is None else _windows((access.window,), names)
+    inside += ", all or none of them" if access.is_apart else ""
     streaming = ", streaming" if access.is_streaming else ""
     return f"{access.pointer}[{offset}], {size}{streaming}{inside}"
 

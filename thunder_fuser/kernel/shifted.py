@@ -2,8 +2,9 @@
 
     rows of 4097, lanes 8       row 1 begins at element 4097, in lane 1 of the vector at 4096
 
-Loads take whole vectors, foreign elements with them; stores leave those out. What lies along the
-row and not in the plane, such as weights, is loaded as vectors that are not aligned.
+Loads take whole vectors, foreign elements with them, and of one in which the plane ends its
+elements; stores leave foreign ones out. What lies along the row and not in the plane, such as
+weights, is loaded as vectors that are not aligned.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class ShiftedAccesses(Accesses):
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         window = Window(self.start, self.axes.rows * self.axes.columns)
-        return tuple(self._within(load, window) for load in super().group_loads())
+        plane = None if self.axes.is_covered else window
+        loads = [self._within(load, plane) for load in super().group_loads()]
+        is_apart = plane is not None and not self.axes.ends
+        return tuple(replace(a, is_apart=is_apart and a.window is plane) for a in loads)
 
     def group_stores(
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
@@ -53,7 +57,7 @@ class ShiftedAccesses(Accesses):
         writes, vectors = super().group_stores(targets)
         return writes, tuple(self._within(store, self.row) for store in vectors)
 
-    def _within(self, access: VectorAccess, plane: Window) -> VectorAccess:
+    def _within(self, access: VectorAccess, plane: Window | None) -> VectorAccess:
         """The access with the window of those of its elements that it may move."""
         if access.offset == self.start:
             return replace(access, window=plane)

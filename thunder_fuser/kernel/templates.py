@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
@@ -33,6 +33,8 @@ from thunder_fuser.schedule.parameters import (
     ColumnParameters,
     MapParameters,
     Parameters,
+    RowParameters,
+    StreamParameters,
     column_parameters,
     group_parameters,
     map_parameters,
@@ -45,6 +47,7 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
 AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel | OrderKernel
+EndingParameters = TypeVar("EndingParameters", RowParameters, StreamParameters)
 NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depends on their number
 
 
@@ -87,14 +90,25 @@ def _map_in_general(parameters: MapParameters) -> MapParameters:
     return replace(parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, rests=True)
 
 
+def _ends_in_general(parameters: EndingParameters) -> EndingParameters:
+    return replace(parameters, ends=True)
+
+
 def _columns_in_general(parameters: ColumnParameters) -> ColumnParameters:
     return replace(parameters, fills=True)
 
 
 TEMPLATES = (
     Template(map_parameters, _reject_map, _map, lower, _map_in_general),
-    Template(stream_parameters, streams.reject, streams.schedule, lower_streams, is_exact=False),
-    Template(row_parameters, rows.reject, rows.schedule, lower_rows),
+    Template(
+        stream_parameters,
+        streams.reject,
+        streams.schedule,
+        lower_streams,
+        _ends_in_general,
+        is_exact=False,
+    ),
+    Template(row_parameters, rows.reject, rows.schedule, lower_rows, _ends_in_general),
     Template(
         column_parameters, columns.reject, columns.schedule, lower_columns, _columns_in_general
     ),

@@ -85,8 +85,8 @@ class Choices:
         self._known: Recent[str, Choice] = Recent(MAX_CHOICES)
 
     def find(self, subject: Subject, size: int, options: Options) -> Choice | None:
-        """The choice for a class of sizes. Those for others say little about it: one that won by 3 %
-        for 16,384 positions lost 5 % for 32,768."""
+        """The choice for a class of sizes. Those for others say little about it: one that won
+        by 3 % for 16,384 positions lost 5 % for 32,768."""
         return self._of_key(subject.key(size), options)
 
     def is_open(self, subject: Subject, options: Options) -> bool:

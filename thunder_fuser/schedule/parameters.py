@@ -89,6 +89,7 @@ class RowParameters:
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 2  # rows in the shared memory of a block that walks, at most, on a full machine
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
+    ends: bool = False  # odd rows are loaded as if their plane always ended inside a vector
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class StreamParameters:
 
     threads: int | None = None  # of one row
     chunk: int = 4  # vectors that a thread has in flight
+    ends: bool = False  # as of T2
 
 
 @dataclass(frozen=True)

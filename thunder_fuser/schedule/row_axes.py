@@ -66,13 +66,15 @@ class VectorAxes:
 class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
-    deal the rows out."""
+    deal the rows out. Of shifted ones the plane `ends` inside a vector, or for other numbers of
+    rows does."""
 
     group: IterDomain
     turn: IterDomain
     columns: int
     row: Form
     is_shifted: bool = False
+    ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
 
     @property
@@ -117,6 +119,11 @@ class RowAxes(VectorAxes):
         return {self.group: "group", self.turn: "turn", **sides, **super().names}
 
     @property
+    def is_covered(self) -> bool:
+        """True where the plane has all vectors of all rows: the last row needs as many as any."""
+        return not self.ends and self.vector.size == ceil_div(self.columns, self.lanes)
+
+    @property
     def inside(self) -> tuple[Window, ...]:
         """What tells places of the row from others that its vectors reach."""
         return (Window(self.column, self.columns),) if self.is_shifted else ()
@@ -136,10 +143,10 @@ def row_axes(
     shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
-    vectors = ceil_div(columns + lanes - 1, lanes) if shifts else columns // lanes
     group, turn = axis(rows // turns), axis(turns)
     row = combine(atom(group), atom(turn), turns)
-    return RowAxes(axis(vectors), _lane(lanes), group, turn, columns, row, bool(shifts))
+    axes = RowAxes(axis(columns // lanes), _lane(lanes), group, turn, columns, row)
+    return _shifted(axes, lanes) if shifts else axes
 
 
 def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowAxes | None:
@@ -149,9 +156,16 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
     lanes = plane.lanes
     if axes.columns % lanes == 0 or not _can_shift(segment, plane, long):
         return None
-    vector = axis(ceil_div(axes.columns + lanes - 1, lanes))
-    made = replace(axes, vector=vector, lane=_lane(lanes), is_shifted=True)
+    made = _shifted(axes, lanes)
     return None if axes.turn in made.column.bases else made
+
+
+def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
+    """As many vectors as a row meets that begins as late in its first as one does."""
+    latest = lanes - gcd(axes.columns, lanes)
+    vector = axis(ceil_div(latest + axes.columns, lanes))
+    ends = axes.rows * axes.columns % lanes != 0
+    return replace(axes, vector=vector, lane=_lane(lanes), is_shifted=True, ends=ends)
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,7 @@ def schedule(
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     axes, sums = _axes(segment, long, down, (rows, columns))
+    axes = replace(axes, ends=axes.ends or parameters.ends)
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
-from thunder_fuser.schedule.parameters import StreamParameters
+from thunder_fuser.schedule.parameters import RowParameters, StreamParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import Residency
 from thunder_fuser.schedule.rows import RowSchedule
@@ -52,7 +52,7 @@ def schedule(
     segment: Segment, target: Target, parameters: StreamParameters = PREFERRED
 ) -> StreamSchedule:
     """The row template's phases, walked together. Raises Rejected."""
-    planned = rows.schedule(segment, target)
+    planned = rows.schedule(segment, target, RowParameters(ends=parameters.ends))
     if len(planned.phases) != 2 or planned.columns.reductions:
         raise Rejected("not two phases of reductions along rows")
     first, second = planned.phases

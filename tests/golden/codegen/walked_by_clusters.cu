@@ -60,18 +60,12 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
   TF_DYNAMIC_SHARED(unsigned char, shared);
   tf::Vec<tf::bf16, 8>* const v1_slots = reinterpret_cast<tf::Vec<tf::bf16, 8>*>(shared);
   const int slot = 0;
-  {
-    const auto fetch = [&](const auto is_whole) {
 #pragma unroll
-      for (int k = 0; k < 7; ++k) {
-        const int vector = k * 640 + part;
-        if ((k + 1) * 640 <= 4098 || vector < 4098) {
-          tf::copy_async_within<16>(v1_slots, (slot * 7 + k) * 160 + threadIdx.x, T0 + (8 * ((32771 * group) / 8) + 8 * vector), (8 * ((32771 * group) / 8) + 8 * vector), 4194688, is_whole);
-        }
-      }
-    };
-    if ((group) + 1 < 128) fetch(tf::Yes{});
-    else fetch(tf::No{});
+  for (int k = 0; k < 7; ++k) {
+    const int vector = k * 640 + part;
+    if ((k + 1) * 640 <= 4098 || vector < 4098) {
+      tf::copy_async_apart<16>(v1_slots, (slot * 7 + k) * 160 + threadIdx.x, T0 + (8 * ((32771 * group) / 8) + 8 * vector), (8 * ((32771 * group) / 8) + 8 * vector), 4194688);
+    }
   }
   tf::commit_copies();
   tf::await_copies<0>();

@@ -236,6 +236,15 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   return x;
 }
 
+// chunk: load_apart
+// A vector that lies before place `extent`, if its first element does.
+template <class T, int N, int ACCESS_BYTES, class First, class Extent>
+TF_FN tf::Vec<T, N> load_apart(const T* p, First first, Extent extent) {
+  tf::Vec<T, N> x = {};
+  if (first < extent) x = tf::load<T, N, ACCESS_BYTES>(p);
+  return x;
+}
+
 // chunk: store_within
 // The elements of a vector whose places, from `first` on, are in [0, extent): all of one that `is_inner`.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent, class IsInner>
@@ -309,6 +318,14 @@ TF_FN void copy_async_within(
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) slots[index].v[k] = from[k];
+}
+
+// chunk: copy_async_apart
+// The same of a vector as load_apart takes it.
+template <int ACCESS_BYTES, class T, int N, class First, class Extent>
+TF_FN void copy_async_apart(
+    tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent) {
+  if (first < extent) tf::copy_async<ACCESS_BYTES>(slots, index, from);
 }
 
 // chunk: in_range
