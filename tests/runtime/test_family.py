@@ -55,6 +55,12 @@ def test_literals_of_two_widths_or_kinds_share_nothing() -> None:
     assert family.lifting((65, 65, 1, 1), 1) == ((0, 0), (1, 1), (2, 2), (3, 2))
 
 
+def test_counts_share_nothing_though_they_change_alike() -> None:
+    family = Family((64, 3, 3, 1), counts=frozenset({1, 2, 3}))
+    family.lifting((64, 3, 3, 1), 1)
+    assert family.lifting((65, 4, 4, 1), 1) == ((0, 0), (1, 1), (2, 2), (3, 3))
+
+
 def test_hints_and_counts_are_lifted_before_they_change() -> None:
     family = Family((64, 8, 0, 1), hints=frozenset({2}), counts=frozenset({3}))
     seen = [(64, 8, 0, 1), (128, 8, 0, 1), (256, 8, 0, 1), (512, 8, 1, 2)]

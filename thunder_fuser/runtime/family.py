@@ -13,7 +13,7 @@ store is too large for the cache, are lifted with the others even if they were e
 size they change. Members that differ in hints alone count as one: a contest between them is no
 change of shape.
 
-Literals that always changed by the same amount share a parameter. Most of a kernel's are one extent
+Literals that always changed by the same amount share a parameter, but for counts. Most of a kernel's are one extent
 or one stride over and over, and a compiler that is not told so divides by it anew, computes every
 address from the start, and tests every hint. A member in which they differ makes a parameter of
 each, which is one compilation more.
@@ -95,7 +95,7 @@ class Family:
             return tuple((position, self._shared[position]) for position in sorted(lifted))
 
     def _see(self, literals: tuple[int, ...]) -> None:
-        before = self._shared or tuple(map(self._kind, range(len(literals))))
+        before = self._shared or [self._kind(position) for position in range(len(literals))]
         changes = [(b - a, is_wide(b)) for a, b in zip(self.first, literals, strict=True)]
         self._changing |= {position for position, (by, _) in enumerate(changes) if by}
         alike: dict[object, int] = {}
@@ -104,6 +104,7 @@ class Family:
             for position, known in enumerate(zip(before, changes, strict=True))
         )
 
-    def _kind(self, position: int) -> int:
-        """Those of two kinds may change alike for some sizes, but not for all."""
-        return (position in self.hints) + 2 * (position in self.counts)
+    def _kind(self, position: int) -> object:
+        """What may share a parameter. Counts are rounded: they may change alike for some sizes, but
+        not for all."""
+        return ("count", position) if position in self.counts else position in self.hints
