@@ -88,6 +88,7 @@ ALLOWED = {
     "schedule/row_splits.py:walked": THREADS,
     "schedule/rows.py:schedule": THREADS,
     "schedule/row_axes.py:_plane": LANES,
+    "schedule/row_axes.py:_shifted": LANES,
     "schedule/row_axes.py:row_axes": LANES,
     "schedule/row_axes.py:shifted": LANES,
     "schedule/row_axes.py:side_by_side": THREADS,
