@@ -13,14 +13,10 @@ store is too large for the cache, are lifted with the others even if they were e
 size they change. Members that differ in hints alone count as one: a contest between them is no
 change of shape.
 
-Literals that always changed by the same amount share a parameter, but for counts. Most of a kernel's are one extent
-or one stride over and over, and a compiler that is not told so divides by it anew, computes every
-address from the start, and tests every hint. A member in which they differ makes a parameter of
-each, which is one compilation more.
-
-Sizes may decide more than numbers: whether vectors leave a rest, whether loads are shared. So a
-kernel can have a general form whose text does not depend on that. The first members are still
-compiled as they are; their family is that of their general forms, which the others are lifted from.
+Literals that always changed by the same amount share a parameter, but for counts. Most of a
+kernel's are one extent or one stride over and over, and a compiler that is not told so divides by
+it anew, computes every address from the start, and tests every hint. A member in which they differ
+makes a parameter of each, which is one compilation more.
 """
 
 from __future__ import annotations
