@@ -46,6 +46,20 @@ def test_fewer_blocks_have_more_rows_on_their_way(groups: int, slots: int, block
     assert (found.slots, found.blocks) == (slots, blocks)
 
 
+@pytest.mark.parametrize(
+    ("columns", "threads", "exact"),
+    [(2560, 352, 320), (3072, 416, 384), (4096, 512, 512), (5000, 320, 320), (64, 128, 128)],
+)
+def test_no_thread_of_an_exact_block_is_idle_if_that_can_be(
+    columns: int, threads: int, exact: int
+) -> None:
+    found = [
+        beside_sums(halves_of(columns), 1, 64, H200, RowParameters(exact=wanted))
+        for wanted in (False, True)
+    ]
+    assert [each.threads for each in found if each] == [threads, exact]
+
+
 @pytest.mark.parametrize("groups", [8, 264])
 def test_rows_that_nothing_is_read_of_are_walked_too(groups: int) -> None:
     found = beside_sums(Row(512, 8, {}, count=64 * groups), 1, 64, H200)
