@@ -152,6 +152,21 @@ def test_the_roof_of_a_sweep_is_that_of_its_greatest_length(tmp_path: Path) -> N
     assert set(ROPES[:2]) <= set(texts(backward))
 
 
+def test_what_is_far_beyond_the_roof_stands_at_the_edge(tmp_path: Path) -> None:
+    rows = [row for row in small_run(8) if row["suite"] == "kernels"]
+    near = roof.figures(read([write(tmp_path / "near.jsonl", rows)]))
+    view = next(row for row in rows if row["executor"] == "inductor" and row["kernel_us_p50"])
+    for column in ("kernel_us_p20", "kernel_us_p50", "kernel_us_p80"):
+        view[column] = view["io_bytes_min"] / 1e3 / view["copy_gbps"] / 64
+    view["trial_us"] = [view["kernel_us_p50"]] * 3
+    figures = roof.figures(read([write(tmp_path / "far.jsonl", rows)]))
+    said = [text for figure in figures for text in texts(figure) if "a view" in text]
+    assert said == ["% of the device copy (dashed); at 150: that or more, a view"]
+    ticks = {int(t) for figure in figures for t in texts(figure) if t.strip().isdigit()}
+    assert 100 < max(ticks) <= 150
+    assert not any("a view" in text for figure in near for text in texts(figure))
+
+
 def test_a_step_is_a_figure_per_model_that_says_its_milliseconds(whole: Run) -> None:
     figures = steps.figures(whole)
     assert len(figures) == 2 * 2  # layers, passes
