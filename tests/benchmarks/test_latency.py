@@ -72,4 +72,5 @@ def test_on_a_gpu_the_host_is_timed() -> None:
     planned = jobs([suite], [EAGER], torch.device("cuda"), is_quick=True)
     for row in measured(planned, lambda running: None):
         assert row.host_us_p50 is not None
-        assert 1 < row.host_us_p50 < 1000
+        assert row.host_us_p50 > 0
+        assert row.wall_us_p50 is None
