@@ -17,6 +17,10 @@ Literals that always changed by the same amount share a parameter, but for count
 kernel's are one extent or one stride over and over, and a compiler that is not told so divides by
 it anew, computes every address from the start, and tests every hint. A member in which they differ
 makes a parameter of each, which is one compilation more.
+
+Sizes may decide more than numbers: whether vectors leave a rest, whether loads are shared. So a
+kernel can have a general form whose text does not depend on that. The first members are still
+compiled as they are; their family is that of their general forms, which the others are lifted from.
 """
 
 from __future__ import annotations
