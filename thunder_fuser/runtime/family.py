@@ -1,6 +1,6 @@
 """Kernels whose text differs in integer literals only.
 
-    literals seen: (64, 8), (128, 8), (256, 8)   with two static kernels
+    literals seen: (64, 72, 8), (128, 136, 8), (256, 264, 8)   with two static kernels
 
     (64, 72, 8)    a kernel of its own
     (128, 136, 8)  a kernel of its own
