@@ -24,6 +24,7 @@ from tests.programs import (
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_streams import denominator, softmax
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -128,6 +129,18 @@ def test_softmax_in_place_leaves_the_rows_beside_alone(columns: int) -> None:
     plan = plan_of(fusion([a], writes=[(softmax(a), a)]), target, options=Options())
     plan.run(target)
     torch.testing.assert_close(target.cpu().double(), want, rtol=1e-5, atol=1e-7)
+
+
+def test_a_block_with_sums_in_registers_has_one_form_of_its_stores() -> None:
+    x, w = torch.empty(1024, 515, dtype=torch.bfloat16), torch.empty(515, dtype=torch.bfloat16)
+    a, b = like(x, w)
+    _, (kernel, _) = cuda_kernels(
+        split_reductions(fusion([a, b], *gradient(a, b)), 4), x, w, target=SMALL
+    )
+    assert isinstance(kernel, RowKernel)
+    assert (kernel.cluster, len(kernel.final.stores)) == (1, 1)
+    stores = [line for line in emit(kernel).text.splitlines() if "tf::store_within<" in line]
+    assert [line.endswith("tf::No{});") for line in stores] == [True, *[False] * len(kernel.sums)]
 
 
 @pytest.mark.usefixtures("device")

@@ -230,15 +230,8 @@ def located(kernel: RowKernel, turn: str) -> list[str]:
     return [statement_text(s, names) for s in kernel.located]
 
 
-def _over_vectors(kernel: RowKernel, lines: list[str], asks: bool = True) -> list[str]:
-    return _vectors(kernel, lines, asks) if lines else []
-
-
-def _sums_alone(kernel: RowKernel) -> bool:
-    """True for a block that has rows to itself, and sums down their columns in registers: of two
-    forms of what is done for a row the sums were moved about, and rows of 4097 took 128 us for
-    115."""
-    return bool(kernel.sums) and kernel.cluster == 1
+def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    return _vectors(kernel, lines) if lines else []
 
 
 def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
@@ -264,9 +257,18 @@ def _phases(kernel: RowKernel) -> list[str]:
     lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
-    final = _over_vectors(kernel, scope_lines(kernel.final, kernel), asks=not _sums_alone(kernel))
-    lines += _active(kernel, final)
+    lines += _active(kernel, _over_vectors(kernel, _final_lines(kernel)))
     return lines + _active(kernel, single_lines(kernel))
+
+
+def _final_lines(kernel: RowKernel) -> list[str]:
+    """What is done for one vector after the phases. A block with rows to itself and sums down their
+    columns in registers has one form of it: with another for vectors inside a row, rows of 4097
+    took 128 us for 115."""
+    lines = scope_lines(kernel.final, kernel)
+    if not kernel.sums or kernel.cluster > 1:
+        return lines
+    return [line.replace(INNER, NOT_KNOWN) for line in lines]
 
 
 def single_lines(kernel: RowKernel) -> list[str]:
@@ -324,9 +326,8 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
     return ["if (is_active) {", *indent(lines), "}"]
 
 
-def _vectors(kernel: RowKernel, lines: list[str], asks: bool = True) -> list[str]:
-    """A loop over the thread's vectors of the row; unrolled where they are kept in registers. One
-    that `asks` has a form for vectors inside a shifted row."""
+def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
     threads = kernel.threads_per_row
     if kernel.splits > 1 or kernel.chunk:
         return _vectors_of_part(kernel, lines)
@@ -336,8 +337,7 @@ def _vectors(kernel: RowKernel, lines: list[str], asks: bool = True) -> list[str
         return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
     last = kernel.axes.columns // kernel.lanes
     known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
-    work = with_inner(kernel, lines, known) if asks else without_inner(lines)
-    inner = [f"const int vector = k * {threads} + part;", *work]
+    inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
     size = number(kernel.vector.size)
     if kernel.vector.size % threads:
         test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
@@ -379,12 +379,6 @@ def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list
         f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
         "else done(tf::No{});",
     ]
-
-
-def without_inner(lines: Sequence[str]) -> list[str]:
-    """What is done for a vector of which nothing is known."""
-    asked = any(INNER in line for line in lines)
-    return [*([f"const auto {INNER} = {NOT_KNOWN};"] if asked else []), *lines]
 
 
 def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
