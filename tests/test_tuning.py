@@ -247,7 +247,9 @@ def test_a_choice_is_of_sizes_that_have_a_kernel_of_their_own() -> None:
     (segment,) = plan.segmented.segments
     found = tuner([])
     model = found.candidate(draft(segment, found.target, strict=False))
-    for other in variants(segment, found.target, model.draft):
+    others = list(variants(segment, found.target, model.draft))
+    assert len(others) > 1
+    for other in others:
         chosen = found.candidate(other, preferred=model.draft).source
         assert chosen.general is not None
         assert model.source.general is not None

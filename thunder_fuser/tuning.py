@@ -95,16 +95,16 @@ class Tuner:
         watch("schedule", found.schedule)
         kernel = watch("kernel", found.lower(self.options.strict))
         source = watch("source", emit(kernel))
-        make = partial(self._general, preferred or found, found)
+        make = partial(self._general, preferred or found, found, _takes(source))
         return Candidate(found, replace(source, general=make))
 
-    def _general(self, preferred: Draft, found: Draft) -> Source:
-        """That of the first, if it can take the place of the other's."""
-        own, *others = (
-            emit(general(one, self.target).lower(self.options.strict))
-            for one in dict.fromkeys((found, preferred))
-        )
-        return next((made for made in others if _takes(made) == _takes(own)), own)
+    def _general(self, preferred: Draft, found: Draft, takes: object) -> Source:
+        """The general form of the model's kernel, if a launch is given the same, else its own."""
+        made = self._in_general(preferred)
+        return made if _takes(made) == takes else self._in_general(found)
+
+    def _in_general(self, found: Draft) -> Source:
+        return emit(general(found, self.target).lower(self.options.strict))
 
     def race(
         self,
