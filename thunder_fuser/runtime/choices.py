@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -92,7 +93,7 @@ class Choices:
     def is_open(self, subject: Subject, options: Options) -> bool:
         """True where another contest about `subject` may be held."""
         known = (self._of_key(subject.key(size), options) for size in range(MAX_SIZE + 1))
-        return sum(choice is not None for choice in known) < MAX_CONTESTS
+        return len(list(islice(filter(None, known), MAX_CONTESTS))) < MAX_CONTESTS
 
     def _of_key(self, key: str, options: Options) -> Choice | None:
         """From the file that `options.tuned` names and, unless tuning is off, memory or disk."""
