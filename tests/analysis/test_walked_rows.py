@@ -21,8 +21,8 @@ SMS = 132
         (512, (2, 2), 1, 1, 8 * SMS),  # short rows have more blocks
         (20480, (2, 2), 1, 1, 264),
         (24576, (2, 2), 1, 2, 124),
-        (24576, (2, 2), 2, 4, 62),  # registers hold no two sums of so many columns
-        (32768, (2, 2), 1, 4, 62),
+        (24576, (2, 2), 2, 2, 62),  # one of each multiprocessor
+        (32768, (2, 2), 1, 2, 62),
         (50257, (2, 2), 1, 4, 62),  # two blocks of each of 124 multiprocessors
         (50257, (2, 2), 2, 8, 30),
         (50257, (2, 2, 2), 1, 8, 30),
@@ -61,12 +61,12 @@ def test_a_cluster_takes_neighbours(multiprocessors: int, rows: int) -> None:
 @pytest.mark.parametrize(
     ("columns", "sums", "terms", "period", "groups"),
     [
-        (50257, 2, 4096, 8, 64),  # 2.1 turns of the machine; one of 32 groups would be two
+        (50257, 2, 4096, 8, 128),  # 4.3 turns of the machine; one of 64 groups would be 2.6 as long
         (50256, 2, 30 * 64, 1, 30),  # exactly one
-        (50256, 2, 62 * 64, 1, 62),
-        (32768, 1, 8192, 1, 128),
+        (50256, 2, 62 * 64, 1, 128),
+        (32768, 1, 8192, 1, 256),
         (50257, 2, 4099, 8, None),  # no groups of a prime number of rows
-        (50256, 2, 128, 1, 2),
+        (50256, 2, 128, 1, 8),
     ],
 )
 def test_rows_are_dealt_to_groups_that_leave_little_of_the_machine_idle(
@@ -75,7 +75,7 @@ def test_rows_are_dealt_to_groups_that_leave_little_of_the_machine_idle(
     row = WalkedRow(columns, (2, 2), sums)
     blocks = blocks_of_row(row, max_cluster=8)
     assert blocks is not None
-    assert groups_of_rows(row, blocks, terms, period, terms // 64, SMS) == groups
+    assert groups_of_rows(row, blocks, terms, period, terms // 16, SMS) == groups
 
 
 def test_a_plane_that_no_input_has_is_one_of_floats() -> None:

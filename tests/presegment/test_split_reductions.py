@@ -114,15 +114,15 @@ def test_blocks_have_rows_that_begin_in_the_same_lane(
 @pytest.mark.parametrize(
     ("terms", "columns", "max_cluster", "expected"),
     [
-        (4096, 50257, 8, 64),  # four blocks a row of one tensor of floats
+        (4096, 50257, 8, 256),  # four blocks a row of one tensor of floats
         (4096, 50257, 1, None),
         (4096, 50257, 2, None),  # two hold no row of so many
-        (4096, 32768, 8, 64),
+        (4096, 32768, 8, 256),
         (1 << 16, 32768, 4, 1024),  # 62 clusters at once: 64 groups would take two turns
-        (4095, 50256, 8, 45),
+        (4095, 50256, 8, 117),
         (4095, 50257, 8, None),  # no divisor is a multiple of 4, and elements alone are slow
-        (1088, 50256, 8, 17),
-        (1024, 50256, 8, None),  # 16 clusters of four leave more than half of the machine idle
+        (1088, 50256, 8, 68),
+        (256, 50256, 8, None),  # 16 clusters of four leave more than half of the machine idle
     ],
 )
 def test_rows_beyond_one_block_are_dealt_to_clusters(

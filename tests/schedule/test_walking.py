@@ -95,7 +95,21 @@ def test_what_is_read_again_beside_sums_is_in_registers_where_they_are_free(
     assert (found.registers, found.weights) == ((row.again, True) if kept else (frozenset(), False))
     assert found.stowed == stowed
     again = beside_sums(row, sums, 64, ALONE, RowParameters(keeps=False))
-    assert again == replace(found, registers=frozenset(), weights=False, stowed=False)
+    assert again is not None
+    assert (again.registers, again.weights, again.stowed) == (frozenset(), False, False)
+    assert again.threads == (512 if stowed else found.threads)
+
+
+def test_weights_that_only_memory_holds_are_loaded_by_one_block_beside_many_sums() -> None:
+    """Two blocks of rmsnorm's 12288 columns spilled 312 bytes a thread: 288 us for 157."""
+    row = halves_of(12288, count=2)
+    row = replace(row, again=frozenset(row.loads), weights=4)
+    found = beside_sums(row, 1, 64, ALONE)
+    assert found is not None
+    assert (found.threads, found.blocks, found.stowed) == (512, 1, True)
+    unread = beside_sums(replace(row, weights=0), 1, 64, ALONE)
+    assert unread is not None
+    assert (unread.threads, unread.blocks) == (384, 2)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +153,9 @@ def normed(columns: int, **others: Any) -> Row:
     ("columns", "sums", "cluster", "threads", "blocks", "stowed"),
     [
         (20480, 1, 1, 512, 1, True),
-        (24576, 2, 4, 256, 2, True),
-        (32768, 1, 4, 512, 2, True),
-        (32768, 2, 4, 256, 2, True),
+        (24576, 2, 2, 512, 1, True),
+        (32768, 1, 2, 512, 1, True),
+        (32768, 2, 2, 512, 1, True),
         (50256, 1, 8, 416, 2, True),  # four blocks leave no room for the weights
         (50256, 2, 8, 224, 2, True),
         (65536, 2, 8, 256, 2, True),
@@ -149,7 +163,7 @@ def normed(columns: int, **others: Any) -> Row:
         (131072, 1, 8, 512, 1, True),
     ],
 )
-def test_longer_rows_are_walked_by_clusters_of_which_two_blocks_are_on_a_multiprocessor(
+def test_longer_rows_are_walked_by_two_blocks_or_by_more_of_which_two_are_on_a_multiprocessor(
     columns: int, sums: int, cluster: int, threads: int, blocks: int, stowed: bool
 ) -> None:
     found = beside_sums(normed(columns), sums, 64, H200)
@@ -158,7 +172,7 @@ def test_longer_rows_are_walked_by_clusters_of_which_two_blocks_are_on_a_multipr
     assert (found.shared, found.slots, found.stowed) == ({X, Y}, 2, stowed)
 
 
-@pytest.mark.parametrize(("count", "cluster"), [(64 * 64, 4), (32 * 64, 4), (16 * 64, 8)])
+@pytest.mark.parametrize(("count", "cluster"), [(64 * 64, 2), (32 * 64, 4), (16 * 64, 8)])
 def test_few_rows_have_blocks_for_half_of_the_machine(count: int, cluster: int) -> None:
     found = beside_sums(normed(32768, count=count), 1, 64, H200)
     assert found is not None

@@ -2,7 +2,8 @@
 are on the machine at a time.
 
     gradient of rmsnorm, 16384 columns of bf16    one block; the next rows fill its shared memory
-    50257                                         a cluster of four, two blocks a multiprocessor
+    32768                                         a cluster of two
+    50257                                         of four, two blocks a multiprocessor
     gradient of layer norm, 50257                 of eight: registers hold two sums a column
 
 The rows are dealt out before a schedule knows registers and shared memory exactly.
@@ -18,6 +19,7 @@ from thunder_fuser.target import CLUSTERS, WARP
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
 MIN_BLOCKS = 2  # of a multiprocessor
+PAIR = 2  # blocks, which wait for each other less than more of them, even alone on a multiprocessor
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
 MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the shared memory
 MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the registers
@@ -28,6 +30,7 @@ FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two lau
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
+BEGIN = 1  # rows could be walked while a cluster waits for its first one
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,13 @@ class WalkedRow:
 
 
 def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
-    """One, else the fewest of up to `max_cluster` of which two are on a multiprocessor, else one or
-    as many as there may be. None for a row that is too long for them."""
+    """One, else two, else the fewest of up to `max_cluster` of which two are on a multiprocessor,
+    else one or as many as there may be. None for a row that is too long for them."""
     if is_walked_alone(row.vectors, row.sums):
         return 1
     allowed = [count for count in CLUSTERS if count <= max_cluster and row.is_sent]
+    if PAIR in allowed and _is_held(row, PAIR):
+        return PAIR
     pairs = (count for count in allowed if _is_held_twice(row, count))
     others = (count for count in (1, *allowed[-1:]) if _is_held(row, count))
     return next(pairs, next(others, None))
@@ -84,7 +89,7 @@ def groups_of_rows(
     def cost(groups: int) -> float:
         rest = groups % at_once
         last = min(LAST + rest / at_once, 1) if rest else 0
-        walked = terms // groups * (groups // at_once + last) * at_once
+        walked = (BEGIN + terms // groups) * (groups // at_once + last) * at_once
         return walked * moved + groups * row.sums * PARTIAL
 
     allowed = [g for g in range(period, most + 1, period) if terms % g == 0]

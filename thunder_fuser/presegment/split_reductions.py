@@ -59,8 +59,8 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading it again
-MIN_TURNS = 16  # rows of a block, whose sums cost as much as a row or two
-MIN_ROWS = 64  # of a cluster, and of short rows: there fewer have not been measured
+MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
+MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 
 
@@ -116,11 +116,10 @@ def _dealt(
     if down is None or not is_leading or down[0] < MIN_TERMS:
         return None
     terms, columns = down
-    most = terms // MIN_ROWS
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
     walks = is_short(vectors) and terms * columns >= MIN_SHORT * multiprocessors
-    found = _side_by_side(terms, vectors, most, multiprocessors) if walks else None
+    found = _side_by_side(terms, vectors, multiprocessors) if walks else None
     if found is not None:
         return found
     period = row.lanes // whole  # of so many rows one begins with a vector
@@ -128,8 +127,9 @@ def _dealt(
     is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
     if row.vectors < MIN_VECTORS or blocks is None or not is_many:
         return None
+    most = terms // MIN_TURNS
     if blocks == 1:
-        limit = min(rows_at_once(row, blocks, multiprocessors), terms // MIN_TURNS)
+        limit = min(rows_at_once(row, blocks, multiprocessors), most)
         parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
     else:
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
@@ -138,13 +138,11 @@ def _dealt(
     return parts, RUN if waits and period == 1 else 1
 
 
-def _side_by_side(
-    terms: int, vectors: int, most: int, multiprocessors: int
-) -> tuple[int, int] | None:
+def _side_by_side(terms: int, vectors: int, multiprocessors: int) -> tuple[int, int] | None:
     """The parts of short rows, and the neighbours that a block walks at once: so that most threads
     have one, of as many as there can be on the machine at a time."""
     threads = threads_of_row(vectors)
-    walking = SHORT_THREADS * multiprocessors
+    walking, most = SHORT_THREADS * multiprocessors, terms // MIN_SHORT_ROWS
     found = []
     for count in rows_side_by_side(threads, terms):
         parts = _divisor(terms // count, min(walking // (threads * count), most), 1)

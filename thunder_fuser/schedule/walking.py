@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.walked_rows import is_walked_alone
+from thunder_fuser.analysis.walked_rows import PAIR, is_walked_alone
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import (
@@ -59,11 +59,10 @@ def beside_sums(
 
     def worth(found: Residency) -> tuple[bool, bool, int]:
         """Blocks for half of the machine, the weights of all rows in them, and few of them."""
-        clusters = row.count // turns
-        fills_half = 2 * clusters * found.cluster >= target.multiprocessors
+        fills_half = _fill_half(row, turns, found.cluster, target)
         return fills_half, found.weights or found.stowed, -found.cluster
 
-    for sizes in _clusters(row, sums, target, parameters.cluster):
+    for sizes in _clusters(row, sums, turns, target, parameters.cluster):
         for walks in range(parameters.walks, 0, -1):
             found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
             if found:
@@ -71,14 +70,25 @@ def beside_sums(
     return None
 
 
-def _clusters(row: Row, sums: int, target: Target, wanted: int | None) -> Sequence[Sequence[int]]:
-    """How many blocks may walk a row, what is preferred first."""
+def _clusters(
+    row: Row, sums: int, turns: int, target: Target, wanted: int | None
+) -> Sequence[Sequence[int]]:
+    """How many blocks may walk a row, what is preferred first: the fewer have to wait for each
+    other the better, while they fill the machine."""
     allowed = [size for size in CLUSTERS if size <= target.max_cluster and row.is_sent]
     if wanted in allowed and row.vectors >= wanted * MIN_PART:
         return [[wanted]]
     if wanted == 1:
         return [[1]]
-    return [[1], allowed] if is_walked_alone(row.vectors, sums) else [allowed, [1]]
+    if is_walked_alone(row.vectors, sums):
+        return [[1], allowed]
+    are_many = _fill_half(row, turns, PAIR, target)
+    return [[PAIR] if PAIR in allowed and are_many else [], allowed, [1]]
+
+
+def _fill_half(row: Row, turns: int, cluster: int, target: Target) -> bool:
+    """True for clusters of so many blocks that half of the multiprocessors have one."""
+    return 2 * (row.count // turns) * cluster >= target.multiprocessors
 
 
 def _of_threads(
@@ -138,6 +148,11 @@ def _walking(
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
     stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
+    is_loaded = row.weights > 0 and not (
+        weights or stowed
+    )  # in every turn, which was seen to spill
+    if blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS and is_loaded:
+        return None
     return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
 
 
