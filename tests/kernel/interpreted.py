@@ -6,10 +6,12 @@ It is walked twice: with every index that a tensor holds at its least and at its
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.schedule.segments import points
 from thunder_fuser.analysis.digits import Form, Loaded, Opaque, add, evaluate, scale
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Assign,
@@ -78,11 +80,17 @@ def _thread(found: Walk, body: Body, point: Point) -> None:
 def _read(found: Walk, statement: LaneStatement, here: Point, end: bool) -> None:
     match statement:
         case Assign(value=ReadElement(pointer, offset, _, windows)):
-            if all(0 <= evaluate(_pinned(w.form, end), here) < w.extent for w in windows):
+            if _hold(windows, here, end):
                 found.read.setdefault(pointer, set()).add(evaluate(_pinned(offset, end), here))
 
 
+def _hold(windows: Iterable[Window], here: Point, end: bool) -> bool:
+    return all(0 <= evaluate(_pinned(w.form, end), here) < w.extent for w in windows)
+
+
 def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False) -> range:
+    if not _hold(access.guards, point, end):
+        return range(0)
     start = evaluate(_pinned(access.offset, end), point)
     if start * access.dtype.itemsize % access.access_bytes:
         found.misaligned.append(access)

@@ -61,6 +61,36 @@ def test_lanes_side_by_side_are_one_vector() -> None:
     assert r.loads(r.at(1, 0)) == [(0, 4, 16)]
 
 
+def test_a_load_is_left_out_where_its_guards_tell_of_whole_vectors() -> None:
+    r = Reads(4)
+    r.accesses.leaves_out = True
+    first, all_lanes = Window(atom(ROW), 1), Window(r.at(1, 0), 9)
+    r.accesses.request(r.tv, r.at(1, 0), (first,))
+    r.accesses.request(r.tv, r.at(1, 4), ())
+    r.accesses.request(r.tv, r.at(1, 8), (all_lanes,))
+    loads = r.accesses.group_loads()
+    assert [(v.offset.constant, v.length, v.guards) for v in loads] == [
+        (4, 4, ()),
+        (0, 4, (first,)),
+    ]
+    lane_by_lane = r.accesses.read(r.tv, r.at(1, 8), (all_lanes,))
+    assert lane_by_lane == ReadElement("T0", r.at(1, 8), DataType.Float, (all_lanes,))
+
+
+def test_an_element_that_is_read_under_different_guards_is_no_part_of_a_vector() -> None:
+    """Along an expanded axis; one reader without guards needs it everywhere."""
+    r = Reads(4)
+    r.accesses.leaves_out = True
+    guards = [(Window(atom(ROW), count),) for count in (1, 2)]
+    for each in guards:
+        r.accesses.request(r.tv, r.at(1, 0), each)
+    assert r.accesses.group_loads() == ()
+    read = r.accesses.read(r.tv, r.at(1, 0), guards[1])
+    assert read == ReadElement("T0", r.at(1, 0), DataType.Float, guards[1])
+    r.accesses.request(r.tv, r.at(1, 0), ())
+    assert [v.guards for v in r.accesses.group_loads()] == [()]
+
+
 def test_interleaved_elements_are_one_run() -> None:
     r = Reads(4)
     assert r.loads(r.at(2, 1), r.at(2, 0)) == [(0, 8, 16)]

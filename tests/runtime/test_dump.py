@@ -106,7 +106,7 @@ def test_unrolled_and_shared_classes_have_a_text(tmp_path: Path) -> None:
     jit(rope(4, 2, 8, 4), fuser_dump=str(tmp_path), fuser_evaluator=False)(*args)
     schedule = (tmp_path / "0_TF0/5_schedule_0.txt").read_text()
     assert re.search(r"class over i0\{\d+\}", schedule)
-    assert re.search(r"T\d+\[i0, 2\*i1 \+ i2, i3, 4 \+ lane\]", schedule)
+    assert re.search(r"T\d+\[i0, 2\*i1 \+ i2, i3, 4\*u0 \+ 2\*u1 \+ lane\], u0\{2\}, u1", schedule)
 
 
 def test_reductions_have_a_text(tmp_path: Path) -> None:

@@ -74,6 +74,53 @@ def test_unequal_pieces_are_nests_of_their_own() -> None:
     ]
 
 
+def partly_turned(*shape: int, turned: int) -> tuple[list[TensorView], TensorView]:
+    """A rotary embedding of the first elements of each row, as models write it."""
+    x, sine, cosine = floats(*shape), floats(turned), floats(turned)
+    part, rest = piece(x, 1, 0, turned), piece(x, 1, turned, shape[1])
+    halves = piece(part, 1, turned // 2, turned), piece(part, 1, 0, turned // 2)
+    other = call("mul", cat(chain(halves[0], "neg"), halves[1]), sine)
+    return [x, sine, cosine], cat(call("add", call("mul", part, cosine), other), rest)
+
+
+def test_a_short_row_stays_whole_with_the_turned_half_beside_its_other_half() -> None:
+    inputs, made = partly_turned(3, 32, turned=8)
+    assert nests_of(*inputs, made=made) == ["i0{3}, i1{4}, i2{4} x u0{2}: T[i0, 8*i1 + 4*u0 + i2]"]
+
+
+def test_pieces_in_one_thread_keep_their_rows_whole() -> None:
+    """As the gradient of query, key and value is one tensor: of the three two are turned."""
+    inputs, turned = partly_turned(3, 32, turned=8)
+    other = floats(3, 32)
+    assert nests_of(*inputs, other, made=cat(turned, other, turned)) == [
+        "i0{3}, i1{4}, i2{4} x u0{3}, u1{2}: T[i0, 32*u0 + 8*i1 + 4*u1 + i2]"
+    ]
+
+
+def test_a_row_whose_pieces_read_different_tensors_is_cut() -> None:
+    """No thread loads for another's piece."""
+    a, b = floats(3, 8), floats(3, 24)
+    assert nests_of(a, b, made=cat(a, b)) == [
+        "i0{3}, i1{8}: T[i0, i1]",
+        "i0{3}, i1{24}: T[i0, 8 + i1]",
+    ]
+
+
+@pytest.mark.parametrize(("columns", "turned"), [(1024, 384), (32, 6), (128, 40)])
+def test_long_rows_and_pieces_that_share_a_vector_are_cut(columns: int, turned: int) -> None:
+    inputs, made = partly_turned(3, columns, turned=turned)
+    assert len(nests_of(*inputs, made=made)) > 1
+
+
+def test_three_pieces_are_cut_where_two_of_them_are_equal() -> None:
+    """Query heads, and one of keys and one of values."""
+    q, k, v = floats(3, 256), floats(3, 64), floats(3, 64)
+    assert nests_of(q, k, v, made=cat(q, k, v)) == [
+        "i0{3}, i1{256}: T[i0, i1]",
+        "i0{3}, i1{64} x u0{2}: T[i0, 256 + 64*u0 + i1]",
+    ]
+
+
 def test_a_padded_axis_is_cut_into_both_margins_and_the_middle() -> None:
     x = floats(3, 8)
     assert nests_of(x, made=pad(x, [1, 2])) == [

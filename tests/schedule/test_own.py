@@ -232,9 +232,11 @@ def test_what_an_inner_axis_reads_again_from_a_cache_is_no_reason_to_own_an_oute
 
 
 def test_pieces_of_one_store_keep_pace() -> None:
-    """Half of a head is turned, half is not; their classes take turns over the same lines."""
-    x, *tables = halves(LENGTH, 8, SIZE), *(halves(LENGTH, SIZE // 4) for _ in range(2))
+    """A part of a long head is turned; its class and that of the rest take turns over the same
+    lines."""
+    size, turned = 512, 96
+    x, *tables = halves(LENGTH, 8, size), *(halves(LENGTH, turned) for _ in range(2))
     q = permute(x, 1, 0, 2)
-    part = call("mul", call("mul", piece(q, 2, 0, SIZE // 4), tables[0]), tables[1])
-    segment = segment_of([x, *tables], cat(part, piece(q, 2, SIZE // 4, SIZE)))
+    part = call("mul", call("mul", piece(q, 2, 0, turned), tables[0]), tables[1])
+    segment = segment_of([x, *tables], cat(part, piece(q, 2, turned, size)))
     assert owned(segment, MapParameters(reused=8, again=1, kept=0)) == [1, 1]

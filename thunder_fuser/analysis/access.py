@@ -3,8 +3,9 @@
 Starting from results at given indices, every producer's demanded indices are collected walking
 consumers before producers, so each (tensor, index) pair is met once and depth is no limit. Pads and
 cats are decided where their window is inside or outside for every value of the axes; where it
-depends on an axis, the window is reported and both sides are demanded. A gather demands its
-producer at the index that an element of its other operand holds, and that element.
+depends on an axis, the window is reported and both sides are demanded, each with what is then known
+of the axes (`known.py`). A gather demands its producer at the index that an element of its other
+operand holds, and that element.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, Loaded, loads_in
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from, gathered_dim
+from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, either, narrowed, settled
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -33,11 +35,13 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a value comes from: one producer element, under windows that depend on axes."""
+    """Where a value comes from: one producer element, under windows that depend on axes, and what
+    is `known` of axes where it is used."""
 
     producer: TensorView
     index: Index
     windows: tuple[Window, ...] = ()
+    known: Known = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,11 @@ class Element:
 
 @dataclass
 class Demand:
-    """Elements by (tensor, index), each after those that it needs; leaves have no sources."""
+    """Elements by (tensor, index), each after those that it needs; leaves have no sources, but what
+    is known of axes wherever one is used."""
 
     elements: dict[tuple[TensorView, Index], Element] = field(default_factory=dict)
-    leaves: dict[tuple[TensorView, Index], None] = field(default_factory=dict)
+    leaves: dict[tuple[TensorView, Index], Known] = field(default_factory=dict)
 
     def windows(self) -> Iterable[Window]:
         """Every window that is neither always inside nor always outside."""
@@ -88,36 +93,41 @@ def demand(
 ) -> Demand:
     """Everything that `results` need, down to `leaves`, which are read from memory. What makes a
     loaded index that `is_apart` is left out."""
-    wanted: dict[TensorView, dict[Index, None]] = {}
+    wanted: dict[TensorView, dict[Index, Known]] = {}
+
+    def want(tv: TensorView, index: Index, known: Known) -> None:
+        others = wanted.setdefault(tv, {})
+        others[index] = either(others[index], known) if index in others else known
+
     for tv, index in results:
-        wanted.setdefault(tv, {})[index] = None
+        want(tv, index, ANYWHERE)
     order = tuple(topological(wanted, leaves))
     made: list[Element] = []
     found = Demand()
     for tv in reversed(order):
-        for index in wanted.get(tv, ()):
+        for index, known in wanted.get(tv, {}).items():
             if tv in leaves:
-                found.leaves[tv, index] = None
+                found.leaves[tv, index] = known
                 continue
-            element = _element(tv, index)
+            element = _element(tv, index, known)
             made.append(element)
             for source in element.sources:
-                wanted.setdefault(source.producer, {})[source.index] = None
+                want(source.producer, source.index, source.known)
             if (place := element.place) is not None and not is_apart(place):
-                wanted.setdefault(place.tensor, {})[place.index] = None
+                want(place.tensor, place.index, ANYWHERE)  # it is checked wherever threads are
     found.elements = {(e.tensor, e.index): e for e in reversed(made)}
     if any(e.place is not None for e in made):
         found.elements = _ordered(found.elements)
     return found
 
 
-def _element(tv: TensorView, index: Index) -> Element:
+def _element(tv: TensorView, index: Index, known: Known) -> Element:
     assert tv.definition is not None, "a tensor without definition must be a leaf"
     if tv.definition.op.family is not Family.GATHER:
-        return Element(tv, index, _sources(tv, index))
+        return Element(tv, index, _sources(tv, index, known))
     x, places = edges_from(tv, dict(zip(tv.logical, index, strict=True)))
     place = Loaded(places.producer, places.index, x.producer.shape[gathered_dim(tv)])
-    return Element(tv, index, (_plain(x),), place)
+    return Element(tv, index, (_plain(x, known),), place)
 
 
 Elements: TypeAlias = dict[tuple[TensorView, Index], Element]
@@ -146,20 +156,20 @@ def _needed_by(element: Element) -> Iterable[tuple[TensorView, Index]]:
     yield from ((place.tensor, place.index) for place in places)
 
 
-def _sources(tv: TensorView, index: Index) -> tuple[Source, ...]:
+def _sources(tv: TensorView, index: Index, known: Known) -> tuple[Source, ...]:
     expr = tv.definition
     assert expr is not None, "a tensor without definition must be a leaf"
     if expr.op.family is Family.REDUCTION:
-        return tuple(_plain(edge) for edge in reduced_edges(tv, index))
+        return tuple(_plain(edge, known) for edge in reduced_edges(tv, index))
     values = dict(zip(tv.logical, index, strict=True))
     found = edges_from(tv, values)
     if expr.op.family is Family.PAD:
-        return tuple(s for edge in found if (s := _in_window(edge)) is not None)
+        return tuple(s for edge in found if (s := _in_window(edge, known)) is not None)
     if expr.op.family is Family.CAT:
-        inside = [s for edge in found if (s := _in_window(edge)) is not None]
+        inside = [s for edge in found if (s := _in_window(edge, known)) is not None]
         certain = [s for s in inside if not s.windows]
         return tuple(certain[:1] or inside)
-    return tuple(_plain(edge) for edge in found)
+    return tuple(_plain(edge, known) for edge in found)
 
 
 def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:
@@ -176,28 +186,34 @@ def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:
     return terms
 
 
-def _plain(edge: Edge) -> Source:
-    return Source(edge.producer, edge.index)
+def _plain(edge: Edge, known: Known) -> Source:
+    return Source(edge.producer, edge.index, known=known)
 
 
-def _in_window(edge: Edge) -> Source | None:
-    """The source, with the windows that depend on axes; None where it is always outside."""
+def _in_window(edge: Edge, known: Known) -> Source | None:
+    """The source, with the windows that depend on axes; None where one is never inside."""
     if 0 in edge.producer.shape:
         return None
     open_windows = []
     for window in edge.windows:
-        match side(window):
+        match side(window, known):
             case Side.OUTSIDE:
                 return None
             case Side.DEPENDS:
-                open_windows.append(window)
+                open_windows.append(settled(window, known))
             case Side.INSIDE:
                 pass
-    return Source(edge.producer, edge.index, tuple(open_windows))
+    if not open_windows:
+        return _plain(edge, known)
+    inside = narrowed(known, open_windows)
+    if any(low > high for low, high in inside.values()):
+        return None
+    return Source(edge.producer, edge.index, tuple(open_windows), inside)
 
 
-def side(window: Window) -> Side:
-    low, high = window.form.bounds
+def side(window: Window, known: Known = ANYWHERE) -> Side:
+    """Of all values where axes are as `known`."""
+    low, high = bounds(window.form, known)
     if low >= 0 and high < window.extent:
         return Side.INSIDE
     return Side.OUTSIDE if high < 0 or low >= window.extent else Side.DEPENDS

@@ -50,6 +50,8 @@ def load_call(
         if access.is_apart:
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
+    if access.guards:
+        return f"tf::load_if<{arguments}>({_test(access.guards, names)}, {address(access, names)})"
     return f"tf::load<{arguments}>({address(access, names)})"
 
 
@@ -128,7 +130,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         return form_text(f, names)
 
     def test(windows: Sequence[Window]) -> str:
-        return " && ".join(window_text(w, names) for w in windows)
+        return _test(windows, names)
 
     match statement:
         case Assign(variable, value):
@@ -153,6 +155,10 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             return f"{condition}{accumulator.name} = {combined};"
         case _:
             assert_never(statement)
+
+
+def _test(windows: Sequence[Window], names: Mapping[IterDomain, str]) -> str:
+    return " && ".join(window_text(w, names) for w in windows)
 
 
 def window_text(window: Window, names: Mapping[IterDomain, str]) -> str:

@@ -53,5 +53,5 @@ def lower_class(
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
     layouts = planned.group.segment.layouts
     if planned.tile is None:
-        return Accesses(layouts, planned.lane, tensors, planned.streams)
+        return Accesses(layouts, planned.lane, tensors, planned.streams, leaves_out=True)
     return TurnedAccesses(layouts, planned.tile, tensors, planned.streams)

@@ -8,6 +8,7 @@ from math import prod
 from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, add, loads_in, named, scale
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, inside
 from thunder_fuser.analysis.layout import dense_strides, offset_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
@@ -42,7 +43,8 @@ class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
-    loaded indices there. One that `speculates` reads what windows leave out.
+    loaded indices there. One that `speculates` reads what windows leave out, but where its accesses
+    are left out with them.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class ElementWriter:
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
+        self.used: dict[Key, Known] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -91,6 +94,7 @@ class ElementWriter:
     def request(self, needs: Demand) -> None:
         """Ask for the memory accesses that `evaluate` will use. What is read at an index that is
         loaded lane by lane is no part of a vector."""
+        self.used = needs.leaves
         for tv, index in needs.leaves:
             if (tv, index) not in self.known and self._is_located(index):
                 self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
@@ -144,11 +148,16 @@ class ElementWriter:
         return tuple(Window(self._form(w.form), w.extent) for w in windows)
 
     def _guards(self, tv: TensorView, index: Index) -> tuple[Window, ...]:
-        """The tests that keep a speculative read inside its tensor."""
-        found = []
+        """The tests without which an element is not read: of axes, wherever nobody uses it; and
+        those that keep a speculative read inside its tensor."""
+        if not self.speculates:
+            return ()
+        used = self.used.get((tv, index), ANYWHERE) if self.accesses.leaves_out else ANYWHERE
+        used = {axis: ends for axis, ends in used.items() if axis is not self.accesses.lane}
+        found = [inside(axis, low, high) for axis, (low, high) in used.items()]
         for form, size in zip(index, tv.shape, strict=True):
-            low, high = form.bounds
-            if self.speculates and (low < 0 or high >= size):
+            low, high = bounds(form, used)
+            if low < 0 or high >= size:
                 found.append(Window(form, size))
         return self._windows(found)
 

@@ -219,7 +219,8 @@ class VectorAccess:
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
     in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
-    each at the offset that it gives there."""
+    each at the offset that it gives there. A load with `guards` is left out where one of them does
+    not hold, and has zeros."""
 
     name: str
     pointer: str
@@ -231,6 +232,7 @@ class VectorAccess:
     window: Window | None = None
     is_apart: bool = False
     lane: IterDomain | None = None
+    guards: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -291,9 +293,10 @@ class Body:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
+        guards = (guard.form for access in self.loads for guard in access.guards)
         straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
         stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
-        return (*accesses, *stated, *straight)
+        return (*accesses, *guards, *stated, *straight)
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
@@ -428,6 +431,7 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     size = f"{access.length} x {access.dtype}, {access.access_bytes} bytes at a time"
     inside = "" if access.window is None else _windows((access.window,), names)
     inside += ", all or none of them" if access.is_apart else ""
+    inside += _windows(access.guards, names)
     streaming = ", streaming" if access.is_streaming else ""
     return f"{access.pointer}[{offset}], {size}{streaming}{inside}"
 

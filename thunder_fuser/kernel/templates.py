@@ -87,7 +87,7 @@ def _map(segment: Segment, target: Target, parameters: MapParameters) -> map.Map
 
 
 def _map_in_general(parameters: MapParameters) -> MapParameters:
-    return replace(parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, rests=True)
+    return replace(parameters, busy=1, near=NEAR_IN_GENERAL, cache=NEVER, kept=0, rests=True)
 
 
 def _ends_in_general(parameters: EndingParameters) -> EndingParameters:

@@ -52,7 +52,8 @@ class _Split:
 class Accesses:
     """The memory accesses of one body, gathered first and then grouped into runs. What is read at
     an offset that `is_kept` longer than what is computed is a vector too where its lanes lie
-    apart: in a loop it is loaded once."""
+    apart: in a loop it is loaded once. One that `leaves_out` loads has vectors that are loaded by
+    those threads only that use them."""
 
     def __init__(
         self,
@@ -62,29 +63,41 @@ class Accesses:
         streams: bool | None,
         suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
         is_kept: Callable[[Form], bool] = lambda offset: False,
+        leaves_out: bool = False,
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
-        self.streams, self.is_kept = streams, is_kept
+        self.streams, self.is_kept, self.leaves_out = streams, is_kept, leaves_out
         self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
+        self.differing: set[tuple[TensorView, Form]] = set()
         self.places: dict[tuple[TensorView, Form], Place] = {}
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """Ask for an element. One that somebody reads at every index needs no guard for others:
         along an expanded axis different indices share an offset."""
-        if not guards or (tv, offset) not in self.requests:
-            self.requests[tv, offset] = guards
+        key = tv, offset
+        if self.requests.setdefault(key, guards) not in ((), guards):
+            self.differing.add(key)
+        if not guards:
+            self.requests[key] = ()
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         """Vector loads for every request that can be part of one."""
         free = [key for key, guards in self.requests.items() if not guards]
-        loads, self.places = self._group(free, "v")
+        left_out = [key for key in self.requests if self._is_left_out(key)]
+        loads, self.places = self._group([*free, *left_out], "v", self.requests)
         for tv, offset in free:
             if (tv, offset) not in self.places and self.is_kept(offset):
                 name = f"v{len(loads)}"
                 loads += (self._apart(tv, offset, name),)
                 self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads
+
+    def _is_left_out(self, key: tuple[TensorView, Form]) -> bool:
+        """True for a guarded request whose guards are the same in all lanes, whoever reads it."""
+        guards = self.requests[key]
+        is_uniform = all(self.lane not in window.form.bases for window in guards)
+        return self.leaves_out and bool(guards) and is_uniform and key not in self.differing
 
     def read(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> Expression:
         """How one lane gets a requested element that it needs where `guards` hold."""
@@ -98,7 +111,7 @@ class Accesses:
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         """Lane statements that write every target, and the vector stores after them."""
-        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w")
+        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w", {})
         writes: list[LaneStatement] = []
         for tv, offset, value in targets:
             place = places.get((tv, offset))
@@ -110,22 +123,29 @@ class Accesses:
         return _share_equal(writes, vectors)
 
     def _group(
-        self, keys: Iterable[tuple[TensorView, Form]], prefix: str
+        self,
+        keys: Iterable[tuple[TensorView, Form]],
+        prefix: str,
+        guards: Mapping[tuple[TensorView, Form], tuple[Window, ...]],
     ) -> tuple[tuple[VectorAccess, ...], dict[tuple[TensorView, Form], Place]]:
         """Accesses that move every key that can be part of a run, and its place in them."""
-        families: dict[tuple[TensorView, Form, int], list[tuple[int, Form]]] = {}
+        families: dict[
+            tuple[TensorView, Form, int, tuple[Window, ...]], list[tuple[int, Form]]
+        ] = {}
         for tv, offset in keys:
             parts = self._split(offset)
             if parts is not None:
-                family = families.setdefault((tv, parts.base, parts.weight), [])
+                alike = (tv, parts.base, parts.weight, guards.get((tv, offset), ()))
+                family = families.setdefault(alike, [])
                 family.append((parts.constant, offset))
         made: list[VectorAccess] = []
         places: dict[tuple[TensorView, Form], Place] = {}
-        for (tv, base, weight), members in families.items():
+        for (tv, base, weight, tests), members in families.items():
             for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
                 start, name = run[0][0], f"{prefix}{len(made)}"
                 offset = Form(base.constant + start, base.terms)
-                made.append(self._access(tv, offset, weight, run[-1][0] - start, name))
+                access = self._access(tv, offset, weight, run[-1][0] - start, name)
+                made.append(replace(access, guards=tests))
                 element = name + (self.suffix(tv, offset) if prefix == "v" else "")
                 places |= {(tv, o): Place(element, weight, c - start) for c, o in run}
         return tuple(made), places

@@ -17,6 +17,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, demand
 from thunder_fuser.analysis.digits import Form, atom, substitute
+from thunder_fuser.analysis.known import share_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
@@ -46,12 +47,15 @@ class IterationClass:
         return tuple(demand([(n.store.value, n.index)], self.segment.leaves) for n in self.nests)
 
     @cached_property
-    def loads(self) -> tuple[tuple[TensorView, Form], ...]:
-        """Every element that one point of the parallel axes loads, with its offset."""
+    def loads(self) -> Mapping[tuple[TensorView, Form], float]:
+        """Every element that one point of the parallel axes loads, with its offset, and how large a
+        part of the points does."""
         stores = [(n.store.value, index) for n in self.nests for index in instances(n)]
-        leaves = demand(stores, self.segment.leaves).leaves
-        offsets = ((tv, offset_of(self.segment.layouts[tv], index)) for tv, index in leaves)
-        return tuple(dict.fromkeys(offsets))
+        found: dict[tuple[TensorView, Form], float] = {}
+        for (tv, index), known in demand(stores, self.segment.leaves).leaves.items():
+            key = tv, offset_of(self.segment.layouts[tv], index)
+            found[key] = max(found.get(key, 0.0), share_of(known))
+        return found
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:

@@ -7,8 +7,12 @@
 
 A digit `(i / s) % e` of an axis splits the axis there, so that afterwards every digit is an axis. A
 window that cuts an axis into few equal pieces splits it and unrolls the pieces in one thread, where
-common loads are shared; unequal pieces become nests of their own. What still depends on an axis is
-guarded at run time.
+common loads are shared; unequal pieces become nests of their own. Short rows stay whole, so that
+threads side by side store all of a line:
+
+    T5[i0{4096}, i1{128}] = cat(T4{32}, T1[.., 32:])      i0{4096}, i2{4}, i3{32}; T4 where i2 < 1
+
+What still depends on an axis is guarded at run time.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
 from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.known import decided
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
 from thunder_fuser.segment.segment import Segment, Store
@@ -28,6 +33,8 @@ from thunder_fuser.segment.segment import Segment, Store
 MAX_PIECES = 16  # equal pieces of one axis that one thread may own
 MAX_INSTANCES = 64  # unrolled copies of one store in one thread
 MAX_BOXES = 16  # unequal pieces of one store
+SHORT = 512  # bytes of a row that is not cut into unequal pieces
+VECTOR = 16  # bytes of a piece of it, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,22 +90,85 @@ def _refine_once(segment: Segment, nest: Nest, others: int) -> tuple[Nest, ...]:
     factor = _digit_split(offsets(segment, nest, needs), needs, nest)
     if factor is not None:
         return (split_axis(nest, *factor)[0],)
-    for window in needs.windows():
-        found = _breaks(window, nest)
-        if found is None:
-            continue
-        target, points = found
-        granule = gcd(target.size, *points)
-        pieces = target.size // granule
-        is_even = pieces == len(points) + 1
-        fits = pieces <= MAX_PIECES and nest.instances * pieces <= MAX_INSTANCES
-        has_room = others + len(points) < MAX_BOXES
-        if fits and (is_even or not has_room):
-            refined, outer = split_axis(nest, target, granule)
-            return (replace(refined, unrolled=(*refined.unrolled, outer)),)
-        if has_room:
-            return cut_axis(nest, target, points[-1])
-    return (nest,)
+    found = _at_windows(segment, nest, needs, others)
+    if found is None and nest.unrolled and any(needs.windows()):
+        # Of one copy more is known than of all.
+        found = _at_windows(segment, nest, _needs_of_copies(segment, nest), others)
+    return found or (nest,)
+
+
+def _at_windows(
+    segment: Segment, nest: Nest, needs: Demand, others: int
+) -> tuple[Nest, ...] | None:
+    """The nest, split or cut where windows change that are not left as they are; consumers' are met
+    before those of what they select."""
+    for element in reversed(needs.elements.values()):
+        windows = [w for source in element.sources for w in source.windows]
+        for target, breaks in _breaks(windows, nest).items():
+            found = _at_breaks(segment, nest, target, breaks, others)
+            if found is not None:
+                return found
+    return None
+
+
+def _at_breaks(
+    segment: Segment, nest: Nest, target: IterDomain, breaks: _Breaks, others: int
+) -> tuple[Nest, ...] | None:
+    points = sorted(breaks.points)
+    granule = gcd(target.size, *points)
+    pieces = target.size // granule
+    fits = pieces <= MAX_PIECES and nest.instances * pieces <= MAX_INSTANCES
+    if fits and _is_even(target.size, points):
+        return (_in_pieces(nest, target, granule),)
+    apart = cut_axis(nest, target, _best_cut(target.size, points))
+    if breaks.are_exact and _is_short(segment, nest, target, granule):
+        whole = split_axis(nest, target, granule)[0] if granule > 1 else nest
+        if _loads(segment, whole) <= max(_loads(segment, n) for n in apart):
+            return None if whole is nest else (whole,)
+    if others + 1 < MAX_BOXES:
+        return apart
+    return (_in_pieces(nest, target, granule),) if fits else None
+
+
+def _is_even(size: int, points: Sequence[int]) -> bool:
+    """True where an axis is cut into equal pieces."""
+    return gcd(size, *points) * (len(points) + 1) == size
+
+
+def _best_cut(size: int, points: Sequence[int]) -> int:
+    """The point that leaves most sides cut into equal pieces, the last one of several."""
+
+    def sides(point: int) -> int:
+        below, above = (p for p in points if p < point), (p - point for p in points if p > point)
+        return _is_even(point, tuple(below)) + _is_even(size - point, tuple(above))
+
+    return max(reversed(points), key=sides)
+
+
+def _in_pieces(nest: Nest, target: IterDomain, granule: int) -> Nest:
+    """The nest with all equal pieces of an axis in one thread."""
+    refined, outer = split_axis(nest, target, granule)
+    return replace(refined, unrolled=(*refined.unrolled, outer))
+
+
+def _is_short(segment: Segment, nest: Nest, target: IterDomain, granule: int) -> bool:
+    """True for an axis along which rows of a few vectors are stored, of pieces that are whole
+    ones."""
+    stored = nest.store.target
+    terms = offset_of(segment.layouts[stored], nest.index).terms
+    step = next((abs(w) for w, d in terms if d.base is target and d.is_whole), 0)
+    width = step * stored.dtype.itemsize
+    return granule * width >= VECTOR and target.size * width <= SHORT
+
+
+def _loads(segment: Segment, nest: Nest) -> int:
+    """Elements that a thread loads with one lane."""
+    needs = _needs_of_copies(segment, nest)
+    return len({(tv, offset_of(segment.layouts[tv], index)) for tv, index in needs.leaves})
+
+
+def _needs_of_copies(segment: Segment, nest: Nest) -> Demand:
+    return demand([(nest.store.value, index) for index in instances(nest)], segment.leaves)
 
 
 def offsets(segment: Segment, nest: Nest, needs: Demand) -> list[Form]:
@@ -157,27 +227,40 @@ def _digit_points(form: Form) -> Iterator[tuple[IterDomain, int]]:
                 yield axis, digit.stride * digit.extent
 
 
-def _breaks(window: Window, nest: Nest) -> tuple[IterDomain, list[int]] | None:
-    """The axis on which the window's value depends most, and the points where it changes."""
-    for form in instances_of(window.form, nest.unrolled):
-        if side(Window(form, window.extent)) is not Side.DEPENDS:
-            continue
-        whole = [(w, d) for w, d in form.terms if d.is_whole and d.base in nest.axes]
-        if not whole:
-            continue
-        weight, digit = max(whole, key=lambda t: abs(t[0]))
-        target = digit.base
-        assert isinstance(target, IterDomain)
-        late = 1 if weight < 0 else 0  # walking backward, the index at a bound is still before it
-        points = {
-            point
-            for bound in (-form.constant, window.extent - form.constant)
-            for point in (bound // weight + late, -(-bound // weight) + late)
-            if 0 < point < target.size
-        }
-        if points:
-            return target, sorted(points)
-    return None
+@dataclass
+class _Breaks:
+    """The points of an axis where windows change, exact where no other axis has a say."""
+
+    points: set[int]
+    are_exact: bool = True
+
+
+def _breaks(windows: Iterable[Window], nest: Nest) -> dict[IterDomain, _Breaks]:
+    """The axes on which the windows' values depend most, and where they change."""
+    found: dict[IterDomain, _Breaks] = {}
+    for window in windows:
+        for form in instances_of(window.form, nest.unrolled):
+            copy = Window(form, window.extent)
+            if side(copy) is not Side.DEPENDS:
+                continue
+            whole = [(w, d) for w, d in form.terms if d.is_whole and d.base in nest.axes]
+            if not whole:
+                continue
+            weight, digit = max(whole, key=lambda t: abs(t[0]))
+            target = digit.base
+            assert isinstance(target, IterDomain)
+            late = 1 if weight < 0 else 0  # walking backward, the index at a bound is before it
+            points = {
+                point
+                for bound in (-form.constant, window.extent - form.constant)
+                for point in (bound // weight + late, -(-bound // weight) + late)
+                if 0 < point < target.size
+            }
+            if points:
+                breaks = found.setdefault(target, _Breaks(set()))
+                breaks.points |= points
+                breaks.are_exact &= decided(copy) is not None
+    return found
 
 
 def instances_of(form: Form, unrolled: Sequence[IterDomain]) -> Iterator[Form]:

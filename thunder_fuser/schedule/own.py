@@ -102,16 +102,23 @@ def _most_saved(
 
 
 def _traffic(group: IterationClass, kept: int) -> _Traffic:
-    loads = (_load(group.axes, tv.dtype.itemsize, form.bases, kept) for tv, form in group.loads)
+    loads = (
+        _load(group.axes, tv.dtype.itemsize, form.bases, kept, share)
+        for (tv, form), share in group.loads.items()
+    )
     return _Traffic(group, tuple(load for load in loads if group.axes[-1] in load.bases))
 
 
 def _load(
-    axes: Sequence[IterDomain], itemsize: int, bases: frozenset[IterDomain], kept: int
+    axes: Sequence[IterDomain],
+    itemsize: int,
+    bases: frozenset[IterDomain],
+    kept: int,
+    share: float,
 ) -> _Load:
     """Between two values of an axis that it does not depend on, all of the axes inside is read: up
-    to `kept` bytes are then in a cache still."""
-    again, cost, window = set[IterDomain](), float(itemsize), itemsize
+    to `kept` bytes are then in a cache still. A `share` of the points reads it."""
+    again, cost, window = set[IterDomain](), share * itemsize, itemsize
     for axis in reversed(axes):
         if axis in bases:
             window *= axis.size

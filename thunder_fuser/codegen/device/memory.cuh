@@ -75,6 +75,15 @@ TF_FN tf::Vec<T, N> load(const T* p) {
   return out.vec;
 }
 
+// chunk: load_if
+// A vector, or zeros where `is_used` does not hold and nothing is read.
+template <class T, int N, int ACCESS_BYTES>
+TF_FN tf::Vec<T, N> load_if(bool is_used, const T* p) {
+  tf::Vec<T, N> x = {};
+  if (is_used) x = tf::load<T, N, ACCESS_BYTES>(p);
+  return x;
+}
+
 // chunk: load_lanes
 // Elements that lie apart, that of lane k at `place(k)`.
 template <int N, class T, class Place>

@@ -1,0 +1,111 @@
+"""What is known of axes where a value is used.
+
+    cat(rotated[.., :32], x[.., 32:])     of i = 32*i0 + i1{32}, `rotated` is used where i0 = 0
+
+A window of a pad or a cat that one axis decides narrows that axis for everything behind it: other
+windows there are settled, and loads are left out elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import TypeAlias
+
+from thunder_fuser.analysis.digits import Form, Term, atom, ceil_div, shift, substitute
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.ir.domain import IterDomain
+
+Known: TypeAlias = Mapping[IterDomain, tuple[int, int]]  # the least and the greatest index
+ANYWHERE: Known = {}
+
+
+def bounds(form: Form, known: Known) -> tuple[int, int]:
+    """The least and the greatest value where axes are as `known`."""
+    if form.bases.isdisjoint(known):
+        return form.bounds
+    low = high = form.constant
+    for weight, digit in form.terms:
+        first, last = 0, digit.extent - 1
+        if digit.is_whole and isinstance(digit.base, IterDomain):
+            first, last = known.get(digit.base, (first, last))
+        ends = weight * first, weight * last
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def settled(window: Window, known: Known) -> Window:
+    """A test of fewer axes that is as good where axes are as `known`, if there is one."""
+    pinned = {axis: Form(low) for axis, (low, high) in known.items() if low == high}
+    window = Window(substitute(window.form, pinned), window.extent)
+    found = decided(window, known) if len(window.form.terms) > 1 else None
+    return window if found is None else inside(*found)
+
+
+def inside(axis: IterDomain, low: int, high: int) -> Window:
+    """The test of an axis for indices from `low` to `high`."""
+    return Window(shift(atom(axis), -low), high - low + 1)
+
+
+def decided(window: Window, known: Known = ANYWHERE) -> tuple[IterDomain, int, int] | None:
+    """The axis that alone decides a window, and its least and its greatest index inside; None where
+    others have a say, or where it is never inside."""
+    terms = _of_axes(window.form)
+    if not terms:
+        return None
+    axis, term = max(terms, key=lambda found: abs(found[1][0]))
+    reached = _inside(window, axis, term, known, always=False)
+    is_alone = reached == _inside(window, axis, term, known, always=True)
+    return (axis, *reached) if is_alone and reached[0] <= reached[1] else None
+
+
+def narrowed(known: Known, windows: Iterable[Window]) -> Known:
+    """What is known inside of windows that are sometimes inside."""
+    found = dict(known)
+    for window in windows:
+        for axis, term in _of_axes(window.form):
+            reached = _inside(window, axis, term, found, always=False)
+            if reached != (0, axis.size - 1):
+                found[axis] = reached
+    return found
+
+
+def either(known: Known, other: Known) -> Known:
+    """What is known where one or the other is."""
+    found = {}
+    for axis in known.keys() & other.keys():
+        (low, high), (other_low, other_high) = known[axis], other[axis]
+        reached = min(low, other_low), max(high, other_high)
+        if reached != (0, axis.size - 1):
+            found[axis] = reached
+    return found
+
+
+def share_of(known: Known) -> float:
+    """Of all points of the axes, the part where they are as `known`."""
+    return prod((high - low + 1) / axis.size for axis, (low, high) in known.items())
+
+
+def _of_axes(form: Form) -> list[tuple[IterDomain, Term]]:
+    """The axes that are terms of a form."""
+    return [
+        (term[1].base, term)
+        for term in form.terms
+        if term[1].is_whole and isinstance(term[1].base, IterDomain)
+    ]
+
+
+def _inside(
+    window: Window, axis: IterDomain, term: Term, known: Known, always: bool
+) -> tuple[int, int]:
+    """Indices of the axis of `term` for which a window is always, or sometimes, inside."""
+    rest = tuple(t for t in window.form.terms if t is not term)
+    least, most = bounds(Form(window.form.constant, rest), known)
+    if not always:
+        least, most = most, least
+    step = abs(term[0])
+    low, high = ceil_div(-least, step), (window.extent - 1 - most) // step
+    if term[0] < 0:
+        low, high = -high, -low
+    first, last = known.get(axis, (0, axis.size - 1))
+    return max(low, first), min(high, last)
