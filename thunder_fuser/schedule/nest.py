@@ -40,12 +40,14 @@ VECTOR = 16  # bytes of a piece of it, at least
 @dataclass(frozen=True, eq=False)
 class Nest:
     """One store over a box of its index space. `index` is the stored value's logical index in terms
-    of `axes`; those in `unrolled` are copies inside one thread."""
+    of `axes`; those in `unrolled` are copies inside one thread, and by the index of those in
+    `selecting` a thread selects what it stores."""
 
     store: Store
     axes: tuple[IterDomain, ...]
     unrolled: tuple[IterDomain, ...]
     index: Index
+    selecting: frozenset[IterDomain] = frozenset()
 
     @property
     def is_whole(self) -> bool:
@@ -114,6 +116,8 @@ def _at_windows(
 def _at_breaks(
     segment: Segment, nest: Nest, target: IterDomain, breaks: _Breaks, others: int
 ) -> tuple[Nest, ...] | None:
+    if breaks.are_exact and target in nest.selecting:
+        return None
     points = sorted(breaks.points)
     granule = gcd(target.size, *points)
     pieces = target.size // granule
@@ -122,9 +126,9 @@ def _at_breaks(
         return (_in_pieces(nest, target, granule),)
     apart = cut_axis(nest, target, _best_cut(target.size, points))
     if breaks.are_exact and _is_short(segment, nest, target, granule):
-        whole = split_axis(nest, target, granule)[0] if granule > 1 else nest
+        whole, outer = split_axis(nest, target, granule) if granule > 1 else (nest, target)
         if _loads(segment, whole) <= max(_loads(segment, n) for n in apart):
-            return None if whole is nest else (whole,)
+            return (replace(whole, selecting=whole.selecting | {outer}),)
     if others + 1 < MAX_BOXES:
         return apart
     return (_in_pieces(nest, target, granule),) if fits else None
@@ -191,7 +195,7 @@ def replace_axis(nest: Nest, old: IterDomain, new: tuple[IterDomain, ...], value
         return tuple(b for a in axes for b in (new if a is old else (a,)) if b.size != 1)
 
     index = tuple(substitute(f, {old: value}) for f in nest.index)
-    return Nest(nest.store, put(nest.axes), put(nest.unrolled), index)
+    return replace(nest, axes=put(nest.axes), unrolled=put(nest.unrolled), index=index)
 
 
 def cut_axis(nest: Nest, target: IterDomain, point: int) -> tuple[Nest, Nest]:
