@@ -121,4 +121,7 @@ CASES = {
     "mha_full": Rope(heads=4, groups=4, rotated=32),
     "mqa_partial": Rope(heads=4, groups=1),
     "one_batch": Rope(batch=1, heads=4, groups=2),
+    "two_fifths": Rope(size=80, rotated=32),  # the pieces of 16 that turn each other are not one's
+    "three_quarters": Rope(heads=4, groups=4, size=64, rotated=48),  # halves end inside a piece
+    "half": Rope(heads=4, groups=1, size=64, rotated=32, dtype=DataType.Float),
 }
