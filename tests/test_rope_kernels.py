@@ -19,7 +19,9 @@ pytestmark = pytest.mark.sanitizer
 
 def widths(text: str) -> list[int]:
     """Bytes of each access of a kernel's text."""
-    return [int(n) for n in re.findall(r"(?:load(?:_if)?<\S+, \d+, |store(?:_streaming)?<)(\d+)>", text)]
+    return [
+        int(n) for n in re.findall(r"(?:load(?:_if)?<\S+, \d+, |store(?:_streaming)?<)(\d+)>", text)
+    ]
 
 
 def eager(case: Rope, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> list[torch.Tensor]:

@@ -109,7 +109,11 @@ def place_in_square(tile: Tile) -> str:
 
 
 def operand(value: Operand) -> str:
-    return literal(value.value, value.dtype) if isinstance(value, Literal) else value.name
+    """A negative literal in parentheses: after a minus it would be a decrement."""
+    if not isinstance(value, Literal):
+        return value.name
+    text = literal(value.value, value.dtype)
+    return f"({text})" if text.startswith("-") else text
 
 
 def literal(value: Number, dtype: DataType) -> str:
