@@ -30,7 +30,7 @@ FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two lau
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
-BEGIN = 1  # rows could be walked while a cluster waits for its first one
+BEGIN = 1  # row that could be walked while a cluster waits for its first one
 
 
 @dataclass(frozen=True)
