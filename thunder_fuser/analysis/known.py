@@ -22,7 +22,7 @@ ANYWHERE: Known = {}
 
 def bounds(form: Form, known: Known) -> tuple[int, int]:
     """The least and the greatest value where axes are as `known`."""
-    if form.bases.isdisjoint(known):
+    if not known or form.bases.isdisjoint(known):
         return form.bounds
     low = high = form.constant
     for weight, digit in form.terms:
@@ -72,6 +72,8 @@ def narrowed(known: Known, windows: Iterable[Window]) -> Known:
 
 def either(known: Known, other: Known) -> Known:
     """What is known where one or the other is."""
+    if not (known and other):
+        return ANYWHERE
     found = {}
     for axis in known.keys() & other.keys():
         (low, high), (other_low, other_high) = known[axis], other[axis]

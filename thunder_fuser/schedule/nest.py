@@ -93,7 +93,7 @@ def _refine_once(segment: Segment, nest: Nest, others: int) -> tuple[Nest, ...]:
     if factor is not None:
         return (split_axis(nest, *factor)[0],)
     found = _at_windows(segment, nest, needs, others)
-    if found is None and nest.unrolled and any(needs.windows()):
+    if found is None and nest.unrolled and nest.selecting:
         # Of one copy more is known than of all.
         found = _at_windows(segment, nest, _needs_of_copies(segment, nest), others)
     return found or (nest,)
