@@ -68,7 +68,6 @@ ALLOWED = {
     "schedule/groups.py:_threads": THREADS,
     "schedule/nest.py:_at_breaks": PARTS,
     "schedule/nest.py:_digit_split": PARTS,
-    "schedule/nest.py:_breaks": POINTS,
     "schedule/ordering.py:schedule": THREADS,
     "schedule/own.py:_factor": PARTS,
     "schedule/own.py:_lanes": LANES,

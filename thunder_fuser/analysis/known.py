@@ -50,13 +50,24 @@ def inside(axis: IterDomain, low: int, high: int) -> Window:
 def decided(window: Window, known: Known = ANYWHERE) -> tuple[IterDomain, int, int] | None:
     """The axis that alone decides a window, and its least and its greatest index inside; None where
     others have a say, or where it is never inside."""
+    found = along(window, known)
+    if found is None:
+        return None
+    axis, sometimes, always = found
+    return (axis, *always) if always == sometimes and always[0] <= always[1] else None
+
+
+def along(
+    window: Window, known: Known = ANYWHERE
+) -> tuple[IterDomain, tuple[int, int], tuple[int, int]] | None:
+    """The axis on which a window depends most, and its least and greatest index where the window is
+    sometimes inside, and where it is whatever the others are."""
     terms = _of_axes(window.form)
     if not terms:
         return None
     axis, term = max(terms, key=lambda found: abs(found[1][0]))
-    reached = _inside(window, axis, term, known, always=False)
-    is_alone = reached == _inside(window, axis, term, known, always=True)
-    return (axis, *reached) if is_alone and reached[0] <= reached[1] else None
+    sometimes, always = (_inside(window, axis, term, known, always=a) for a in (False, True))
+    return axis, sometimes, always
 
 
 def narrowed(known: Known, windows: Iterable[Window]) -> Known:

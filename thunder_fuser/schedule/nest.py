@@ -25,7 +25,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
 from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.known import decided
+from thunder_fuser.analysis.known import along
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
 from thunder_fuser.segment.segment import Segment, Store
@@ -247,23 +247,15 @@ def _breaks(windows: Iterable[Window], nest: Nest) -> dict[IterDomain, _Breaks]:
             copy = Window(form, window.extent)
             if side(copy) is not Side.DEPENDS:
                 continue
-            whole = [(w, d) for w, d in form.terms if d.is_whole and d.base in nest.axes]
-            if not whole:
+            ends = along(copy)
+            if ends is None:
                 continue
-            weight, digit = max(whole, key=lambda t: abs(t[0]))
-            target = digit.base
-            assert isinstance(target, IterDomain)
-            late = 1 if weight < 0 else 0  # walking backward, the index at a bound is before it
-            points = {
-                point
-                for bound in (-form.constant, window.extent - form.constant)
-                for point in (bound // weight + late, -(-bound // weight) + late)
-                if 0 < point < target.size
-            }
-            if points:
+            target, sometimes, always = ends
+            points = {p for low, high in (sometimes, always) for p in (low, high + 1)}
+            if inner := {p for p in points if 0 < p < target.size}:
                 breaks = found.setdefault(target, _Breaks(set()))
-                breaks.points |= points
-                breaks.are_exact &= decided(copy) is not None
+                breaks.points |= inner
+                breaks.are_exact &= sometimes == always
     return found
 
 
