@@ -62,7 +62,7 @@ class ElementWriter:
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
-        self.used: dict[Key, Known] = {}
+        self.used: Mapping[Key, Known] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -94,7 +94,7 @@ class ElementWriter:
     def request(self, needs: Demand) -> None:
         """Ask for the memory accesses that `evaluate` will use. What is read at an index that is
         loaded lane by lane is no part of a vector."""
-        self.used = needs.leaves
+        self.used = needs.leaves if self.accesses.leaves_out else {}
         for tv, index in needs.leaves:
             if (tv, index) not in self.known and self._is_located(index):
                 self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
@@ -152,8 +152,8 @@ class ElementWriter:
         those that keep a speculative read inside its tensor."""
         if not self.speculates:
             return ()
-        used = self.used.get((tv, index), ANYWHERE) if self.accesses.leaves_out else ANYWHERE
-        used = {axis: ends for axis, ends in used.items() if axis is not self.accesses.lane}
+        known = self.used.get((tv, index), ANYWHERE)
+        used = {axis: ends for axis, ends in known.items() if axis is not self.accesses.lane}
         found = [inside(axis, low, high) for axis, (low, high) in used.items()]
         for form, size in zip(index, tv.shape, strict=True):
             low, high = bounds(form, used)

@@ -147,12 +147,11 @@ def _walking(
     free = most - summing - row.loaded if parameters.keeps else 0
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
-    stowed = parameters.keeps and not weights and row.weights > 0 and left >= 0
-    is_loaded = row.weights > 0 and not (
-        weights or stowed
-    )  # in every turn, which was seen to spill
-    if blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS and is_loaded:
-        return None
+    are_elsewhere = row.weights > 0 and not weights
+    stowed = parameters.keeps and are_elsewhere and left >= 0
+    is_full = blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS
+    if is_full and are_elsewhere and not stowed:
+        return None  # weights that every turn loads again were seen to spill
     return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
 
 
