@@ -19,9 +19,8 @@ pytestmark = pytest.mark.sanitizer
 
 def widths(text: str) -> list[int]:
     """Bytes of each access of a kernel's text."""
-    return [
-        int(n) for n in re.findall(r"(?:load(?:_if)?<\S+, \d+, |store(?:_streaming)?<)(\d+)>", text)
-    ]
+    accesses = r"(?:load(?:_if)?<\S+, \d+, |store(?:_streaming|_hinted)?<)(\d+)>"
+    return [int(n) for n in re.findall(accesses, text)]
 
 
 def eager(case: Rope, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> list[torch.Tensor]:
