@@ -59,23 +59,26 @@ def test_a_cluster_takes_neighbours(multiprocessors: int, rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "sums", "terms", "period", "groups"),
+    ("columns", "sums", "terms", "period", "is_even", "groups"),
     [
-        (50257, 2, 4096, 8, 128),  # 4.3 turns of the machine; one of 64 groups would be 2.6 as long
-        (50256, 2, 30 * 64, 1, 30),  # exactly one
-        (50256, 2, 62 * 64, 1, 128),
-        (32768, 1, 8192, 1, 256),
-        (50257, 2, 4099, 8, None),  # no groups of a prime number of rows
-        (50256, 2, 128, 1, 8),
+        (50257, 2, 4096, 8, False, 88),  # 2.9 turns of the machine, of 47 rows each at most
+        (50257, 2, 4096, 8, True, 128),  # 4.3 turns; one of 64 groups would be 2.6 as long
+        (50256, 2, 4096, 1, False, 30),  # exactly one
+        (50256, 2, 62 * 64, 1, True, 128),
+        (32768, 1, 8192, 1, False, 62),
+        (32768, 1, 8192, 1, True, 256),
+        (50257, 2, 4099, 8, False, 88),
+        (50257, 2, 4099, 8, True, None),  # no groups of a prime number of rows
+        (50256, 2, 128, 1, False, 8),
     ],
 )
 def test_rows_are_dealt_to_groups_that_leave_little_of_the_machine_idle(
-    columns: int, sums: int, terms: int, period: int, groups: int | None
+    columns: int, sums: int, terms: int, period: int, is_even: bool, groups: int | None
 ) -> None:
     row = WalkedRow(columns, (2, 2), sums)
     blocks = blocks_of_row(row, max_cluster=8)
     assert blocks is not None
-    assert groups_of_rows(row, blocks, terms, period, terms // 16, SMS) == groups
+    assert groups_of_rows(row, blocks, terms, period, terms // 16, SMS, is_even) == groups
 
 
 def test_a_plane_that_no_input_has_is_one_of_floats() -> None:

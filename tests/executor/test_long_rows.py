@@ -118,12 +118,14 @@ WALKED: dict[str, tuple[Program, torch.dtype, int, str]] = {
 
 
 @pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("more", [0, 1, 9])  # a prime number of rows, and one that is odd
 @pytest.mark.parametrize("case", WALKED)
-def test_clusters_walk_rows_with_sums_down_their_columns(case: str, device: torch.device) -> None:
+def test_clusters_walk_rows_with_sums_down_their_columns(
+    case: str, more: int, device: torch.device
+) -> None:
     program, dtype, columns, kinds = WALKED[case]
-    rows = (
-        512 if dtype is not F32 and columns % 2 else 256
-    )  # those that begin in a lane fill a part
+    rows = 512 if dtype is not F32 and columns % 2 else 256  # of those that begin in a lane
+    rows += more
     args = [torch.randn(*([rows] if kind in "xy" else []), columns).to(dtype) for kind in kinds]
     cotangent = torch.randn(rows, columns).to(dtype)
     jfn = judged(program, args, cotangent, device)

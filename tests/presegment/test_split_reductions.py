@@ -25,7 +25,7 @@ def parts(program: Fusion) -> int | None:
     made = split_reductions(program, SMS)
     if made is program:
         return None
-    (pieces,) = (tv for tv in made.tensors if tv.definition and tv.definition.op.name == "reshape")
+    (pieces,) = filter(is_reshape, made.tensors)
     return pieces.shape[1]
 
 
@@ -42,7 +42,7 @@ def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() 
           T1: f32[i1024, i4096] = cast(T0, dtype=f32)
           T2: f32[i128, i8, i4096] = reshape(T1, new_shape=[128, 8, 4096])
           T3: f32[i8, i128, i4096] = permute(T2, dims=[1, 0, 2])
-          T4: f32[i8, r128, i4096] = sum(T3, dims=[1], walked=True)
+          T4: f32[i8, r128, i4096] = sum(T3, dims=[1], walked=1024)
           T5: f32[r8, i4096] = sum(T4, dims=[0])
           T6: bf16[i4096] = cast(T5, dtype=bf16)
           T7: bf16[i1024, r4096] = sum(T0, dims=[1])
@@ -50,7 +50,17 @@ def test_a_column_sum_beside_rows_is_summed_in_parts_of_the_accumulators_type() 
         }""")
 
 
-@pytest.mark.parametrize(("terms", "run"), [(1024, (8,)), (8 * 127, ()), (1260, (6,))])
+@pytest.mark.parametrize(
+    ("terms", "run"),
+    [
+        (1024, (8,)),
+        (1008, (7,)),  # of 126 turns
+        (8 * 127, ()),  # of a prime number of turns, all of which each block has
+        (1260, (8,)),  # 160 turns or 152; seven blocks would have 180
+        (1021, (8,)),
+        (513, (6,)),  # 66 turns or 65
+    ],
+)
 def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
     terms: int, run: tuple[int, ...]
 ) -> None:
@@ -75,16 +85,43 @@ def test_rows_whose_sums_wait_for_values_of_the_row_are_dealt_some_at_a_time(
         (255, None),  # too few
         (1040, None),  # 65 parts: more than half of the multiprocessors have none
         (1056, 66),
-        (2053, None),  # a prime
+        (2053, 121),  # a prime: 17 turns, in the last of which 4 blocks have no row
         (2048, 128),
         (4096, 256),
         (1 << 16, 256),  # not more than two blocks of rows a multiprocessor
         (3 * 7 * 96, 126),  # of 16 terms, as few as there may be
-        (4 * 1021, None),  # its divisors, 2 and 4, are less than a quarter of the parts wanted
+        (4 * 1021, 241),
+        (16000, 250),  # 64 turns, and of no number of blocks fewer than 61
+        (16384 - 127, 263),  # 137 blocks divide it, and would have 119 turns for 62
     ],
 )
 def test_columns_are_split_where_they_are_long(terms: int, expected: int | None) -> None:
     assert parts(beside_rows(terms, 8192)) == expected
+
+
+@pytest.mark.parametrize(("terms", "expected"), [(2048, 128), (2053, None)])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_what_no_number_leaves_as_it_is_needs_parts_of_equal_length(
+    name: str, terms: int, expected: int | None
+) -> None:
+    x = tensor(DataType.Float, terms, 8192)
+    down = call(name, x, dims=(0,))
+    assert parts(Fusion((x,), (down, total(x, 1)))) == expected
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("shape", [(1021, 4096), (7, 149, 4096)])
+def test_parts_of_unequal_length_have_rows_that_change_nothing(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    x, dims = tensor(DataType.Float, *shape), tuple(range(len(shape) - 1))
+    program = Fusion((x,), (call(name, x, dims=dims), total(x, len(shape) - 1)))
+    made = split_reductions(program, FEW)
+    assert "= pad(" in str(made)
+    x0 = 1 + torch.randn(shape) / 64
+    (found, _), reduce = evaluate(made, (x0,)), getattr(torch, name)
+    exact = reduce(x0.double().flatten(0, -2), 0)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(3072, None), (3328, 128)])
@@ -100,9 +137,9 @@ def test_columns_of_a_plane_that_is_soon_read_again_are_left(
     [
         (16384, 4097, 256),
         (16000, 4096, 250),
-        (16000, 4097, 200),  # a multiple of 4, which is what f32 needs
+        (16000, 4097, 264),  # a multiple of 4, which is what f32 needs
         (16000, 4098, 250),
-        (3290, 4097, 94),  # no divisor is a multiple of 4
+        (3290, 4097, 196),
     ],
 )
 def test_blocks_have_rows_that_begin_in_the_same_lane(
@@ -114,14 +151,14 @@ def test_blocks_have_rows_that_begin_in_the_same_lane(
 @pytest.mark.parametrize(
     ("terms", "columns", "max_cluster", "expected"),
     [
-        (4096, 50257, 8, 256),  # four blocks a row of one tensor of floats
+        (4096, 50257, 8, 60),  # four blocks a row of one tensor of floats, 62 clusters at once
         (4096, 50257, 1, None),
         (4096, 50257, 2, None),  # two hold no row of so many
-        (4096, 32768, 8, 256),
-        (1 << 16, 32768, 4, 1024),  # 62 clusters at once: 64 groups would take two turns
-        (4095, 50256, 8, 117),
-        (4095, 50257, 8, None),  # no divisor is a multiple of 4, and elements alone are slow
-        (1088, 50256, 8, 68),
+        (4096, 32768, 8, 62),
+        (1 << 16, 32768, 4, 62),
+        (4095, 50256, 8, 62),
+        (4095, 50257, 8, 60),
+        (1088, 50256, 8, 61),
         (256, 50256, 8, None),  # 16 clusters of four leave more than half of the machine idle
     ],
 )
@@ -183,7 +220,7 @@ def test_there_are_as_many_parts_as_blocks_walk_rows() -> None:
     ("columns", "expected"),
     [
         (2048, 256),  # two blocks of a multiprocessor
-        (512, 512),  # six blocks of a multiprocessor, 792, of which 512 is the largest divisor
+        (512, 790),  # six blocks of a multiprocessor are 792, which have as many turns
         (255, None),  # most threads of a block would have nothing
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.programs import total
 from tests.schedule.segments import floats, halves, points, segment_of
-from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.analysis.digits import atom, combine, divmod_form, evaluate, shift
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row, row_axes
 
@@ -14,7 +17,7 @@ from thunder_fuser.schedule.row_axes import RowAxes, is_of_row, row_axes
 def axes_of(x: TensorView) -> RowAxes:
     reduced = total(x, 1)
     rows, columns = x.shape
-    return row_axes(segment_of([x], reduced), [reduced], (rows, columns), 1)
+    return row_axes(segment_of([x], reduced), [reduced], (rows, columns), 1, rows)
 
 
 @pytest.mark.parametrize("x", [halves(3, 512), halves(3, 515), floats(5, 1001), floats(3, 66)])
@@ -40,3 +43,39 @@ def test_what_depends_on_row_and_place_is_of_the_row() -> None:
     assert is_of_row(axes.flat, axes)
     assert not is_of_row(axes.column, axes)
     assert not is_of_row(axes.row, axes)
+
+
+def dealt(rows: int, groups: int, turns: int) -> RowAxes:
+    """So many rows, dealt to groups one after another."""
+    x = floats(rows, 512)
+    reduced = total(x, 1)
+    axes = row_axes(segment_of([x], reduced), [reduced], (rows, 512), turns, groups)
+    return replace(axes, row=combine(atom(axes.turn), atom(axes.group), groups))
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "turns", "fewest"), [(12, 3, 4, 4), (11, 3, 4, 3), (10, 3, 4, 3)]
+)
+def test_where_rows_are_dealt_unevenly_some_groups_have_fewer_turns(
+    rows: int, groups: int, turns: int, fewest: int
+) -> None:
+    axes = dealt(rows, groups, turns)
+    assert axes.is_uneven == (rows != groups * turns)
+    assert axes.fewest == fewest
+    counts = [
+        sum(evaluate(axes.row, {axes.group: g, axes.turn: t}) < rows for t in range(turns))
+        for g in range(groups)
+    ]
+    assert min(counts) == fewest
+    assert sum(counts) == rows
+
+
+def test_that_there_is_such_a_row_is_known_wherever_blocks_walk() -> None:
+    axes = dealt(90, 7, 13)
+    assert axes.holds(Window(axes.row, 90))
+    assert axes.holds(Window(divmod_form(axes.row, 15)[0], 6))  # of 6 x 15
+    assert axes.holds(Window(axes.flat, 90 * 512))  # of all elements in one dim
+    assert not axes.holds(Window(axes.row, 89))
+    assert not axes.holds(Window(axes.row, 91))
+    assert not axes.holds(Window(shift(axes.row, 1), 90))
+    assert not axes.holds(Window(axes.column, 512))

@@ -222,12 +222,15 @@ def divmod_form(form: Form, divisor: int) -> tuple[Form, Form]:
 
 
 def unflatten(form: Form, sizes: Sequence[int]) -> tuple[Form, ...]:
-    """The index of each dim from a linear index over all of them."""
+    """The index of each dim from a linear index over all of them, which is less than their product
+    whatever its bounds are: the outermost one is what the others leave."""
+    units = next((k for k, size in enumerate(sizes) if size != 1), len(sizes))
     found: list[Form] = []
-    for size in reversed(sizes):
+    for size in reversed(sizes[units + 1 :]):
         form, low = divmod_form(form, size)
         found.append(low)
-    return tuple(reversed(found))
+    outermost = (form,) if units < len(sizes) else ()
+    return (*(ZERO,) * units, *outermost, *reversed(found))
 
 
 def _one_digit_divmod(form: Form, divisor: int) -> tuple[Form, Form] | None:

@@ -9,7 +9,8 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
-WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has
+WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has: the
+# rows of the plane, which may be fewer than those dealt out
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -45,7 +46,7 @@ def is_long(tv: TensorView) -> bool:
         return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
         return False
-    if WALKED in dict(tv.definition.attrs):
+    if walked_rows(tv) is not None:
         return True
     return prod(a.size for a in tv.domain.logical if a.is_reduction) > MAX_SHORT_REDUCTION
 
@@ -159,4 +160,12 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
         if a.is_reduction:
             break
         columns *= a.size
-    return down[0] * down[1] // columns, columns
+    return walked_rows(tv) or down[0] * down[1] // columns, columns
+
+
+def walked_rows(tv: TensorView) -> int | None:
+    """Of the plane that a reduction walks which is marked, else None."""
+    attrs = {} if tv.definition is None else dict(tv.definition.attrs)
+    rows = attrs.get(WALKED)
+    assert rows is None or isinstance(rows, int)
+    return rows

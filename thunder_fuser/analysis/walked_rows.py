@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.target import CLUSTERS, WARP
 
@@ -77,22 +78,28 @@ def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
 
 
 def groups_of_rows(
-    row: WalkedRow, blocks: int, terms: int, period: int, most: int, multiprocessors: int
+    row: WalkedRow,
+    blocks: int,
+    terms: int,
+    period: int,
+    most: int,
+    multiprocessors: int,
+    is_even: bool,
 ) -> int | None:
     """Parts of `terms` rows, each of which one cluster of so many blocks walks: a multiple of
-    `period` that divides them, up to `most`. That is seldom as many as there are clusters at once,
-    so the last of them leave most of the machine idle, for less time if there are many groups. Each
-    writes sums. None where there is no such number."""
+    `period`, up to `most`, that divides them where `is_even`. Where they are no multiple of the
+    clusters at once, the last of them leave most of the machine idle, for less time if there are
+    many groups. Each writes sums. None where there is no such number."""
     at_once = rows_at_once(row, blocks, multiprocessors)
     moved = sum(row.itemsizes) + max(row.itemsizes)  # of an element, one is stored
 
     def cost(groups: int) -> float:
         rest = groups % at_once
         last = min(LAST + rest / at_once, 1) if rest else 0
-        walked = (BEGIN + terms // groups) * (groups // at_once + last) * at_once
+        walked = (BEGIN + ceil_div(terms, groups)) * (groups // at_once + last) * at_once
         return walked * moved + groups * row.sums * PARTIAL
 
-    allowed = [g for g in range(period, most + 1, period) if terms % g == 0]
+    allowed = [g for g in range(period, most + 1, period) if not (is_even and terms % g)]
     return min((g for g in allowed if g > 1), key=cost, default=None)
 
 

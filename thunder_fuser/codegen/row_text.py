@@ -131,7 +131,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
 
 def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
-    turns, slots = number(kernel.axes.turn.size), kernel.slots
+    turns, slots = "turns" if kernel.axes.is_uneven else number(kernel.axes.turn.size), kernel.slots
     kind = index_type(kernel.reach)
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
@@ -148,6 +148,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         "tf::commit_copies();",
     ]
     return [
+        *(_turns_of_group(kernel) if kernel.axes.is_uneven else []),
         *mailboxes(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
@@ -161,6 +162,16 @@ def _walk(kernel: RowKernel) -> list[str]:
         *indent(turn),
         "}",
         *_walked(kernel.columns, kernel),
+    ]
+
+
+def _turns_of_group(kernel: RowKernel) -> list[str]:
+    """The turns for which there are rows: all blocks of a row have as many."""
+    axes, kind = kernel.axes, index_type(kernel.reach)
+    last = form_text(axes.row, {**kernel.names, axes.turn: "(turns - 1)"})
+    return [
+        f"{kind} turns = {number(axes.turn.size)};",
+        f"while ({last} >= {number(axes.rows)}) --turns;",
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
@@ -39,12 +39,16 @@ from thunder_fuser.segment.segment import Segment
 Key = tuple[TensorView, Index]
 
 
+def _nowhere(window: Window) -> bool:
+    return False
+
+
 class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
     loaded indices there. One that `speculates` reads what windows leave out, but where its accesses
-    are left out with them.
+    are left out with them. Windows that `holds` knows hold wherever the kernel works.
     """
 
     def __init__(
@@ -55,10 +59,11 @@ class ElementWriter:
         accesses: Accesses,
         strict: bool,
         speculates: bool = True,
+        holds: Callable[[Window], bool] = _nowhere,
     ) -> None:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
-        self.speculates = speculates
+        self.speculates, self.holds = speculates, holds
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
@@ -80,6 +85,7 @@ class ElementWriter:
             self.scalars,
             Accesses(self.segment.layouts, None, self.tensors, streams=None),
             self.strict,
+            holds=self.holds,
         )
         inner.copies = self.copies
         for place in places:
@@ -157,7 +163,7 @@ class ElementWriter:
         found = [inside(axis, low, high) for axis, (low, high) in used.items()]
         for form, size in zip(index, tv.shape, strict=True):
             low, high = bounds(form, used)
-            if low < 0 or high >= size:
+            if (low < 0 or high >= size) and not self.holds(Window(form, size)):
                 found.append(Window(form, size))
         return self._windows(found)
 

@@ -58,7 +58,12 @@ class _RowWriter:
             accesses = Accesses(layouts, self.axes.lane, tensors, False, self._suffix)
         self.accesses = accesses
         self.writer = ElementWriter(
-            self.segment, self.names.tensors, self.names.scalars, accesses, strict
+            self.segment,
+            self.names.tensors,
+            self.names.scalars,
+            accesses,
+            strict,
+            holds=self.axes.holds,
         )
 
     def write(self) -> RowKernel:

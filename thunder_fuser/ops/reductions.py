@@ -9,7 +9,14 @@ from thunder_fuser.ops.dtype_sets import ALL, REAL
 
 
 def _reduction(
-    name: str, rule: DtypeRule, combine: str, identity: str, torch: str, *prims: str, real: bool
+    name: str,
+    rule: DtypeRule,
+    combine: str,
+    identity: str,
+    torch: str,
+    *prims: str,
+    real: bool,
+    neutral: int | None = None,
 ) -> OpDef:
     return OpDef(
         name,
@@ -24,6 +31,7 @@ def _reduction(
         operands_as=each(rule),
         combine=combine,
         identity=identity,
+        neutral=neutral,
     )
 
 
@@ -49,9 +57,25 @@ SQUARED_DEVIATION = OpDef(
 
 # max and min carry NaN through, as torch's amax and amin do.
 REDUCTIONS = (
-    _reduction("sum", integer_sum, "{0} + {1}", "{t}(0)", "tf_sum({0}, {dims})", "SUM", real=False),
     _reduction(
-        "prod", integer_sum, "{0} * {1}", "{t}(1)", "tf_prod({0}, {dims})", "PROD", real=False
+        "sum",
+        integer_sum,
+        "{0} + {1}",
+        "{t}(0)",
+        "tf_sum({0}, {dims})",
+        "SUM",
+        real=False,
+        neutral=0,
+    ),
+    _reduction(
+        "prod",
+        integer_sum,
+        "{0} * {1}",
+        "{t}(1)",
+        "tf_prod({0}, {dims})",
+        "PROD",
+        real=False,
+        neutral=1,
     ),
     _reduction(
         "max",

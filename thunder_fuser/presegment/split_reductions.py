@@ -11,6 +11,10 @@ that is a launch of its own, spread over the machine. Of rows too long for one b
 part of every column (`analysis/walked_rows.py`). Other long reductions are split by the schedule
 (`schedule/columns.py`, `schedule/row_splits.py`).
 
+Where no number of blocks divides the rows as it should, some blocks have none in the last turn:
+
+    T2: f32[i16443, i8192] = pad(T1);  T3: f32[i63, i261, i8192] = reshape(T2)    of 16381 rows
+
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
 are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
 row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
@@ -27,6 +31,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import gcd, prod
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import (
     WALKED,
     column_shape,
@@ -62,6 +67,7 @@ MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiproces
 MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
 MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
+FAR = 16  # turns of a block: fewer than one of so many more are few
 
 
 def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
@@ -71,14 +77,16 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     planes = {plane_of(tv) for tv in along}
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     waits = any(map(_waits_for_its_row, along))
-    count = Counter(plane_of(tv) for tv in fusion.tensors if is_summed(tv))
+    down = [tv for tv in fusion.tensors if is_summed(tv)]
+    count = Counter(map(plane_of, down))
+    even = {plane_of(tv) for tv in down if _op(tv).neutral is None}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         row = walked_row(plane, fusion, count[plane])
-        found = _dealt(tv, row, waits, multiprocessors, max_cluster)
+        found = _dealt(tv, row, waits, plane in even, multiprocessors, max_cluster)
         return None if found is None else _in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
@@ -106,10 +114,16 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
 
 
 def _dealt(
-    tv: TensorView, row: WalkedRow, waits: bool, multiprocessors: int, max_cluster: int
+    tv: TensorView,
+    row: WalkedRow,
+    waits: bool,
+    is_even: bool,
+    multiprocessors: int,
+    max_cluster: int,
 ) -> tuple[int, int] | None:
     """How many parts one of the sums down the columns of such rows is split into, as many as are
-    walked at a time, and how many rows are dealt at a time; None to leave it."""
+    walked at a time, and how many rows are dealt at a time; None to leave it. Where `is_even` all
+    parts have as many rows."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
@@ -130,12 +144,12 @@ def _dealt(
     most = terms // MIN_TURNS
     if blocks == 1:
         limit = min(rows_at_once(row, blocks, multiprocessors), most)
-        parts = _divisor(terms, limit, period) or _divisor(terms, limit, 1)
+        parts = _parts(terms, limit, period, is_even)
     else:
-        parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors)
+        parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors, is_even)
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
-    return parts, RUN if waits and period == 1 else 1
+    return parts, _run(terms, parts, RUN if waits and period == 1 else 1)
 
 
 def _side_by_side(terms: int, vectors: int, multiprocessors: int) -> tuple[int, int] | None:
@@ -150,6 +164,26 @@ def _side_by_side(terms: int, vectors: int, multiprocessors: int) -> tuple[int, 
     return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
 
 
+def _parts(terms: int, limit: int, period: int, is_even: bool) -> int | None:
+    """Of a column of so many terms, a multiple of `period` where that can be: a divisor, unless
+    parts that are not even have far fewer turns. Then as few as have no more."""
+    even = _divisor(terms, limit, period)
+    if is_even or limit < period:
+        return even or _divisor(terms, limit, 1)
+    turns = ceil_div(terms, limit - limit % period)
+    if even is not None and terms // even <= turns + turns // FAR:
+        return even
+    return ceil_div(ceil_div(terms, turns), period) * period
+
+
+def _run(terms: int, parts: int, most: int) -> int:
+    """How many neighbouring rows are dealt at a time, up to `most`: as many as cost no part a turn,
+    or hardly one where they are not even."""
+    turns = ceil_div(terms, parts)
+    slack = turns // FAR if terms % parts else 0
+    return next(r for r in range(most, 0, -1) if ceil_div(terms, parts * r) * r <= turns + slack)
+
+
 def _divisor(size: int, limit: int, factor: int) -> int | None:
     """The largest divisor of `size` that is a multiple of `factor`, from a quarter of `limit` to
     all of it, else None."""
@@ -161,14 +195,30 @@ def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
     """Part g of every `parts` sums rows w * parts * run + g * run + i of all w and i < `run`."""
     source = widened(tv, source)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
-    terms = prod(a.size for a in tv.domain.logical if a.is_reduction) // parts
-    run = next(r for r in range(run, 0, -1) if terms % r == 0)
-    dealt = [terms // run, parts, *([run] if run > 1 else []), *kept]
-    pieces = call("reshape", source, new_shape=constants(dealt))
+    terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
+    dealt = [ceil_div(terms, parts * run), parts, *([run] if run > 1 else []), *kept]
+    rest = prod(dealt[: len(dealt) - len(kept)]) - terms
+    if rest:
+        source = _padded(tv, _of_shape(source, [terms, *kept]), rest)
+    pieces = _of_shape(source, dealt)
     mine = call("permute", pieces, dims=(1, 0, *range(2, len(dealt))))
-    walked = apply(_op(tv), [mine], {"dims": (1, 2) if run > 1 else (1,), WALKED: True})
+    walked = apply(_op(tv), [mine], {"dims": (1, 2) if run > 1 else (1,), WALKED: terms})
     assert isinstance(walked, TensorView)
     return reduced(tv, walked, (0,))
+
+
+def _of_shape(source: TensorView, sizes: Sequence[int]) -> TensorView:
+    if source.shape == tuple(sizes):
+        return source
+    return call("reshape", source, new_shape=constants(sizes))
+
+
+def _padded(tv: TensorView, source: TensorView, rest: int) -> TensorView:
+    """`source` with so many more rows, which do not change what `tv` makes of its columns."""
+    neutral = _op(tv).neutral
+    assert neutral is not None
+    widths = (*(0,) * (2 * source.ndim - 1), rest)
+    return call("pad", source, sc.constant(neutral), pad_widths=constants(widths))
 
 
 def widened(tv: TensorView, source: Value) -> TensorView:

@@ -19,6 +19,7 @@ from thunder_fuser.analysis.digits import (
     ceil_div,
     combine,
     divmod_form,
+    evaluate,
     scale,
     unflatten,
 )
@@ -66,11 +67,12 @@ class VectorAxes:
 class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
-    deal the rows out. Of shifted ones the plane `ends` inside a vector, or for other numbers of
-    rows does."""
+    deal the `rows` of the plane out, of which the last turns of some groups may have none. Of
+    shifted ones the plane `ends` inside a vector, or for other numbers of rows does."""
 
     group: IterDomain
     turn: IterDomain
+    rows: int
     columns: int
     row: Form
     is_shifted: bool = False
@@ -84,9 +86,26 @@ class RowAxes(VectorAxes):
         return turn if self.side is None else combine(turn, atom(self.side), self.side.size)
 
     @property
-    def rows(self) -> int:
-        """Of the plane."""
-        return self.group.size * self.turn.size * (1 if self.side is None else self.side.size)
+    def fewest(self) -> int:
+        """Turns of the last group, which has as few as any."""
+        if not self.is_uneven:
+            return self.turn.size
+        last = {self.group: self.group.size - 1}
+        turns = reversed(range(self.turn.size))
+        return next(t + 1 for t in turns if evaluate(self.row, {**last, self.turn: t}) < self.rows)
+
+    @property
+    def is_uneven(self) -> bool:
+        """True where the last turns of some groups have no row."""
+        sides = 1 if self.side is None else self.side.size
+        return self.group.size * self.turn.size * sides != self.rows
+
+    def holds(self, window: Window) -> bool:
+        """True for what says no more than that there is such a row, as blocks walk no others."""
+        form, extent = window.form, window.extent
+        if extent % self.rows == 0:
+            return divmod_form(form, extent // self.rows)[0] == self.row
+        return self.rows % extent == 0 and divmod_form(self.row, self.rows // extent)[0] == form
 
     def side_by_side(self, count: int) -> RowAxes:
         """With so many rows of a group in each turn, of which there are fewer."""
@@ -134,8 +153,10 @@ def row_axes(
     long: Sequence[TensorView],
     shape: tuple[int, int],
     turns: int,
+    groups: int,
 ) -> RowAxes:
-    """The axes over a plane of `shape` that `long` reductions walk, `turns` rows a block."""
+    """The axes over a plane of `shape` that `long` reductions walk in so many `groups` of up to
+    `turns` rows."""
     rows, columns = shape
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
@@ -143,9 +164,9 @@ def row_axes(
     shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
-    group, turn = axis(rows // turns), axis(turns)
+    group, turn = axis(groups), axis(turns)
     row = combine(atom(group), atom(turn), turns)
-    axes = RowAxes(axis(columns // lanes), _lane(lanes), group, turn, columns, row)
+    axes = RowAxes(axis(columns // lanes), _lane(lanes), group, turn, rows, columns, row)
     return _shifted(axes, lanes) if shifts else axes
 
 

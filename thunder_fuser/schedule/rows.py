@@ -22,10 +22,11 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, unflatten
-from thunder_fuser.analysis.index_map import term_at
+from thunder_fuser.analysis.index_map import edges, term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_outermost, is_scan, is_walked, plane_of, row_shape
 from thunder_fuser.analysis.totals import totals_of
+from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -213,7 +214,7 @@ def schedule(
         if axes.side is not None:
             beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
             return planned(beside, axes.side.size)
-        walking = beside_sums(row, len(down), axes.turn.size, target, parameters)
+        walking = beside_sums(row, len(down), axes.fewest, target, parameters)
         if walking is None:
             raise Rejected("column sums beside rows that are too long to be walked")
         return planned(walking, 1)
@@ -239,7 +240,9 @@ def _axes(
 ) -> tuple[RowAxes, Columns]:
     """The axes, and the sums `down` the columns, which deal the rows out. Rows that are walked side
     by side are not shifted."""
-    axes = row_axes(segment, long, plane, _turns(down))
+    turns = _turns(down)
+    groups = prod(down[0].shape) // plane[1] if down else plane[0]
+    axes = row_axes(segment, long, plane, turns, groups)
     if not down:
         return axes, _columns(segment, down, axes)
     sides = side_by_side(axes, down)
@@ -272,12 +275,21 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
         index = (*outer, *along(axes, kept))
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
-        terms.append(term_at(tv, index, unflatten(axes.walked, reduced)))
+        terms.append(_of_plane(term_at(tv, index, unflatten(axes.walked, reduced)), axes))
         found = [s for s in segment.stores if s.value is tv]
         if not found:
             raise Rejected("a column sum is read before all blocks are done")
         stores += [(s, index) for s in found]
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
+
+
+def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
+    """The term as an element of the plane, where rows were added to it that no block walks."""
+    tv, index = term
+    while axes.is_uneven and prod(tv.shape) != axes.rows * axes.columns and is_metadata(tv):
+        (edge,) = edges(tv, index)
+        tv, index = edge.producer, edge.index
+    return tv, index
 
 
 def _place(
