@@ -116,17 +116,18 @@ def _liger(device: torch.device) -> Compile:
 def _ours(device: torch.device) -> Compile:
     from thunder_fuser import fuser
 
-    return _thunder(fuser)
+    return _thunder(fuser, picks_attention=True)
 
 
-def _thunder(executor: Any) -> Compile:
-    """Attention of whole models goes to torch's kernels, whoever takes the rest."""
+def _thunder(executor: Any, picks_attention: bool = False) -> Compile:
+    """Attention of whole models goes to torch's kernels, whoever takes the rest: to those that an
+    executor picks, if it does, else to Thunder's choice."""
     import thunder
     from thunder.executors.sdpaex import sdpa_ex
 
     def compiled(case: Case, keywords: Keywords) -> Function:
-        is_model = isinstance(case.function, torch.nn.Module)
-        executors = [sdpa_ex, executor] if is_model else [executor]
+        both = [executor, sdpa_ex] if picks_attention else [sdpa_ex, executor]
+        executors = both if isinstance(case.function, torch.nn.Module) else [executor]
         function: Function = thunder.jit(case.function, executors=executors, **keywords)
         return function
 

@@ -3,7 +3,7 @@
     python -m benchmarks.thunder_targets targets -k "litgpt_swiglu and thunder"
     python -m benchmarks.thunder_targets litgpt --compile thunder --model_name pythia-1.4b
 
-They compile with Thunder's default executors. These become attention's (cudnn, sdpa) and ours; what
+They compile with Thunder's default executors. These become ours and attention's (cudnn, sdpa); what
 follows the first word goes to pytest or to the script.
 """
 
@@ -40,7 +40,7 @@ def use_ours() -> None:
 
     assert thunder.__version__  # its import sets the defaults
     kept = [executor for executor in get_default_executors() if executor.name in ATTENTION]
-    set_default_executors([*kept, fuser])
+    set_default_executors([fuser, *kept])
 
 
 def _targets(arguments: Sequence[str]) -> int:

@@ -21,11 +21,11 @@ def defaults() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("defaults")
-def test_ours_is_the_default_after_attention() -> None:
+def test_ours_is_the_default_before_attention() -> None:
     use_ours()
     names = [executor.name for executor in get_default_executors()]
-    assert names[-1] == fuser.name
-    assert set(names[:-1]) <= {"cudnn", "sdpa"}
+    assert names[0] == fuser.name
+    assert set(names[1:]) <= {"cudnn", "sdpa"}
     assert "sdpa" in names
 
 

@@ -1,8 +1,8 @@
-"""Thunder's flash attention seen at the call, on a GPU or without one.
+"""Attention seen at the call, on a GPU or without one: Thunder's by flash attention, ours by cuDNN.
 
-`sdpa_ex` calls two ops of torch, which exist on CUDA alone. Both are watched here: how their
-operands lie, and which of them torch copies. On the CPU they are computed here as well, and lay
-their results out as torch's do: `test_memory_order.py` holds torch's own shape functions to that.
+Each calls two ops of torch, which exist on CUDA alone. Both are watched here: how their operands
+lie, and which of them torch copies. On the CPU they are computed here as well, and lay their
+results out as torch's do: `test_memory_order.py` holds torch's own shape functions to that.
 """
 
 from __future__ import annotations
@@ -22,29 +22,37 @@ from thunder_fuser import fuser
 
 Tensors = tuple[torch.Tensor, ...]
 
-_FORWARD = "_scaled_dot_product_flash_attention"
-_BACKWARD = f"{_FORWARD}_backward"
+KINDS = ("flash", "cudnn")
 
 
 @dataclass
 class Calls:
     """Strides of query, key and value of each forward, and what each backward had to copy."""
 
+    kind: str
     strides: list[list[tuple[int, ...]]] = field(default_factory=list)
     copied: list[set[str]] = field(default_factory=list)
 
+    def jit(self, fn: Any) -> Any:
+        """As `jitted.jit`, with Thunder's attention executor before ours or without it."""
+        before = [sdpaex.sdpa_ex] if self.kind == "flash" else []
+        return thunder.jit(fn, executors=[*before, fuser], fuser_evaluator=here().type == "cpu")
 
-def watch(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """Let Thunder take flash attention for every call of the test, and record the calls."""
-    calls, ops = Calls(), torch.ops.aten
+
+def watch(monkeypatch: pytest.MonkeyPatch, kind: str) -> Calls:
+    """Let that kind of attention take every call of the test, and record the calls."""
+    calls, ops = Calls(kind), torch.ops.aten
+    taken = sdpaex.sdpa_ex if kind == "flash" else fuser
     symbol = thunder.torch.scaled_dot_product_attention.id
-    monkeypatch.setattr(sdpaex.sdpa_ex.implmap[symbol], "checker", lambda *args, **kwargs: True)
+    monkeypatch.setattr(taken.implmap[symbol], "checker", lambda *args, **kwargs: True)
     monkeypatch.setattr(
         sdpaex, "_fused_sdp_choice", lambda *args, **kwargs: SpdaBackend.FLASH_ATTENTION
     )
+    name = f"_scaled_dot_product_{kind}_attention"
     is_cpu = here().type == "cpu"
-    attend = _attend if is_cpu else getattr(ops, _FORWARD)
-    attend_back = _attend_back if is_cpu else getattr(ops, _BACKWARD)
+    stands_in = {"flash": (_flash, _flash_back), "cudnn": (_cudnn, _cudnn_back)}[kind]
+    real = (getattr(ops, name), getattr(ops, f"{name}_backward"))
+    attend, attend_back = stands_in if is_cpu else real
 
     def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *args: Any, **kw: Any) -> Any:
         calls.strides.append([t.stride() for t in (q, k, v)])
@@ -58,14 +66,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.copied.append({n for n, t in operands.items() if not _rows_of_heads(t)})
         return attend_back(dy, q, k, v, y, *args, **kw)
 
-    monkeypatch.setattr(ops, _FORWARD, forward)
-    monkeypatch.setattr(ops, _BACKWARD, backward)
+    monkeypatch.setattr(ops, name, forward)
+    monkeypatch.setattr(ops, f"{name}_backward", backward)
     return calls
-
-
-def jit(fn: Any) -> Any:
-    """As `jitted.jit`, with Thunder's attention executor before ours."""
-    return thunder.jit(fn, executors=[sdpaex.sdpa_ex, fuser], fuser_evaluator=here().type == "cpu")
 
 
 def _rows_of_heads(x: torch.Tensor) -> bool:
@@ -86,21 +89,47 @@ def _weights(q: torch.Tensor, k: torch.Tensor, is_causal: bool, scale: float) ->
 
 
 def _attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool, scale: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The result, and zeros for the logarithms of sums."""
+    y = _weights(q, k, is_causal, scale or q.shape[-1] ** -0.5) @ v.float()
+    return _laid_out_like(q, y), torch.zeros(q.shape[:3])
+
+
+def _flash(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, is_causal: bool,
     return_debug_mask: bool, scale: float | None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    batch, heads, length, size = q.shape
-    y = _weights(q, k, is_causal, scale or size**-0.5) @ v.float()
-    number, lengths = torch.zeros((), dtype=torch.int64), torch.zeros(batch + 1, dtype=torch.int64)
-    rest = (lengths, lengths.clone(), length, k.shape[2], number, number.clone(), number.clone())
-    return (_laid_out_like(q, y), torch.zeros(batch, heads, length), *rest)
+    lengths = torch.zeros(q.shape[0] + 1, dtype=torch.int64)
+    rest = (lengths, lengths.clone(), q.shape[2], k.shape[2], *_numbers(3))
+    return (*_attend(q, k, v, is_causal, scale), *rest)
+
+
+def _cudnn(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: None, keeps_sums: bool,
+    dropout: float, is_causal: bool, return_debug_mask: bool, scale: float | None,
+) -> tuple[Any, ...]:  # fmt: skip
+    y, sums = _attend(q, k, v, is_causal, scale)
+    return (y, sums[..., None], None, None, q.shape[2], k.shape[2], *_numbers(2), None)
+
+
+def _numbers(count: int) -> Tensors:
+    return tuple(torch.zeros((), dtype=torch.int64) for _ in range(count))
+
+
+def _flash_back(*args: Any, scale: float | None) -> Tensors:
+    return _attend_back(*args[:4], args[11], scale)
+
+
+def _cudnn_back(*args: Any, scale: float | None) -> Tensors:
+    return _attend_back(*args[:4], args[14], scale)
 
 
 def _attend_back(
-    dy: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *rest: Any,
+    dy: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool,
     scale: float | None,
 ) -> Tensors:  # fmt: skip
-    is_causal, scale = rest[7], scale or q.shape[-1] ** -0.5
+    scale = scale or q.shape[-1] ** -0.5
     weights, wide = _weights(q, k, is_causal, scale), dy.float()
     dweights = wide @ v.float().mT
     dscores = weights * (dweights - (dweights * weights).sum(-1, keepdim=True)) * scale

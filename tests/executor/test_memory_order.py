@@ -13,11 +13,12 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from tests.executor.attention import Calls, jit, watch
+from tests.executor.attention import KINDS, Calls, watch
 from tests.executor.test_rope import rotate
 from tests.programs import cuda_kernels
 from tests.test_rope_kernels import widths
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.executor.attention import KERNELS
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.memory_order import ATTENTION
 
@@ -27,9 +28,11 @@ Program = Callable[..., Any]
 Strides = tuple[int, ...]
 
 
-@pytest.fixture
-def calls(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> Calls:
-    return watch(monkeypatch)
+@pytest.fixture(params=KINDS)
+def calls(
+    request: pytest.FixtureRequest, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> Calls:
+    return watch(monkeypatch, request.param)
 
 
 def rows_of_heads(heads: int) -> Strides:
@@ -69,11 +72,11 @@ def given(heads: int, groups: int) -> list[Tensor]:
     return [qkv, torch.randn(T, D).bfloat16(), torch.randn(T, D).bfloat16()]
 
 
-def run(program: Program, args: list[Tensor], device: torch.device) -> Program:
+def run(calls: Calls, program: Program, args: list[Tensor], device: torch.device) -> Program:
     """The jitted program after a forward and a backward that are near to those in fp64."""
     ours = [a.detach().to(device).requires_grad_(a.requires_grad) for a in args]
     exact = [a.detach().double().requires_grad_(a.requires_grad) for a in args]
-    jfn = jit(program)
+    jfn = calls.jit(program)
     found, wanted = jfn(*ours), program(*exact)
     cotangent = torch.randn(wanted.shape).bfloat16()
     found.backward(cotangent.to(device))
@@ -91,22 +94,29 @@ def assert_near(found: Tensor, exact: Tensor) -> None:
     assert error.norm() < 0.03 * exact.norm()
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3)])
 def test_torch_lays_a_result_and_gradients_of_attention_like_what_they_belong_to(
-    order: tuple[int, ...],
+    order: tuple[int, ...], kind: str
 ) -> None:
     """By torch's own shape functions; the gradient of the result lies as rows of heads."""
-    shape = (B, 4, T, D)
+    shape, ops = (B, 4, T, D), torch.ops.aten
     with FakeTensorMode():
         made = torch.empty([shape[d] for d in order], dtype=torch.bfloat16, device="cuda")
         x = made.permute(order)
-        y, lse, *rest = torch.ops.aten._scaled_dot_product_flash_attention(x, x, x, 0.0, True)
+        if kind == "flash":
+            y, lse, *rest = ops._scaled_dot_product_flash_attention(x, x, x, 0.0, True)
+            grads = ops._scaled_dot_product_flash_attention_backward(
+                y, x, x, x, y, lse, None, None, T, T, 0.0, True, rest[-3], rest[-2]
+            )
+        else:
+            y, lse, *rest = ops._scaled_dot_product_cudnn_attention(x, x, x, None, True)
+            grads = ops._scaled_dot_product_cudnn_attention_backward(
+                y, x, x, x, y, lse, *rest[-3:-1], None, None, None, T, T, 0.0, True
+            )
         assert y.stride() == x.stride()
         is_view = joined(y).untyped_storage()._cdata == y.untyped_storage()._cdata
         assert is_view == (order == (0, 2, 1, 3))
-        grads = torch.ops.aten._scaled_dot_product_flash_attention_backward(
-            y, x, x, x, y, lse, None, None, T, T, 0.0, True, rest[-3], rest[-2]
-        )
         assert [g.stride() for g in grads] == [x.stride()] * 3
 
 
@@ -114,7 +124,7 @@ def test_torch_lays_a_result_and_gradients_of_attention_like_what_they_belong_to
 def test_nothing_is_copied_around_attention(
     heads: int, groups: int, calls: Calls, device: torch.device
 ) -> None:
-    run(attention(heads, groups), given(heads, groups), device)
+    run(calls, attention(heads, groups), given(heads, groups), device)
     assert calls.copied == [set()]
     ((q, k, v),) = calls.strides
     assert q == k == rows_of_heads(heads)
@@ -123,7 +133,7 @@ def test_nothing_is_copied_around_attention(
 
 
 def test_a_result_of_attention_is_joined_without_a_copy(calls: Calls, device: torch.device) -> None:
-    jfn = jit(attention(4, 4))
+    jfn = calls.jit(attention(4, 4))
     found = jfn(*[a.detach().to(device) for a in given(4, 4)])
     assert found._base is not None, "a view of what attention returned"
 
@@ -136,7 +146,7 @@ def test_rotated_heads_are_stored_in_one_kernel_by_vectors_as_wide_as_row_major(
     args = [a.bfloat16() for a in (x, cos, sin)]
     found = []
     for is_returned in (False, True):
-        jfn = jit(attention(4, 2, 64, is_returned))
+        jfn = calls.jit(attention(4, 2, 64, is_returned))
         jfn(*(a.to(device) for a in args))
         (forward,) = regions_of(jfn)
         assert forward.last_used is not None
@@ -155,7 +165,7 @@ def test_one_head_for_all_stays_expanded(calls: Calls, device: torch.device) -> 
         return joined(F.scaled_dot_product_attention(torch.tanh(q), k, v))
 
     args = [torch.randn(B, 4, T, D).bfloat16(), *torch.randn(2, B, T, D).bfloat16()]
-    run(program, [args[0].requires_grad_(), *args[1:]], device)
+    run(calls, program, [args[0].requires_grad_(), *args[1:]], device)
     ((q, k, v),) = calls.strides
     assert q == rows_of_heads(4)
     assert k == v == (T * D, 0, D, 1)
@@ -173,7 +183,7 @@ def test_a_gradient_that_passes_beside_a_sum_stays_where_it_is(
 
     qkv, weight, bias = given(4, 4)[0], torch.randn(4 * D, 4 * D) / 8, torch.randn(4 * D)
     args = [qkv, weight.bfloat16().requires_grad_(), bias.bfloat16().requires_grad_()]
-    jfn = run(program, args, device)
+    jfn = run(calls, program, args, device)
     assert calls.copied == [set()]
     sums = [r for r in regions_of(jfn) if any(b.sym.name == "sum" for b in r.bsyms)]
     (plan,) = (plan for region in sums for plan in region.last_used.leaf.program.plans)
@@ -194,14 +204,14 @@ def test_a_query_with_another_reader_stays_row_major(
         return y, (q if reader == "caller" else torch.matmul(q, x.mT))
 
     x = torch.randn(B, 4, T, D).bfloat16().to(device)
-    jit(program)(x)
+    calls.jit(program)(x)
     assert calls.strides[0][0] == row_major(4)
 
 
 def test_heads_that_thunder_pads_stay_row_major(calls: Calls, device: torch.device) -> None:
     """Padding copies them whatever their order."""
     x = torch.randn(B, 4, T, 20).bfloat16().to(device)
-    jfn = jit(lambda x: F.scaled_dot_product_attention(torch.tanh(x), x, x))
+    jfn = calls.jit(lambda x: F.scaled_dot_product_attention(torch.tanh(x), x, x))
     jfn(x)
     assert "stride_order" not in str(thunder.last_traces(jfn)[-1])
 
@@ -215,9 +225,10 @@ def test_what_a_region_computes_of_a_query_reads_it_as_computed(
         return F.scaled_dot_product_attention(q, x, x) + total
 
     x = torch.randn(B, 4, T, D).bfloat16()
-    run(program, [x.requires_grad_()], device)
+    run(calls, program, [x.requires_grad_()], device)
     assert calls.strides[0][0] == rows_of_heads(4)
 
 
-def test_every_reader_is_a_symbol_of_thunders_attention_executor() -> None:
-    assert ATTENTION.keys() <= {symbol.name for symbol in sdpa_ex.opmap.values()}
+def test_every_reader_is_a_symbol_of_an_attention_executor() -> None:
+    known = (*sdpa_ex.opmap.values(), *KERNELS.opmap.values())
+    assert ATTENTION.keys() <= {symbol.name for symbol in known}

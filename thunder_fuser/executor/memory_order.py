@@ -28,6 +28,7 @@ from thunder.core.proxies import TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
+from thunder_fuser.executor import attention
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.inplace import view_of
 from thunder_fuser.executor.own_gradients import GRADIENTS, INPUTS
@@ -40,8 +41,12 @@ Order = tuple[int, ...]  # the rank of each dim's stride, the largest outermost
 _ROWS_OF_HEADS: Order = (3, 1, 2, 0)  # (B, H, T, D) in memory as (B, T, H, D)
 _HEAD_MULTIPLE = 8  # elements; Thunder pads other heads into row-major copies
 
-# The operands that should lie as rows of heads, by the names that sdpa_ex gives its symbols.
+# The operands that should lie as rows of heads, by the names that sdpa_ex gives its symbols, and we
+# ours.
 ATTENTION = {
+    # cuDNN's: query, key, value; its backward: the gradient of the result, and what saved the three
+    attention.FORWARD: (0, 1, 2),
+    attention.BACKWARD: (0, 1, 2, 3),
     # flash attention: query, key, value
     "sdpafx_grad_forward_scaled_dot_product_efficient_attention": (0, 1, 2),
     # its backward: the gradient of the result, and what saved the three

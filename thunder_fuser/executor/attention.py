@@ -1,0 +1,174 @@
+"""Attention by cuDNN, where torch takes it too.
+
+    y = scaled_dot_product_attention(q, k, v, is_causal=True)
+        =>  y, logsumexp, seed, offset = cudnn_attention(q, k, v, True, None)
+
+No region holds attention. Thunder's `sdpa_ex` gives it to flash attention or to the memory
+efficient kernel; from Hopper on torch, and so Inductor, prefers cuDNN's, which takes half of the
+time. What is refused here, such as a mask, is left to the executors behind ours, and what executors
+before ours take never comes here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder.core.dtypes as dtypes
+import thunder.torch as ltorch
+import torch
+from thunder.core.devices import DeviceType, to_torch_device
+from thunder.core.prims import OpTags
+from thunder.core.proxies import TensorProxy
+from thunder.core.transforms import get_grad, put_grads
+from thunder.extend import OperatorExecutor, register_executor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_enabled
+
+SYMBOL = ltorch.scaled_dot_product_attention
+FORWARD, BACKWARD = "cudnn_attention", "cudnn_attention_backward"
+_HOPPER = 9  # the major compute capability from which on torch prefers cuDNN's kernels
+_HALVES = (dtypes.bfloat16, dtypes.float16)
+
+# What holds the two operators. It claims nothing, so there is no need to pass it.
+KERNELS = OperatorExecutor("thunder_fuser_attention", version=torch.__version__)
+register_executor(KERNELS)
+
+
+def can_replace(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: Any = False,
+    *,
+    scale: Any = None,
+) -> bool:
+    """True for q (B, H, T, D), k (B, H, S, D) and v (B, H, S, E) in 16 bits on a GPU of which torch
+    would give them to cuDNN, without mask and dropout, and of static shape."""
+    operands = (query, key, value)
+    if attn_mask is not None or dropout_p != 0 or not isinstance(is_causal, bool):
+        return False
+    if not (scale is None or isinstance(scale, float)):
+        return False
+    if not all(type(t) is TensorProxy and t.ndim == 4 for t in operands):
+        return False
+    if len({(t.device, dtypes.to_strong_dtype(t.dtype)) for t in operands}) != 1:
+        return False
+    if query.device.devicetype is not DeviceType.CUDA or query.dtype not in _HALVES:
+        return False
+    if not all(isinstance(size, int) for t in operands for size in t.shape):
+        return False
+    return _is_cudnns(query, key, value, is_causal)
+
+
+def _is_cudnns(query: Any, key: Any, value: Any, is_causal: bool) -> bool:
+    """Whether torch would give them to cuDNN, with a backward to come."""
+    device = to_torch_device(query.device)
+    if not cudnn_sdp_enabled() or torch.cuda.get_device_capability(device)[0] < _HOPPER:
+        return False
+    with FakeTensorMode():
+        fakes = [
+            torch.empty(
+                t.shape, dtype=dtypes.to_torch_dtype(t.dtype), device=device, requires_grad=True
+            )
+            for t in (query, key, value)
+        ]
+        has_groups = False  # Thunder's attention takes no grouped heads
+        params = SDPAParams(*fakes, None, 0.0, is_causal, has_groups)
+        return bool(can_use_cudnn_attention(params, debug=False))
+
+
+def forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> Any:
+    """(B, H, T, E): softmax(q k^T scale) v, of what comes up to each place only if `is_causal`."""
+    result, *_ = _attend(query, key, value, is_causal, scale)
+    return result
+
+
+def gradient(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> Any:
+    """The same, with the rule for the gradients of query, key and value."""
+    result, *saved = _attend(query, key, value, is_causal, scale)
+    operands = (query, key, value)
+    found = _attend_backward(get_grad(result), *operands, result, *saved, is_causal, scale)
+    put_grads(operands, found)
+    return result
+
+
+def _forward_meta(query: Any, key: Any, value: Any, is_causal: bool, scale: float | None) -> Any:
+    result = TensorProxy(like=query, shape=(*query.shape[:3], value.shape[3]))
+    sums = TensorProxy(
+        like=query, shape=(*query.shape[:3], 1), dtype=dtypes.float32, requires_grad=False
+    )
+    seed, offset = (
+        TensorProxy(like=query, shape=(), dtype=dtypes.int64, requires_grad=False) for _ in range(2)
+    )
+    return result, sums, seed, offset
+
+
+def _forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[torch.Tensor, ...]:
+    found = torch.ops.aten._scaled_dot_product_cudnn_attention(
+        *map(_in_rows, (query, key, value)), None, True, 0.0, is_causal, False, scale=scale
+    )
+    result, sums, *_, seed, offset, _ = found
+    return result, sums, seed, offset
+
+
+def _backward_meta(grad: Any, query: Any, key: Any, value: Any, *saved: Any) -> Any:
+    return tuple(TensorProxy(like=t) for t in (query, key, value))
+
+
+def _backward(
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    result: torch.Tensor,
+    sums: torch.Tensor,
+    seed: torch.Tensor,
+    offset: torch.Tensor,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[torch.Tensor, ...]:
+    found: tuple[torch.Tensor, ...] = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
+        *map(_in_rows, (grad, query, key, value)),
+        *(result, sums, seed, offset),
+        *(None, None, None),  # a mask, and where sequences of several lengths begin
+        *(query.shape[2], key.shape[2], 0.0, is_causal),
+        scale=scale,
+    )
+    return found
+
+
+def _in_rows(x: torch.Tensor) -> torch.Tensor:
+    """With the elements of a head side by side, as the kernels read them."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+_attend = KERNELS.register_operator(
+    FORWARD, meta=_forward_meta, fn=_forward, tags=(OpTags.DONT_AUTO_RECOMPUTE_IN_BACKWARD,)
+)
+_attend_backward = KERNELS.register_operator(BACKWARD, meta=_backward_meta, fn=_backward)
