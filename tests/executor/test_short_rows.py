@@ -44,11 +44,13 @@ def softmax(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...], int]] = {
     "rms_norm": (rms_norm, BF16, (640, 64), 1),
     "rms_norm of heads": (rms_norm, BF16, (2, 50, 8, 128), 1),
+    "rms_norm of a prime number of tokens": (rms_norm, BF16, (307, 8, 128), 1),
     "rms_norm in floats": (rms_norm, F32, (640, 96), 1),
     "rms_norm beside its residual": (rms_norm_and_on, F16, (7, 96, 72), 1),
     "layer_norm": (layer_norm, BF16, (640, 64), 2),
     "layer_norm in halves": (layer_norm, F16, (3, 160, 100), 2),
     "layer_norm in floats": (layer_norm, F32, (480, 256), 2),
+    "layer_norm of few kinds of divisors": (layer_norm, BF16, (16 * 61, 64), 2),
     "layer_norm of 512 columns": (layer_norm, BF16, (300, 512), 2),
     "layer_norm without a bias": (scaled_layer_norm, BF16, (640, 80), 1),
     "softmax of a sum": (softmax, F32, (960, 50), 1),
@@ -76,6 +78,17 @@ def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
     walk, last = texts(jfn)
     assert "const int side" in walk
     assert "const int side" not in last
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize(("tokens", "is_uneven"), [(300, False), (307, True)])
+def test_blocks_without_a_row_in_the_last_turn_stop_before_it(
+    tokens: int, is_uneven: bool, device: torch.device
+) -> None:
+    args = [torch.randn(tokens, 8, 128), torch.randn(128)]
+    jfn = judged(rms_norm, args, torch.randn(tokens, 8, 128), device)
+    walk, _ = texts(jfn)
+    assert ("while (" in walk and "--turns" in walk) == is_uneven
 
 
 def test_rows_of_which_no_block_has_several_are_walked_for_the_columns_again() -> None:

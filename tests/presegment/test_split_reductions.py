@@ -236,7 +236,7 @@ def test_shorter_rows_are_walked_by_more_blocks_or_by_none(
         (1 << 20, 64, (128, 256, 32)),  # 8 threads a row; two blocks of 256 of a multiprocessor
         (1 << 20, 512, (512, 256, 8)),  # a warp a row
         (1_000_000, 64, (125, 250, 32)),
-        (132_000, 64, (20, 275, 24)),  # 24 rows at a time leave more threads than 32
+        (132_000, 64, (16, 258, 32)),  # the last turn has rows for 125 blocks of 258
         (1 << 16, 96, (16, 256, 16)),
         (12024, 512, (9, 167, 8)),
         (1 << 16, 64, None),  # all of it is in the cache for the sums

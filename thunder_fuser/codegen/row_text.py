@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
-from thunder_fuser.codegen.side_text import met_sides, turns_of_sides
+from thunder_fuser.codegen.side_text import met_sides, turns_of_sides, turns_text
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.statements import (
     INNER,
@@ -131,7 +131,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
 
 def _walk(kernel: RowKernel) -> list[str]:
     """The rows of a group, one after another, with sums down their columns."""
-    turns, slots = "turns" if kernel.axes.is_uneven else number(kernel.axes.turn.size), kernel.slots
+    turns, slots = turns_text(kernel), kernel.slots
     kind = index_type(kernel.reach)
     started = [*_send(kernel, "slot", "slot"), "tf::commit_copies();"]
     from_slots = [f"{a.name}[k] = {_in_slot(a, kernel)};" for a in kernel.kept]
@@ -148,7 +148,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         "tf::commit_copies();",
     ]
     return [
-        *(_turns_of_group(kernel) if kernel.axes.is_uneven else []),
+        *_turns_of_group(kernel),
         *mailboxes(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
@@ -166,9 +166,13 @@ def _walk(kernel: RowKernel) -> list[str]:
 
 
 def _turns_of_group(kernel: RowKernel) -> list[str]:
-    """The turns for which there are rows: all blocks of a row have as many."""
+    """The turns for which there are rows, if groups differ in that: all blocks of a row have as
+    many."""
+    if not kernel.axes.is_uneven:
+        return []
     axes, kind = kernel.axes, index_type(kernel.reach)
-    last = form_text(axes.row, {**kernel.names, axes.turn: "(turns - 1)"})
+    first_side = {} if axes.side is None else {axes.side: "0"}
+    last = form_text(axes.row, {**kernel.names, axes.turn: "(turns - 1)", **first_side})
     return [
         f"{kind} turns = {number(axes.turn.size)};",
         f"while ({last} >= {number(axes.rows)}) --turns;",
@@ -180,6 +184,7 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
     loads = [f"{a.name}_turns[b][k] = {load_call(a, kernel.names)};" for a in kernel.kept]
     places = located(kernel, "turn")
     return [
+        *_turns_of_group(kernel),
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *turns_of_sides(

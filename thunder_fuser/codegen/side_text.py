@@ -12,10 +12,15 @@ from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
 from thunder_fuser.target import WARP
 
 
+def turns_text(kernel: RowKernel) -> str:
+    """How many turns a group has: a number, or the variable that holds it."""
+    return "turns" if kernel.axes.is_uneven else number(kernel.axes.turn.size)
+
+
 def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) -> list[str]:
     """A loop over the turns, those of a batch unrolled. The `loads` of turn b fill `name_turns[b]`,
     all before the first `row` is worked on."""
-    batch, turns = kernel.batch, number(kernel.axes.turn.size)
+    batch, turns = kernel.batch, turns_text(kernel)
     kind = index_type(kernel.reach)
     loaded = [*kernel.kept, *kernel.once]
     alone = [f"{a.name}_turns[b] = {load_call(a, kernel.names)};" for a in kernel.once]
@@ -23,7 +28,7 @@ def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) 
 
     def of_batch(lines: Sequence[str]) -> list[str]:
         inner = list(lines)
-        if kernel.axes.turn.size % batch:
+        if batch > 1 and (kernel.axes.is_uneven or kernel.axes.turn.size % batch):
             inner = [f"if (turn < {turns}) {{", *indent(inner), "}"]
         head = f"for (int b = 0; b < {batch}; ++b) {{"
         return ["#pragma unroll", head, *indent([f"const {kind} turn = first + b;", *inner]), "}"]

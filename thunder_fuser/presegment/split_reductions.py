@@ -133,7 +133,7 @@ def _dealt(
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
     walks = is_short(vectors) and terms * columns >= MIN_SHORT * multiprocessors
-    found = _side_by_side(terms, vectors, multiprocessors) if walks else None
+    found = _side_by_side(terms, vectors, is_even, multiprocessors) if walks else None
     if found is not None:
         return found
     period = row.lanes // whole  # of so many rows one begins with a vector
@@ -152,14 +152,17 @@ def _dealt(
     return parts, _run(terms, parts, RUN if waits and period == 1 else 1)
 
 
-def _side_by_side(terms: int, vectors: int, multiprocessors: int) -> tuple[int, int] | None:
+def _side_by_side(
+    terms: int, vectors: int, is_even: bool, multiprocessors: int
+) -> tuple[int, int] | None:
     """The parts of short rows, and the neighbours that a block walks at once: so that most threads
     have one, of as many as there can be on the machine at a time."""
     threads = threads_of_row(vectors)
     walking, most = SHORT_THREADS * multiprocessors, terms // MIN_SHORT_ROWS
     found = []
     for count in rows_side_by_side(threads, terms):
-        parts = _divisor(terms // count, min(walking // (threads * count), most), 1)
+        limit = min(walking // (threads * count), most)
+        parts = _parts(terms // count, limit, 1, is_even) if limit > 1 else None
         found += [(parts, count)] if parts and is_busy(parts, multiprocessors) else []
     return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
 

@@ -67,8 +67,9 @@ class VectorAxes:
 class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
-    deal the `rows` of the plane out, of which the last turns of some groups may have none. Of
-    shifted ones the plane `ends` inside a vector, or for other numbers of rows does."""
+    deal the `rows` of the plane out, of which the last turns of some groups may have none; those of
+    a `side` each are all there or none is. Of shifted ones the plane `ends` inside a vector, or for
+    other numbers of rows does."""
 
     group: IterDomain
     turn: IterDomain
@@ -87,7 +88,7 @@ class RowAxes(VectorAxes):
 
     @property
     def fewest(self) -> int:
-        """Turns of the last group, which has as few as any."""
+        """Turns of the last group, which has as few as any, of rows one after another."""
         if not self.is_uneven:
             return self.turn.size
         last = {self.group: self.group.size - 1}
