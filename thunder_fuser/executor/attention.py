@@ -79,37 +79,30 @@ def _is_cudnns(query: Any, key: Any, value: Any, is_causal: bool) -> bool:
         return bool(can_use_cudnn_attention(params, debug=False))
 
 
-def forward(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> Any:
-    """(B, H, T, E): softmax(q k^T scale) v, of what comes up to each place only if `is_causal`."""
-    result, *_ = _attend(query, key, value, is_causal, scale)
+def forward(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """(B, H, T, E): softmax(q k^T scale) v, of what comes up to each place only if it is causal."""
+    result, *_ = _attend(query, key, value, *_options(*args, **kwargs))
     return result
 
 
-def gradient(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> Any:
+def gradient(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
     """The same, with the rule for the gradients of query, key and value."""
-    result, *saved = _attend(query, key, value, is_causal, scale)
-    operands = (query, key, value)
-    found = _attend_backward(get_grad(result), *operands, result, *saved, is_causal, scale)
+    options, operands = _options(*args, **kwargs), (query, key, value)
+    result, *saved = _attend(*operands, *options)
+    found = _attend_backward(get_grad(result), *operands, result, *saved, *options)
     put_grads(operands, found)
     return result
+
+
+def _options(
+    attn_mask: None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[bool, float | None]:
+    """What the operators are told of those that `can_replace` takes."""
+    return is_causal, scale
 
 
 def _forward_meta(query: Any, key: Any, value: Any, is_causal: bool, scale: float | None) -> Any:
