@@ -35,6 +35,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], bool]] = {
     "dropout": ((BF16, *SAME), {"dropout_p": 0.1}, False),
     "mask": ((BF16, *SAME), {"attn_mask": True}, False),
     "32 bits": ((F32, *SAME), {}, False),
+    "other values": ((BF16, *SAME[:2], (B, H, T, 32)), {}, False),
     "three dims": ((BF16, *((H, T, D),) * 3), {}, False),
 }
 
@@ -51,6 +52,41 @@ def test_what_torch_gives_to_cudnn_is_taken(
         if "attn_mask" in options:
             options = {"attn_mask": proxies(BF16, (T, T))[0]}
         assert attention.can_replace(*operands, **options) == (expected and is_cudnns)
+
+
+@pytest.mark.parametrize(
+    ("capability", "is_enabled", "can", "expected"),
+    [
+        ((9, 0), True, True, True),
+        ((10, 3), True, True, True),
+        ((8, 0), True, True, False),
+        ((12, 0), True, True, False),
+        ((9, 0), False, True, False),
+        ((9, 0), True, False, False),
+    ],
+)
+def test_cudnns_is_what_it_can_take_on_a_gpu_of_which_torch_prefers_it(
+    capability: tuple[int, int],
+    is_enabled: bool,
+    can: bool,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def can_use(params: Any, debug: bool) -> bool:
+        asked.append(params)
+        return can
+
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(attention, "cudnn_sdp_enabled", lambda: is_enabled)
+    monkeypatch.setattr(attention, "can_use_cudnn_attention", can_use)
+    with tracectx(TraceCtx(None)):
+        assert attention.can_replace(*proxies(BF16, *SAME), is_causal=True) == expected
+    for params in asked:
+        assert (params.query.shape, params.key.dtype) == (SAME[0], torch.bfloat16)
+        assert params.is_causal
+        assert params.query.requires_grad
 
 
 def test_what_is_not_of_one_gpu_and_type_is_left() -> None:

@@ -1,12 +1,13 @@
-"""Attention by cuDNN, where torch takes it too.
+"""Attention by cuDNN, on GPUs where torch prefers it.
 
     y = scaled_dot_product_attention(q, k, v, is_causal=True)
         =>  y, logsumexp, seed, offset = cudnn_attention(q, k, v, True, None)
 
 No region holds attention. Thunder's `sdpa_ex` gives it to flash attention or to the memory
-efficient kernel; from Hopper on torch, and so Inductor, prefers cuDNN's, which takes half of the
-time. What is refused here, such as a mask, is left to the executors behind ours, and what executors
-before ours take never comes here.
+efficient kernel; on Hopper and Blackwell of data centres torch, and so Inductor, prefers cuDNN's,
+which takes half of the time. What is refused here, such as a mask, is left to the executors behind
+ours, and what executors before ours take never comes here. `torch.backends.cuda.enable_cudnn_sdp`
+turns it off.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_e
 
 SYMBOL = ltorch.scaled_dot_product_attention
 FORWARD, BACKWARD = "cudnn_attention", "cudnn_attention_backward"
-_HOPPER = 9  # the major compute capability from which on torch prefers cuDNN's kernels
+_PREFERRED = (9, 10)  # major compute capabilities for which torch tries cuDNN first
 _HALVES = (dtypes.bfloat16, dtypes.float16)
 
 # What holds the two operators. It claims nothing, so there is no need to pass it.
@@ -44,12 +45,13 @@ def can_replace(
     *,
     scale: Any = None,
 ) -> bool:
-    """True for q (B, H, T, D), k (B, H, S, D) and v (B, H, S, E) in 16 bits on a GPU of which torch
-    would give them to cuDNN, without mask and dropout, and of static shape."""
+    """True for q (B, H, T, D), k and v (B, H, S, D) in 16 bits on a GPU of which torch prefers
+    cuDNN's attention, and which that can take, without mask and dropout, and of static shape."""
     operands = (query, key, value)
-    if attn_mask is not None or dropout_p != 0 or not isinstance(is_causal, bool):
+    is_known = isinstance(dropout_p, (int, float)) and isinstance(is_causal, bool)
+    if attn_mask is not None or not is_known or dropout_p != 0:  # a proxy is not to be compared
         return False
-    if not (scale is None or isinstance(scale, float)):
+    if not (scale is None or isinstance(scale, (int, float))):
         return False
     if not all(type(t) is TensorProxy and t.ndim == 4 for t in operands):
         return False
@@ -59,13 +61,16 @@ def can_replace(
         return False
     if not all(isinstance(size, int) for t in operands for size in t.shape):
         return False
+    if len({t.shape[-1] for t in operands}) != 1:
+        return False
     return _is_cudnns(query, key, value, is_causal)
 
 
 def _is_cudnns(query: Any, key: Any, value: Any, is_causal: bool) -> bool:
-    """Whether torch would give them to cuDNN, with a backward to come."""
+    """Whether torch prefers cuDNN on this GPU, and cuDNN can take them, with a backward to come."""
     device = to_torch_device(query.device)
-    if not cudnn_sdp_enabled() or torch.cuda.get_device_capability(device)[0] < _HOPPER:
+    major, _ = torch.cuda.get_device_capability(device)
+    if not cudnn_sdp_enabled() or major not in _PREFERRED:
         return False
     with FakeTensorMode():
         fakes = [
@@ -80,7 +85,7 @@ def _is_cudnns(query: Any, key: Any, value: Any, is_causal: bool) -> bool:
 
 
 def forward(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-    """(B, H, T, E): softmax(q k^T scale) v, of what comes up to each place only if it is causal."""
+    """(B, H, T, D): softmax(q k^T scale) v, of what comes up to each place only if it is causal."""
     result, *_ = _attend(query, key, value, *_options(*args, **kwargs))
     return result
 
