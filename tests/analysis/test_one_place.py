@@ -88,6 +88,7 @@ ALLOWED = {
     "schedule/row_splits.py:shared": THREADS,
     "schedule/row_splits.py:walked": THREADS,
     "schedule/rows.py:schedule": THREADS,
+    "schedule/sides.py:side_by_side": PERIODS,
     "schedule/rows.py:_axes": PARTS,
     "schedule/row_axes.py:holds": PARTS,
     "schedule/row_axes.py:_plane": LANES,

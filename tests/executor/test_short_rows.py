@@ -91,6 +91,40 @@ def test_blocks_without_a_row_in_the_last_turn_stop_before_it(
     assert ("while (" in walk and "--turns" in walk) == is_uneven
 
 
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("program", [rms_norm, scaled_layer_norm])
+@pytest.mark.parametrize(("dtype", "columns"), [(BF16, 512), (F32, 256), (F32, 252), (BF16, 520)])
+def test_an_odd_number_of_the_longest_short_rows(
+    program: Program, dtype: torch.dtype, columns: int, device: torch.device
+) -> None:
+    """Of 64 vectors, the last that are short. Blocks do not walk them side by side."""
+    args = [torch.randn(1021, columns).to(dtype), torch.randn(columns).to(dtype)]
+    jfn = judged(program, args, torch.randn(1021, columns).to(dtype), device)
+    assert not any("const int side" in text for text in texts(jfn))
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("rows", [1021, 1024])
+def test_sums_of_a_transposed_plane_both_ways(rows: int, device: torch.device) -> None:
+    x = torch.randn(800, rows)
+    jfn = thunder.jit(lambda x: (x.T.sum(0), x.T.sum(1)), executors=[fuser])
+    for found, dim in zip(jfn(x.to(device)), (1, 0), strict=True):
+        torch.testing.assert_close(found.cpu(), x.sum(dim), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("of", ["cat", "pad"])
+def test_sums_both_ways_of_a_plane_that_is_nowhere(of: str, device: torch.device) -> None:
+    def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        plane = torch.cat([x, y]) if of == "cat" else F.pad(x, (8, 8), value=2.0)
+        return plane.sum(0), plane.sum(1)
+
+    args = [torch.randn(1024, 512), torch.randn(1024, 512)]
+    found = thunder.jit(program, executors=[fuser])(*(t.to(device) for t in args))
+    for ours, exact in zip(found, program(*args), strict=True):
+        torch.testing.assert_close(ours.cpu(), exact, rtol=1e-4, atol=1e-3)
+
+
 def test_rows_of_which_no_block_has_several_are_walked_for_the_columns_again() -> None:
     args = [torch.randn(509, 64), torch.randn(64)]
     jfn = thunder.jit(rms_norm, executors=[fuser])

@@ -213,7 +213,7 @@ def _slots(kernel: RowKernel) -> list[str]:
         lines.append(f"{kind}* const {access.name}_slots = reinterpret_cast<{kind}*>({place});")
         rows = kernel.slots if access in kernel.slotted else 1
         start += rows * kernel.row_bytes(access)
-    return lines if kernel.slotted else []
+    return lines if start else []
 
 
 def _stow(kernel: RowKernel) -> list[str]:

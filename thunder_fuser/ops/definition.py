@@ -133,9 +133,8 @@ class OpDef:
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the state's type
     identity: str = ""  # reductions: CUDA expression of the state's type
-    neutral: int | None = (
-        None  # reductions: a term that changes none, where a number of any type is
-    )
+    # reductions: a term that changes none, where there is a number of any type that is one
+    neutral: int | None = None
     state: str = "{t}"  # reductions: what is known of the terms so far
     state_size: int = 1  # and of how many {t} it takes the bytes
     meet: str = ""  # reductions: states {0} of {width} threads as one, if `combine` is slow

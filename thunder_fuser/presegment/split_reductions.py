@@ -143,6 +143,7 @@ def _dealt(
     is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
     if row.vectors < MIN_VECTORS or blocks is None or not is_many:
         return None
+    is_even = is_even or is_short(vectors)  # what comes side by side is all there or none of it
     most = terms // MIN_TURNS
     if blocks == 1:
         limit = min(rows_at_once(row, blocks, multiprocessors), most)

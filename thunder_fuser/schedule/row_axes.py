@@ -88,10 +88,10 @@ class RowAxes(VectorAxes):
 
     @property
     def fewest(self) -> int:
-        """Turns of the last group, which has as few as any, of rows one after another."""
+        """Turns of the last group, which has as few as any."""
         if not self.is_uneven:
             return self.turn.size
-        last = {self.group: self.group.size - 1}
+        last = {self.group: self.group.size - 1, **({self.side: 0} if self.side else {})}
         turns = reversed(range(self.turn.size))
         return next(t + 1 for t in turns if evaluate(self.row, {**last, self.turn: t}) < self.rows)
 

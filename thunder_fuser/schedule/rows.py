@@ -191,6 +191,8 @@ def schedule(
         raise Rejected("a complex reduction")
     axes, sums = _axes(segment, long, down, (rows, columns))
     axes = replace(axes, ends=axes.ends or parameters.ends)
+    if axes.row.bases & {axes.vector, axes.lane}:
+        raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
     phases = _phases(segment, reductions, axes)
@@ -214,7 +216,9 @@ def schedule(
         if axes.side is not None:
             beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
             return planned(beside, axes.side.size)
-        walking = beside_sums(row, len(down), axes.fewest, target, parameters)
+        turns = axes.fewest
+        as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
+        walking = beside_sums(as_many, len(down), turns, target, parameters)
         if walking is None:
             raise Rejected("column sums beside rows that are too long to be walked")
         return planned(walking, 1)
