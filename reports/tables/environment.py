@@ -38,8 +38,7 @@ def facts(run: Run) -> tuple[Fact, ...]:
     found = [("device", run.device), ("rows", f"{len(frame)} of {run.name}")]
     found += [(name, value) for column, name in _SAID if (value := _values(frame, column))]
     if run.is_gpu:
-        if pd.notna(run.copy_gbps):
-            found.append(("device copy", f"{run.copy_gbps:,.0f} GB/s"))
+        found += _ends(frame, (("copy_gbps", "device copy", "GB/s"),))
         found += _clocks(frame)
     return tuple(found)
 
@@ -95,12 +94,21 @@ def _clocks(frame: pd.DataFrame) -> list[Fact]:
     locked = set(frame["clocks_locked"].dropna())
     if locked:
         found.append(("clocks", " and ".join("locked" if one else "not locked" for one in locked)))
-    for column, name, unit in (
-        ("sm_clock_mhz", "SM clock", "MHz"),
-        ("mem_clock_mhz", "memory clock", "MHz"),
-        ("power_w", "power", "W"),
-        ("temp_c", "temperature", "°C"),
-    ):
+    return found + _ends(
+        frame,
+        (
+            ("sm_clock_mhz", "SM clock", "MHz"),
+            ("mem_clock_mhz", "memory clock", "MHz"),
+            ("power_w", "power", "W"),
+            ("temp_c", "temperature", "°C"),
+        ),
+    )
+
+
+def _ends(frame: pd.DataFrame, columns: Sequence[tuple[str, str, str]]) -> list[Fact]:
+    """The least and the greatest of each column, with its unit."""
+    found = []
+    for column, name, unit in columns:
         values = frame[column].dropna()
         if len(values):
             ends = dict.fromkeys(text(end, ",.0f") for end in (values.min(), values.max()))

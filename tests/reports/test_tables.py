@@ -36,6 +36,7 @@ def test_a_run_of_several_processes_is_one(tmp_path: Path, capsys: Capture) -> N
     ]
     text = report(tmp_path, capsys, rows)
     assert "| measured | 2026-11-20T00:00:00+00:00 to 2026-11-20T08:00:00+00:00 |" in text
+    assert "| device copy | 4,273 to 8,546 GB/s |" in text
     assert "| softmax | forward | **66.7 · 47% · 1** | 162 · 39% · 1 |" in text
 
 
