@@ -71,6 +71,29 @@ def test_a_sum_that_is_returned_anyway_is_saved_instead_of_its_terms() -> None:
 
 
 @pytest.mark.usefixtures("device")
+def test_a_mask_that_was_filled_in_place_before_is_saved_instead_of_what_it_was_added_to() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(ROWS, COLUMNS, device=x.device).triu(diagonal=1)
+        mask.masked_fill_(mask.bool(), torch.finfo(x.dtype).min)
+        return x * (50 * torch.tanh(x / 50) + mask).softmax(-1)
+
+    kept = saved(check(program, draw(3, ROWS, COLUMNS)))
+    assert kept.pop("x") == 3 * WIDE
+    assert sorted(kept.values()) == [3 * PER_ROW, 3 * PER_ROW, WIDE]
+
+
+@pytest.mark.usefixtures("device")
+def test_what_is_written_after_it_was_handed_over_is_not_computed_again() -> None:
+    def program(x: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scale = torch.exp(state)
+        y = torch.sin(x * scale)
+        state.add_(1)
+        return y, state * 2
+
+    check(program, draw(3, ROWS, COLUMNS), torch.randn(COLUMNS))
+
+
+@pytest.mark.usefixtures("device")
 def test_a_long_reduction_is_not_computed_again_in_the_backward() -> None:
     def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x * x).sum(-1, keepdim=True) * x * w

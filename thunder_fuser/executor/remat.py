@@ -108,6 +108,7 @@ class _Regions:
             p.name for leaf in steps if prim_name(leaf) in CERTAIN_VIEWS for p in results(leaf)
         }
         written = frozenset().union(*self._writes[producer : consumer + 1])
+        later = frozenset().union(*self._writes[producer:])
 
         def cost(proxy: Any) -> float:
             name = proxy.name
@@ -122,16 +123,22 @@ class _Regions:
             size = bytes_of(proxy) + (name in views)
             return size * (1 if is_there else 1 + 1 / len(undecided))
 
-        return find_cut(steps, needed, lambda leaf: self._can_repeat(leaf, written), cost)
+        def can_repeat(leaf: BoundSymbol) -> bool:
+            return self._can_repeat(leaf, written, later)
 
-    def _can_repeat(self, leaf: BoundSymbol, written: frozenset[str]) -> bool:
-        """True if running `leaf` later is cheap, reads the same versions and makes no second
-        memory. A value that is written in place must exist once: a copy would not see the write."""
+        return find_cut(steps, needed, can_repeat, cost)
+
+    def _can_repeat(
+        self, leaf: BoundSymbol, written: frozenset[str], later: frozenset[str]
+    ) -> bool:
+        """True if running `leaf` later is cheap, reads the same versions and makes no second memory
+        of what is written `later`: a copy would not see the write."""
+        made = {self._storages.of(p.name) for p in leaf.flat_proxy_outs}
         return (
             _is_cheap(leaf)
             and not any(is_write(part) for part in leaves([leaf]))
             and self._storages.reads(leaf).isdisjoint(written)
-            and not any(self._storages.is_written(p.name) for p in leaf.flat_proxy_outs)
+            and later.isdisjoint(made)
         )
 
     def _replace(
