@@ -72,14 +72,14 @@ def test_a_sum_that_is_returned_anyway_is_saved_instead_of_its_terms() -> None:
 
 @pytest.mark.usefixtures("device")
 def test_a_mask_that_was_filled_in_place_before_is_saved_instead_of_what_it_was_added_to() -> None:
-    def program(x: torch.Tensor) -> torch.Tensor:
-        mask = torch.ones(ROWS, COLUMNS, device=x.device).triu(diagonal=1)
-        mask.masked_fill_(mask.bool(), torch.finfo(x.dtype).min)
-        return x * (50 * torch.tanh(x / 50) + mask).softmax(-1)
+    def program(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        mask.masked_fill_(mask > 0, -1e4)
+        y = x @ w
+        return y * (50 * torch.tanh(y / 50) + mask).softmax(-1)
 
-    kept = saved(check(program, draw(3, ROWS, COLUMNS)))
-    assert kept.pop("x") == 3 * WIDE
-    assert sorted(kept.values()) == [3 * PER_ROW, 3 * PER_ROW, WIDE]
+    jfn = check(program, draw(3, ROWS, 1), draw(1, COLUMNS), torch.randn(ROWS, COLUMNS))
+    per_row, mask, y = 3 * PER_ROW, WIDE, 3 * WIDE
+    assert sorted(saved(jfn).values())[-4:] == [per_row, per_row, mask, y]
 
 
 @pytest.mark.usefixtures("device")

@@ -40,6 +40,7 @@ from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
+from thunder_fuser.executor.private_writes import without_private_writes
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu_masks import drop_relu_masks
@@ -190,7 +191,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = drop_relu_masks(own_gradients(trace))
+        trace = drop_relu_masks(own_gradients(without_private_writes(trace)))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
         ordered = sums_beside_terms(trace, kind, storages)

@@ -1,0 +1,153 @@
+"""Writes into what a function makes itself, as values: the same results, fewer regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.executor.jitted import check, regions, saved
+
+ROWS, COLUMNS = 13, 37
+
+pytestmark = pytest.mark.usefixtures("device")
+
+
+def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, requires_grad=True)
+
+
+def writes(jfn: Callable[..., object]) -> int:
+    """How many writes are left in the regions of the last call."""
+    found = regions(jfn)
+    return sum(names.count("copy_") for names in (*found.forward, *found.backward))
+
+
+def test_a_mask_that_is_filled_in_place_is_part_of_the_softmax_and_not_kept() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        mask = torch.ones(COLUMNS, COLUMNS, device=x.device).triu(diagonal=1)
+        mask.masked_fill_(mask.bool(), torch.finfo(x.dtype).min)
+        return x * (50 * torch.tanh(x / 50) + mask).softmax(-1)
+
+    jfn = check(program, draw(3, COLUMNS, COLUMNS))
+    assert len(regions(jfn).forward) == 1
+    assert writes(jfn) == 0
+    kept = saved(jfn)
+    assert kept.pop("x") == 3 * COLUMNS * COLUMNS * 4
+    assert set(kept.values()) == {3 * COLUMNS * 4}  # two numbers of each row
+
+
+def test_several_writes_one_after_the_other_are_one_value() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        y.add_(1).mul_(x)
+        y.clamp_(min=0)
+        return y * 2
+
+    jfn = check(program, torch.randn(ROWS, COLUMNS))
+    assert writes(jfn) == 0
+
+
+def test_a_value_of_another_type_is_converted() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros(ROWS, COLUMNS, dtype=torch.bfloat16, device=x.device)
+        y.copy_(x)
+        return y.to(torch.float32) + 1
+
+    jfn = check(program, torch.randn(ROWS, COLUMNS), fuser_strict=True)
+    assert writes(jfn) == 0
+
+
+def test_what_is_returned_shows_the_write_in_each_view() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.sin(x)
+        row = y[3]
+        y.add_(1)
+        return y, row * 2
+
+    check(program, torch.randn(ROWS, COLUMNS))
+
+
+def test_a_view_that_is_older_than_a_write_shows_it() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        row = y[3]
+        y.add_(1)
+        return x + row
+
+    check(program, torch.randn(ROWS, COLUMNS))
+
+
+def test_a_write_into_a_view_changes_what_it_is_a_view_of() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        y[:, 2].mul_(3)
+        y.transpose(0, 1).add_(1)
+        return y + x
+
+    check(program, torch.randn(ROWS, COLUMNS))
+
+
+def test_a_source_that_is_written_later_was_copied_before() -> None:
+    def program(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        kept = torch.zeros_like(state)
+        kept.copy_(state)
+        state.add_(1)
+        return x * kept + state
+
+    check(program, draw(ROWS, COLUMNS), torch.randn(COLUMNS))
+
+
+def test_an_argument_that_is_written_through_what_may_be_a_view_of_it_is_written() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        flat = x.reshape(ROWS * COLUMNS)
+        flat.mul_(2)
+        return x + 1
+
+    check(program, torch.randn(ROWS, COLUMNS))
+
+
+def test_a_write_that_nothing_reads_is_nothing() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        z = y * 2
+        y.add_(1)
+        return z
+
+    jfn = check(program, draw(ROWS, COLUMNS))
+    assert writes(jfn) == 0
+
+
+def test_a_copy_of_an_argument_is_written_and_the_argument_is_not() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y.mul_(torch.sin(x))
+        return y * 3
+
+    jfn = check(program, torch.randn(ROWS, COLUMNS))
+    assert writes(jfn) == 0
+
+
+def test_a_private_write_beside_one_into_an_argument() -> None:
+    def program(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        both = (y, y.view(-1), state)
+        state.add_(1)
+        y.mul_(2)
+        state.mul_(y[0])
+        return y + both[2]
+
+    check(program, torch.randn(ROWS, COLUMNS), torch.randn(COLUMNS))
+
+
+def test_a_write_outside_of_a_region_into_a_private_tensor() -> None:
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = x @ w
+        y.add_(1)
+        z = y @ w
+        y.mul_(2)
+        return y + z
+
+    jfn = check(program, torch.randn(ROWS, COLUMNS), torch.randn(COLUMNS, COLUMNS))
+    assert writes(jfn) == 0

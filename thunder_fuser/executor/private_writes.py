@@ -1,0 +1,164 @@
+"""Make a write into memory that nothing else sees a value.
+
+    m1, = update_aliases((m,))
+    t = where(c, -inf, m1)
+    m2 = copy_(t, m1)                 =>  t = where(c, -inf, m)
+    m3, = update_aliases((m2,))
+    y = add(x, m3)                    =>  y = add(x, t)
+
+LitGPT fills the mask of Gemma-2's attention like this, once a layer. A region cannot hold a write
+into a tensor that it makes itself; as values the three regions around it are one, and the backward
+computes the mask again instead of keeping it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import thunder.core.prims as prims
+from thunder.core.proxies import Proxy, TensorProxy, variableify
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, from_trace, tracectx
+from thunder.core.transform_common import dce
+
+from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.storage import VIEW_PRIMS, Storages, is_write, leaves, tensors
+
+
+def without_private_writes(trace: TraceCtx) -> TraceCtx:
+    """The trace with such writes as values. What is an argument, is returned, or is read through a
+    view that is older than a write stays written."""
+    bsyms = trace.bound_symbols
+    storages = Storages(bsyms)
+    private = _private(bsyms, storages)
+    if not private:
+        return trace
+    result, body = from_trace(trace), list[BoundSymbol]()
+    renames: dict[Any, Proxy] = {}
+    with tracectx(result):
+        for bsym in _opened(bsyms, storages, private):
+            bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True) if renames else bsym
+            if prim_name(bsym) == WRITE_PRIM and storages.of(bsym.output.name) in private:
+                body += _as_value(bsym, renames)
+            elif prim_name(bsym) == "UPDATE_ALIASES":
+                body += _without(private, bsym, storages, renames)
+            else:
+                body.append(bsym)
+    result.bound_symbols = body
+    return dce(result)
+
+
+def _opened(
+    bsyms: Iterable[BoundSymbol], storages: Storages, private: frozenset[str]
+) -> Iterator[BoundSymbol]:
+    """The bound symbols, with those that hold a write into a private storage replaced by their
+    parts."""
+    for bsym in bsyms:
+        if bsym.subsymbols and not private.isdisjoint(storages.writes(bsym)):
+            yield from _opened(bsym.subsymbols, storages, private)
+        else:
+            yield bsym
+
+
+def _as_value(write: BoundSymbol, renames: dict[Any, Proxy]) -> list[BoundSymbol]:
+    """What gives the value of a write: nothing but another name, or a conversion."""
+    source, out = write.args[0], write.output
+    if source.dtype == out.dtype:
+        renames[variableify(out)] = source
+        return []
+    converted = prims.convert_element_type.bind(source, out.dtype, output=out)
+    return [replace(converted, tags=write.tags)]
+
+
+def _without(
+    private: frozenset[str], bsym: BoundSymbol, storages: Storages, renames: dict[Any, Proxy]
+) -> list[BoundSymbol]:
+    """An `update_aliases` of what is left beside private storages."""
+    pairs = list(zip(tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs), strict=True))
+    of_new = [storages.of(new.name) for _, new in pairs]
+    if private.isdisjoint(of_new):
+        return [bsym]
+    left = storages.written - private
+    kept = [pair for pair, storage in zip(pairs, of_new, strict=True) if storage in left]
+    dropped = [pair for pair, storage in zip(pairs, of_new, strict=True) if storage not in left]
+    renames.update((variableify(new), old) for old, new in dropped)
+    if not kept:
+        return []
+    olds, news = zip(*kept, strict=True)
+    return [replace(bsym, args=(olds,), output=news)]
+
+
+def _private(bsyms: Sequence[BoundSymbol], storages: Storages) -> frozenset[str]:
+    """The written storages whose writes can be values."""
+    made = {
+        p.name
+        for bsym in bsyms
+        if not (prim_name(bsym) or "").startswith("UNPACK")
+        for p in bsym.flat_proxy_outs
+    }
+    used = (p for bsym in bsyms for p in (*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
+    public = {storages.of(p.name) for p in used if p.name not in made}
+    public |= {storages.of(p.name) for p in bsyms[-1].flat_proxy_args}
+    if storages.written - public:
+        walk = _Walk(storages, public)
+        for leaf in leaves(bsyms[:-1]):
+            walk.enter(leaf)
+    return storages.written - public
+
+
+@dataclass
+class _Walk:
+    """Follows the names of written storages through the trace, and enters into `public` those of
+    which something reads what a value would not show."""
+
+    storages: Storages
+    public: set[str]
+    writes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by storage
+    shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
+    whole: set[str] = field(default_factory=set)  # names of the storage itself, not of views
+
+    def enter(self, leaf: BoundSymbol) -> None:
+        if prim_name(leaf) == "UPDATE_ALIASES":
+            for old, new in zip(
+                tensors(leaf.flat_proxy_args), tensors(leaf.flat_proxy_outs), strict=True
+            ):
+                self.shown[new.name] = self.shown.get(old.name, 0)
+                self.whole |= {new.name} if old.name in self.whole else set()
+        elif prim_name(leaf) == WRITE_PRIM:
+            self._write(leaf)
+        else:
+            self._compute(leaf)
+
+    def _write(self, leaf: BoundSymbol) -> None:
+        source, target, out = leaf.args[0], leaf.args[1], leaf.output
+        storage = self.storages.of(out.name)
+        is_value = (
+            isinstance(source, TensorProxy)
+            and not self.storages.is_written(source.name)
+            and source.device == target.device
+        )
+        if not is_value or target.name not in self.whole or not self._is_current(target):
+            self.public.add(storage)
+        self.writes[storage] += 1
+        self._show(out)
+        self.whole.add(out.name)
+
+    def _compute(self, leaf: BoundSymbol) -> None:
+        reads = tensors(leaf.flat_proxy_args)
+        outs = tensors(leaf.flat_proxy_outs)
+        if is_write(leaf):
+            self.public.update(self.storages.of(p.name) for p in (*reads, *outs))
+        self.public.update(self.storages.of(p.name) for p in reads if not self._is_current(p))
+        is_fresh = leaf.sym.executor is None and prim_name(leaf) not in {"", *VIEW_PRIMS}
+        for out in outs:
+            self._show(out)
+            self.whole |= {out.name} if is_fresh else set()
+
+    def _show(self, tensor: Any) -> None:
+        self.shown[tensor.name] = self.writes[self.storages.of(tensor.name)]
+
+    def _is_current(self, tensor: Any) -> bool:
+        return self.shown.get(tensor.name, 0) == self.writes[self.storages.of(tensor.name)]
