@@ -22,9 +22,9 @@ import thunder.core.prims as prims
 from thunder.core.proxies import Proxy, TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
-from thunder.core.transform_common import dce
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
+from thunder_fuser.executor.liveness import trim
 from thunder_fuser.executor.storage import VIEW_PRIMS, Storages, is_write, leaves, tensors
 
 
@@ -40,7 +40,8 @@ def without_private_writes(trace: TraceCtx) -> TraceCtx:
     renames: dict[Any, Proxy] = {}
     with tracectx(result):
         for bsym in _opened(bsyms, storages, private):
-            bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True) if renames else bsym
+            if any(variableify(p) in renames for p in bsym.flat_proxy_args):
+                bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True)
             if prim_name(bsym) == WRITE_PRIM and storages.of(bsym.output.name) in private:
                 body += _as_value(bsym, renames)
             elif prim_name(bsym) == "UPDATE_ALIASES":
@@ -48,7 +49,7 @@ def without_private_writes(trace: TraceCtx) -> TraceCtx:
             else:
                 body.append(bsym)
     result.bound_symbols = body
-    return dce(result)
+    return trim(result)
 
 
 def _opened(
