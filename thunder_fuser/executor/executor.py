@@ -25,6 +25,7 @@ from thunder_fuser.executor import attention, claims, cross_entropy, scans
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
@@ -209,6 +210,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         fused = trim(fused)  # the passes before leave arguments and outputs unused
         fused = choose_memory_orders(fused, storages)
         fused = update_fusion_call_ctx(fused)
+        if settings.options.alias == "view":
+            donate(fused)
         keep_report(report)
         seconds = time.perf_counter() - start
         self._fusion_seconds += seconds

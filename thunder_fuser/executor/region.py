@@ -74,6 +74,7 @@ class FusedRegion:
         self._passed = tuple(entering.get(p.name) for p in self.outputs)
         writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
         self._works = writes or None in self._passed
+        self._over: dict[str, Any] = {}  # an output by the name of the input it is written over
         self._guarded = _targets_that_may_be_leaves(bsyms, inputs)
         self.cache_clear()
 
@@ -89,6 +90,17 @@ class FusedRegion:
 
     def __repr__(self) -> str:
         return f"FusedRegion({self.name}: {', '.join(b.sym.name for b in self.bsyms)})"
+
+    def write_over(self, donor: Any, result: Any) -> None:
+        """Let the output `result` take the memory of the input `donor`, of which the caller knows
+        that nothing reads it after a call. For regions that were not called yet."""
+        position = next(i for i, p in enumerate(self.inputs) if p.name == donor.name)
+        named = [p.name == result.name for p in self.outputs]
+        self._passed = tuple(
+            position if is_it else k for is_it, k in zip(named, self._passed, strict=True)
+        )
+        self._over[donor.name] = result
+        self.cache_clear()
 
     @property
     def computed(self) -> tuple[Any, ...]:
@@ -214,7 +226,7 @@ class FusedRegion:
         if fd is None:
             fd = FusionDefinition()
             with fd:
-                translate(fd, self.bsyms, self.inputs, self.computed, shapes, layouts)
+                translate(fd, self.bsyms, self.inputs, self.computed, shapes, layouts, self._over)
             self._definitions[key] = fd
             self._described[id(fd)] = describe_inputs(args)
         return fd

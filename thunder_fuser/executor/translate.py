@@ -47,11 +47,13 @@ def translate(
     outputs: Sequence[Any],
     shapes: Sequence[Sequence[int] | None],
     layouts: Sequence[Layout | None],
+    over: Mapping[str, Any],
 ) -> None:
     """Record `bsyms` into the open definition `fd`. `outputs` are other tensors than `inputs`.
 
     `shapes` and `layouts` (contiguity, stride order) describe the tensors among `inputs` as they
-    arrive at run time; they are None for numbers. A shape entry is -1 where it may change.
+    arrive at run time; they are None for numbers. A shape entry is -1 where it may change. `over`
+    has what is written over inputs besides, by the input's name.
     """
     translation = _Translation(fd)
     for proxy, shape, layout in zip(inputs, shapes, layouts, strict=True):
@@ -60,7 +62,7 @@ def translate(
         fd.written_at(place_of(bsym))
         translation.add(bsym)
     fd.written_at(None)
-    translation.finish(outputs)
+    translation.finish(outputs, over)
 
 
 _THUNDER = str(Path(thunder.__file__).parent)
@@ -115,8 +117,9 @@ class _Translation:
                 self._values[out.name] = handle
         advance(bsym, self._refs)
 
-    def finish(self, outputs: Sequence[Any]) -> None:
-        for root, handle in self._written.items():
+    def finish(self, outputs: Sequence[Any], over: Mapping[str, Any]) -> None:
+        written = self._written | {name: self._tensor(proxy) for name, proxy in over.items()}
+        for root, handle in written.items():
             self._fd.add_output(handle, alias_input=self._values[root])
         for proxy in outputs:
             self._fd.add_output(self._output(proxy))
