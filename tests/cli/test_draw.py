@@ -27,6 +27,15 @@ def test_the_file_has_the_scripts_name(capsys: pytest.CaptureFixture[str]) -> No
     assert title("train.svg") == "once: trace, segments, kernels"
 
 
+def test_an_option_behind_the_script_is_the_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    script = write_script(Path("train.py"), TWO_REGIONS)
+    assert main(["draw", script, "--epochs", "1", "--out=some.svg", "--run"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "once  train.svg\n"
+    hint = "train.py is given --out=some.svg; if it is for this command, it goes before"
+    assert printed.err.splitlines() == [hint]
+
+
 def test_each_of_several_functions_has_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     body = "for n in (3, 4): jit(lambda x: x.sin() * 2)(torch.randn(n))\n"
     script = write_script(Path("train.py"), body)

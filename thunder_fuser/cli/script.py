@@ -51,12 +51,23 @@ def run_script(arguments: argparse.Namespace, is_quiet: bool = False) -> Ran:
     path = Path(arguments.script)
     if not path.is_file():
         raise WrongCall(f"there is no script {path}")
+    for option in _misplaced(arguments):
+        print(
+            f"{path} is given {option}; if it is for this command, it goes before", file=sys.stderr
+        )
     with _noting_jit() as made, redirect_stdout(sys.stderr) if is_quiet else nullcontext():
         variables, is_whole = _run(path, [str(path), *arguments.arguments])
     found = _called(made, variables)
     if not found:
         print(f"{path} called no function that thunder.jit made", file=sys.stderr)
     return Ran(str(path), found, is_whole)
+
+
+def _misplaced(arguments: argparse.Namespace) -> list[str]:
+    """What is behind the script, and so its own, but is called like an option of the command."""
+    names = vars(arguments).keys() - {"command", "run", "script", "arguments"}
+    own = {f"--{name}".replace("_", "-") for name in names}
+    return [word for word in arguments.arguments if word.partition("=")[0] in own]
 
 
 @contextmanager
