@@ -24,8 +24,8 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
-from thunder_fuser.executor.liveness import trim
-from thunder_fuser.executor.storage import VIEW_PRIMS, Storages, is_write, leaves, tensors
+from thunder_fuser.executor.liveness import boundaries, trim
+from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
 
 
 def without_private_writes(trace: TraceCtx) -> TraceCtx:
@@ -33,7 +33,7 @@ def without_private_writes(trace: TraceCtx) -> TraceCtx:
     view that is older than a write stays written."""
     bsyms = trace.bound_symbols
     storages = Storages(bsyms)
-    private = _private(bsyms, storages)
+    private = _private(bsyms, storages) if storages.written else frozenset()
     if not private:
         return trace
     result, body = from_trace(trace), list[BoundSymbol]()
@@ -79,13 +79,14 @@ def _without(
 ) -> list[BoundSymbol]:
     """An `update_aliases` of what is left beside private storages."""
     pairs = list(zip(tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs), strict=True))
-    of_new = [storages.of(new.name) for _, new in pairs]
-    if private.isdisjoint(of_new):
+    if private.isdisjoint(storages.of(new.name) for _, new in pairs):
         return [bsym]
-    left = storages.written - private
-    kept = [pair for pair, storage in zip(pairs, of_new, strict=True) if storage in left]
-    dropped = [pair for pair, storage in zip(pairs, of_new, strict=True) if storage not in left]
-    renames.update((variableify(new), old) for old, new in dropped)
+    kept = []
+    for old, new in pairs:
+        if storages.of(new.name) in storages.written - private:
+            kept.append((old, new))
+        else:
+            renames[variableify(new)] = old
     if not kept:
         return []
     olds, news = zip(*kept, strict=True)
@@ -94,15 +95,8 @@ def _without(
 
 def _private(bsyms: Sequence[BoundSymbol], storages: Storages) -> frozenset[str]:
     """The written storages whose writes can be values."""
-    made = {
-        p.name
-        for bsym in bsyms
-        if not (prim_name(bsym) or "").startswith("UNPACK")
-        for p in bsym.flat_proxy_outs
-    }
-    used = (p for bsym in bsyms for p in (*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
-    public = {storages.of(p.name) for p in used if p.name not in made}
-    public |= {storages.of(p.name) for p in bsyms[-1].flat_proxy_args}
+    (edge,) = boundaries([[b for b in bsyms if not prim_name(b).startswith("UNPACK")]])
+    public = {storages.of(p.name) for p in (*edge.inputs, *bsyms[-1].flat_proxy_args)}
     if storages.written - public:
         walk = _Walk(storages, public)
         for leaf in leaves(bsyms[:-1]):
@@ -119,7 +113,6 @@ class _Walk:
     public: set[str]
     writes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by storage
     shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
-    whole: set[str] = field(default_factory=set)  # names of the storage itself, not of views
 
     def enter(self, leaf: BoundSymbol) -> None:
         if prim_name(leaf) == "UPDATE_ALIASES":
@@ -127,7 +120,6 @@ class _Walk:
                 tensors(leaf.flat_proxy_args), tensors(leaf.flat_proxy_outs), strict=True
             ):
                 self.shown[new.name] = self.shown.get(old.name, 0)
-                self.whole |= {new.name} if old.name in self.whole else set()
         elif prim_name(leaf) == WRITE_PRIM:
             self._write(leaf)
         else:
@@ -141,11 +133,10 @@ class _Walk:
             and not self.storages.is_written(source.name)
             and source.device == target.device
         )
-        if not is_value or target.name not in self.whole or not self._is_current(target):
+        if not is_value or not self._is_current(target):
             self.public.add(storage)
         self.writes[storage] += 1
         self._show(out)
-        self.whole.add(out.name)
 
     def _compute(self, leaf: BoundSymbol) -> None:
         reads = tensors(leaf.flat_proxy_args)
@@ -153,10 +144,8 @@ class _Walk:
         if is_write(leaf):
             self.public.update(self.storages.of(p.name) for p in (*reads, *outs))
         self.public.update(self.storages.of(p.name) for p in reads if not self._is_current(p))
-        is_fresh = leaf.sym.executor is None and prim_name(leaf) not in {"", *VIEW_PRIMS}
         for out in outs:
             self._show(out)
-            self.whole |= {out.name} if is_fresh else set()
 
     def _show(self, tensor: Any) -> None:
         self.shown[tensor.name] = self.writes[self.storages.of(tensor.name)]
