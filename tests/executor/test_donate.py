@@ -38,9 +38,6 @@ def cap(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 def test_capped_logits_take_the_memory_of_the_logits() -> None:
     jfn = check(cap, draw(ROWS, INNER), draw(INNER, COLUMNS))
     assert over(jfn) == 1
-    (region,) = regions_of(jfn)
-    (plan,) = region.definitions[0].leaf.program.plans
-    assert "empty" not in plan.text
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (1, 1), (3, 17, 5)])
@@ -121,6 +118,11 @@ def test_every_output_has_storage_of_its_own_where_that_is_asked_for() -> None:
     assert over(jfn) == 0
 
 
-def test_kernels_write_over_what_they_read() -> None:
+@pytest.mark.parametrize("least", [0, 1 << 30])
+def test_kernels_write_over_what_they_read(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(donate, "LEAST_BYTES", least)
     jfn = check(cap, draw(ROWS, INNER), draw(INNER, COLUMNS), fuser_evaluator=False)
-    assert over(jfn) == 1
+    assert over(jfn) == (not least)
+    (region,) = regions_of(jfn)
+    (plan,) = region.definitions[0].leaf.program.plans
+    assert ("= empty" in plan.text) == (least > 0)

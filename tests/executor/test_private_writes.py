@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import thunder
 import torch
 
 from tests.executor.jitted import check, regions, saved
+from thunder_fuser.executor.storage import is_write, leaves
 
 ROWS, COLUMNS = 13, 37
 
@@ -19,9 +21,9 @@ def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def writes(jfn: Callable[..., object]) -> int:
-    """How many writes are left in the regions of the last call."""
-    found = regions(jfn)
-    return sum(names.count("copy_") for names in (*found.forward, *found.backward))
+    """How many writes are left in the traces of the last call."""
+    traces = (thunder.last_traces(jfn)[-1], *(thunder.last_backward_traces(jfn) or [])[-1:])
+    return sum(is_write(leaf) for trace in traces for leaf in leaves(trace.bound_symbols))
 
 
 def test_a_mask_that_is_filled_in_place_is_part_of_the_softmax_and_not_kept() -> None:
