@@ -94,13 +94,12 @@ class FusedRegion:
     def write_over(self, donor: Any, result: Any) -> None:
         """Let the output `result` take the memory of the input `donor`, of which the caller knows
         that nothing reads it after a call. For regions that were not called yet."""
-        position = next(i for i, p in enumerate(self.inputs) if p.name == donor.name)
-        named = [p.name == result.name for p in self.outputs]
+        position = [p.name for p in self.inputs].index(donor.name)
         self._passed = tuple(
-            position if is_it else k for is_it, k in zip(named, self._passed, strict=True)
+            position if p.name == result.name else known
+            for p, known in zip(self.outputs, self._passed, strict=True)
         )
         self._over[donor.name] = result
-        self.cache_clear()
 
     @property
     def computed(self) -> tuple[Any, ...]:

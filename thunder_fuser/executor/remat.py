@@ -123,10 +123,7 @@ class _Regions:
             size = bytes_of(proxy) + (name in views)
             return size * (1 if is_there else 1 + 1 / len(undecided))
 
-        def can_repeat(leaf: BoundSymbol) -> bool:
-            return self._can_repeat(leaf, written, later)
-
-        return find_cut(steps, needed, can_repeat, cost)
+        return find_cut(steps, needed, lambda leaf: self._can_repeat(leaf, written, later), cost)
 
     def _can_repeat(
         self, leaf: BoundSymbol, written: frozenset[str], later: frozenset[str]
