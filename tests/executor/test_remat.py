@@ -84,13 +84,16 @@ def test_a_mask_that_was_filled_in_place_before_is_saved_instead_of_what_it_was_
 
 @pytest.mark.usefixtures("device")
 def test_what_is_written_after_it_was_handed_over_is_not_computed_again() -> None:
-    def program(x: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        scale = torch.exp(state / 8)
-        y = torch.sin(x * scale)
+    def program(
+        x: torch.Tensor, w: torch.Tensor, state: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        scale = torch.exp(state)
+        y = (x * scale) @ w
         state.add_(1)
-        return y, state * 2
+        return (y @ w) * scale, state * 2
 
-    check(program, draw(3, ROWS, COLUMNS), torch.randn(COLUMNS))
+    args = (torch.randn(ROWS, 5), torch.randn(5, 5) / 5, torch.randn(5) / 8)
+    check(program, *args)
 
 
 @pytest.mark.usefixtures("device")
