@@ -213,15 +213,7 @@ def schedule(
             raise Rejected("a sum over all rows beside column sums")
         if scans:
             raise Rejected("a running sum beside column sums")
-        if axes.side is not None:
-            beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
-            return planned(beside, axes.side.size)
-        turns = axes.fewest
-        as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
-        walking = beside_sums(as_many, len(down), turns, target, parameters)
-        if walking is None:
-            raise Rejected("column sums beside rows that are too long to be walked")
-        return planned(walking, 1)
+        return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
         where, splits, chunk = pieces
@@ -234,6 +226,26 @@ def schedule(
         return planned(where, 1, chunk=chunk)
     several = max(parameters.block // found.threads, 1)  # a cluster has one row
     return planned(found, several if found.cluster == 1 else 1)
+
+
+def _beside(
+    row: Row,
+    axes: RowAxes,
+    down: Sequence[TensorView],
+    target: Target,
+    parameters: RowParameters,
+) -> tuple[Residency, int]:
+    """Where rows are while blocks walk them with the sums `down`, and how many of them a block has
+    side by side. Raises Rejected."""
+    if axes.side is not None:
+        beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
+        return beside, axes.side.size
+    turns = axes.fewest
+    as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
+    walking = beside_sums(as_many, len(down), turns, target, parameters)
+    if walking is None:
+        raise Rejected("column sums beside rows that are too long to be walked")
+    return walking, 1
 
 
 def _axes(
