@@ -52,7 +52,6 @@ ALLOWED = {
     "presegment/split_reductions.py:_dealt": LANES,
     "presegment/split_reductions.py:_side_by_side": PARTS,
     "presegment/split_reductions.py:_parts": PARTS,
-    "presegment/split_reductions.py:_run": PARTS,
     "presegment/split_scans.py:_parts": PARTS,
     "presegment/split_scans.py:_in_parts": PARTS,
     "schedule/classes.py:_unroll_replicated": THREADS,

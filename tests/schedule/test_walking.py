@@ -9,6 +9,7 @@ import pytest
 
 from tests.programs import H200
 from tests.schedule.test_residency import X, Y, halves_of
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.walking import beside_sums, registers_of
@@ -58,6 +59,26 @@ def test_no_thread_of_an_exact_block_is_idle_if_that_can_be(
         for wanted in (False, True)
     ]
     assert [each.threads for each in found if each] == [threads, exact]
+
+
+@pytest.mark.parametrize(("turns", "expected"), [(64, {Y}), (1024, {Y}), (1025, set())])
+def test_what_sums_wait_for_is_gathered_where_all_rows_of_a_block_have_room(
+    turns: int, expected: set[TensorView]
+) -> None:
+    row = replace(halves_of(4096), waited={Y: 4}, count=264 * turns)
+    found = beside_sums(row, 1, turns, H200)
+    assert found is not None
+    assert found.gathered == expected
+
+
+def test_what_is_gathered_leaves_less_room_for_rows() -> None:
+    """Each of 8 KiB."""
+    row, many = replace(halves_of(4096), count=132 * 64), RowParameters(walks=1, slots=8)
+    target = replace(H200, shared_bytes=8 * 1024 * (1 + 7))
+    found = [
+        beside_sums(replace(row, waited=waited), 1, 64, target, many) for waited in ({}, {Y: 4})
+    ]
+    assert [each.slots for each in found if each] == [7, 6]
 
 
 @pytest.mark.parametrize("groups", [8, 264])

@@ -157,6 +157,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
+        *_gather(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
@@ -206,13 +207,17 @@ def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
 
 
 def _slots(kernel: RowKernel) -> list[str]:
-    """Shared memory for rows and weights: each thread's vectors, which no other thread reads."""
+    """Shared memory for rows and weights: each thread's vectors, which no other thread reads; and
+    for what all threads read of each row."""
+    places = [(a, "slots", kernel.slots * kernel.row_bytes(a)) for a in kernel.slotted]
+    places += [(a, "slots", kernel.row_bytes(a)) for a in kernel.stowed]
+    widest_first = sorted(kernel.gathered, key=lambda a: -a.dtype.itemsize)  # all are aligned
+    places += [(a, "rows", kernel.gathered_bytes(a)) for a in widest_first]
     lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access in (*kernel.slotted, *kernel.stowed):
+    for access, held, size in places:
         place, kind = f"shared + {start}" if start else "shared", vector_type(access)
-        lines.append(f"{kind}* const {access.name}_slots = reinterpret_cast<{kind}*>({place});")
-        rows = kernel.slots if access in kernel.slotted else 1
-        start += rows * kernel.row_bytes(access)
+        lines.append(f"{kind}* const {access.name}_{held} = reinterpret_cast<{kind}*>({place});")
+        start += size
     return lines if start else []
 
 
@@ -220,6 +225,16 @@ def _stow(kernel: RowKernel) -> list[str]:
     """The weights of all rows to shared memory."""
     lines = [f"{_in_slot(a, kernel)} = {load_call(a, kernel.names)};" for a in kernel.stowed]
     return _over_vectors(kernel, lines)
+
+
+def _gather(kernel: RowKernel) -> list[str]:
+    """What each row of the group has one of to shared memory, where all threads read it."""
+    if not kernel.gathered:
+        return []
+    kind, turns = index_type(kernel.reach), turns_text(kernel)
+    loads = [f"{a.name}_rows[turn] = {load_call(a, kernel.names)};" for a in kernel.gathered]
+    head = f"for ({kind} turn = threadIdx.x; turn < {turns}; turn += {kernel.threads}) {{"
+    return ["#pragma unroll 1", head, *indent(loads), "}", "__syncthreads();"]
 
 
 def _place(kernel: RowKernel, slot: str) -> str:
@@ -265,7 +280,8 @@ def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
 
 def _row(kernel: RowKernel) -> list[str]:
     """What is done for one row."""
-    return [*(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
+    gathered = [f"const auto {a.name} = {a.name}_rows[turn];" for a in kernel.gathered]
+    return [*gathered, *(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
 
 
 def _phases(kernel: RowKernel) -> list[str]:

@@ -111,8 +111,9 @@ class RowKernel:
     `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
-    registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory. `single`
-    is done by the first thread of a row, after the phases. With column `sums` a block walks the
+    registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory, and
+    `gathered` are there for each of its rows before it walks them. `single` is done by the first
+    thread of a row, after the phases. With column `sums` a block walks the
     rows of a group, the next ones on their way to slots, accumulates in `final`, and does `columns`
     at the end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With
     `splits` so many blocks share a row, of one phase, one after another or, where the parts are
@@ -149,6 +150,7 @@ class RowKernel:
     batch: int = 1
     are_parts_outermost: bool = False
     is_reversed: bool = False
+    gathered: tuple[VectorAccess, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -192,7 +194,12 @@ class RowKernel:
         if self.is_side_by_side:
             return self.threads // WARP * max(map(self.sum_bytes, self.sums))
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
-        return slots + sum(map(self.row_bytes, self.stowed))
+        stowed = sum(map(self.row_bytes, self.stowed))
+        return slots + stowed + sum(map(self.gathered_bytes, self.gathered))
+
+    def gathered_bytes(self, access: VectorAccess) -> int:
+        """Of what a block has of all its rows."""
+        return self.axes.turn.size * access.length * access.dtype.itemsize
 
     def sum_bytes(self, accumulator: Accumulator) -> int:
         """Of the column sums that the threads of a row hold."""
@@ -224,7 +231,7 @@ class RowKernel:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
-        held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
+        held = (*self.kept, *self.slotted, *self.fixed, *self.stowed, *self.gathered)
         forms = [a.offset for a in (*self.once, *held)]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
@@ -260,6 +267,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         for a in kernel.slotted
     ]
     lines += [f"  {a.name} = stowed {print_access(a, names)}" for a in kernel.stowed]
+    lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
         lines += print_scope(phase.scope, names)

@@ -77,6 +77,8 @@ class _RowWriter:
         self._request(every)
         loads = self.accesses.group_loads()
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
+        once = [a for a in loads if self.axes.vector not in a.offset.bases]
+        gathered = self._of_tensors(planned.residency.gathered, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         final, accumulators = self._final(loads)
         last = self._stores(planned.single, loads, totals.terms)
@@ -89,7 +91,7 @@ class _RowWriter:
             planned.rows_per_block,
             planned.residency.blocks,
             planned.residency.slots,
-            tuple(a for a in loads if self.axes.vector not in a.offset.bases),
+            tuple(a for a in once if a not in gathered),
             self._loads_in(planned.residency.registers, loads),
             self._loads_in(planned.residency.shared, loads),
             weights if planned.residency.weights else (),
@@ -107,6 +109,7 @@ class _RowWriter:
             planned.residency.batch,
             planned.are_pieces_outermost,
             self.segment.is_reversed,
+            gathered,
         )
 
     def _request(self, results: Sequence[Result]) -> None:
@@ -140,8 +143,14 @@ class _RowWriter:
         self, place: Set[TensorView], loads: Sequence[VectorAccess]
     ) -> tuple[VectorAccess, ...]:
         """The loads of the row itself that stay there."""
+        of_row = [a for a in loads if is_of_row(a.offset, self.axes)]
+        return self._of_tensors(place, of_row)
+
+    def _of_tensors(
+        self, place: Set[TensorView], loads: Sequence[VectorAccess]
+    ) -> tuple[VectorAccess, ...]:
         names = {self.names.tensors[tv] for tv in place}
-        return tuple(a for a in loads if a.pointer in names and is_of_row(a.offset, self.axes))
+        return tuple(a for a in loads if a.pointer in names)
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()

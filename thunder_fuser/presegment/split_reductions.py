@@ -16,10 +16,9 @@ Where no number of blocks divides the rows as it should, some blocks have none i
     T2: f32[i16443, i8192] = pad(T1);  T3: f32[i63, i261, i8192] = reshape(T2)    of 16381 rows
 
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
-are at 256 places of memory at a time, and slower. Where the sums of a row wait for values of that
-row, such as the mean of a layer norm, a few rows are dealt at a time, so that these values come in
-one sector of memory. Of short rows as many neighbours are dealt at a time as a block walks at once
-(`analysis/short_rows.py`). A sum that rows of the plane wait for is no sum beside them, and stays.
+are at 256 places of memory at a time, and slower. Of short rows as many neighbours are dealt at a
+time as a block walks at once (`analysis/short_rows.py`). A sum that rows of the plane wait for is
+no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -58,7 +57,6 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
-RUN = 8  # neighbouring rows: 32 bytes of what there is one f32 of in each
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
 # sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
@@ -69,7 +67,6 @@ MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 IDLE = 4  # blocks, of which one may have no rows where that gives the others as many each: by 200
 # of 264 they were walked 4 % sooner than by all of them unevenly
-FAR = 16  # turns of a block: fewer than one of so many more are few
 
 
 def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
@@ -78,7 +75,6 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along}
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
-    waits = any(map(_waits_for_its_row, along))
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if _op(tv).neutral is None}
@@ -88,17 +84,10 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         row = walked_row(plane, fusion, count[plane])
-        found = _dealt(tv, row, waits, plane in even, multiprocessors, max_cluster)
+        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
         return None if found is None else _in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
-
-
-def _waits_for_its_row(tv: TensorView) -> bool:
-    """True for a reduction along rows whose terms need an input that has one value a row."""
-    rows, columns = row_shape(tv) or (0, 0)
-    found = topological([tv])
-    return columns > 1 and any(t.definition is None and prod(t.shape) == rows for t in found)
 
 
 def is_summed(tv: TensorView) -> bool:
@@ -118,7 +107,6 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
 def _dealt(
     tv: TensorView,
     row: WalkedRow,
-    waits: bool,
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
@@ -152,7 +140,7 @@ def _dealt(
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors, is_even)
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
-    return parts, _run(terms, parts, RUN if waits and period == 1 else 1)
+    return parts, 1
 
 
 def _side_by_side(
@@ -180,14 +168,6 @@ def _parts(terms: int, limit: int, period: int, is_even: bool) -> int | None:
         return even
     turns = ceil_div(terms, limit - limit % period)
     return ceil_div(ceil_div(terms, turns), period) * period
-
-
-def _run(terms: int, parts: int, most: int) -> int:
-    """How many neighbouring rows are dealt at a time, up to `most`: as many as cost no part a turn,
-    or hardly one where they are not even."""
-    turns = ceil_div(terms, parts)
-    slack = turns // FAR if terms % parts else 0
-    return next(r for r in range(most, 0, -1) if ceil_div(terms, parts * r) * r <= turns + slack)
 
 
 def _divisor(size: int, limit: int, factor: int) -> int | None:

@@ -13,7 +13,7 @@ rows beside them. Where rows are while a block walks them, `walking.py` says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -39,9 +39,9 @@ class Residency:
     """`threads` of each of `cluster` blocks share a row. Of what they read of it, `registers` and
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
-    registers too, of a block that walks rows, or are `stowed` in shared memory. `blocks` are to fit
-    on a multiprocessor, None for as many as do. Rows that are walked side by side come to registers
-    in a `batch` of turns."""
+    registers too, of a block that walks rows, or are `stowed` in shared memory, where all that its
+    rows have one of is `gathered`. `blocks` are to fit on a multiprocessor, None for as many as do.
+    Rows that are walked side by side come to registers in a `batch` of turns."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
@@ -52,6 +52,7 @@ class Residency:
     weights: bool = False
     stowed: bool = False
     batch: int = 1
+    gathered: frozenset[TensorView] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Row:
     """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
     read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
     many times, and reads what it needs `again` in more than one of them. What it sums `is_sent`
-    from block to block: a word or two for each."""
+    from block to block: a word or two for each. Its sums wait for so many bytes of each tensor that
+    has one value a row, `waited`."""
 
     vectors: int
     lanes: int
@@ -70,6 +72,7 @@ class Row:
     weights: int = 0
     is_sent: bool = True
     count: int = 1 << 20  # enough for any machine
+    waited: Mapping[TensorView, int] = field(default_factory=dict)
 
     @property
     def loaded(self) -> int:

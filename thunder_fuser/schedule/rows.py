@@ -21,7 +21,7 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom, unflatten
+from thunder_fuser.analysis.digits import Form, atom, loads_in, unflatten
 from thunder_fuser.analysis.index_map import edges, term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_outermost, is_scan, is_walked, plane_of, row_shape
@@ -140,6 +140,8 @@ class RowSchedule:
             again = f", {', '.join(both)} in registers too" if both else ""
             stowed = ", the weights there too" if found.stowed else ""
             places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
+        gathered = [tensors[tv] for tv in self.segment.inputs if tv in found.gathered]
+        places += [f"{', '.join(gathered)} gathered"] if gathered else []
         return " and ".join(places) or "read in every phase"
 
     @property
@@ -442,7 +444,18 @@ def _row(
         weights=sum(weights.values()),
         is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
         count=axes.rows,
+        waited=_waited(_reads(segment, reductions, [t for p in phases for t in p.terms]), axes),
     )
+
+
+def _waited(reads: Sequence[tuple[TensorView, Form]], axes: RowAxes) -> dict[TensorView, int]:
+    """The bytes of each tensor that is read once a row, at no loaded index."""
+    found: dict[TensorView, int] = {}
+    for tv, offset in reads:
+        is_once = axes.turn in offset.bases and offset.bases.isdisjoint({axes.vector, axes.lane})
+        if is_once and not any(loads_in((offset,))):
+            found[tv] = found.get(tv, 0) + tv.dtype.itemsize
+    return found
 
 
 def _reads(

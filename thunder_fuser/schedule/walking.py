@@ -43,6 +43,7 @@ IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row
 IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
+MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
 
 
 def beside_sums(
@@ -127,11 +128,14 @@ def _walking(
     parameters: RowParameters,
 ) -> Residency | None:
     """A block of so many threads that walks its part of rows; None where it has no room."""
-    limit = target.shared_bytes - RESERVED_BYTES
+    gathered = turns * sum(row.waited.values())
+    if gathered > MAX_GATHERED:
+        row, gathered = replace(row, waited={}), 0
     held = -(-row.vectors // threads)
     blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
     summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
     needed = summing + 2 * row.loaded
+    limit = target.shared_bytes - RESERVED_BYTES - gathered * blocks
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
     most = min(registers_of(threads * blocks), SPILL_FREE)
@@ -152,7 +156,9 @@ def _walking(
     is_full = blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS
     if is_full and are_elsewhere and not stowed:
         return None  # weights that every turn loads again were seen to spill
-    return Residency(threads, kept, frozenset(row.loads), slots, blocks, cluster, weights, stowed)
+    held_there = frozenset(row.loads)
+    found = Residency(threads, kept, held_there, slots, blocks, cluster, weights, stowed)
+    return replace(found, gathered=frozenset(row.waited))
 
 
 def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:

@@ -1,0 +1,147 @@
+"""What a walked row has one of, and its sums wait for: in shared memory before the rows come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.devices import ORDERS
+from tests.kernel.test_rows import along, kernel_of, runs
+from tests.programs import (
+    H200,
+    SMALL,
+    cubin_of,
+    cuda_kernels,
+    fusion,
+    like,
+    permute,
+    reshape,
+    run,
+    total,
+)
+from tests.schedule.segments import floats, segment_of
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_reductions import split_reductions
+
+BARRIER = "  }\n  __syncthreads();\n"  # behind a loop of the entry point itself
+
+
+def squares(x: TensorView, *means: TensorView) -> tuple[TensorView, TensorView]:
+    """Of a plane's distances from a value per row, each times the sum of their squares in its row,
+    and their sums down the columns."""
+    wide = call("cast", x, dtype=means[0].dtype)
+    for mean in means:
+        far = call("cast", along(mean, x.shape[1]), dtype=means[0].dtype)
+        wide = call("sub", wide, far)
+    by = along(total(call("mul", wide, wide), 1), x.shape[1])
+    return call("mul", wide, by), total(wide, 0)
+
+
+def walked(
+    *shape: int, dtype: torch.dtype = torch.float32, count: int = 1, multiprocessors: int = 8
+) -> RowKernel:
+    """The kernel that walks such rows."""
+    x, mean = torch.empty(shape, dtype=dtype), torch.empty(shape[0])
+    a, b = like(x, mean)
+    target = replace(H200, multiprocessors=multiprocessors)
+    program = fusion([a, b], *squares(a, *[b] * count))
+    dealt = split_reductions(program, multiprocessors, target.max_cluster)
+    _, (kernel, *_) = cuda_kernels(dealt, x, mean, target=target)
+    assert isinstance(kernel, RowKernel)
+    assert kernel.sums
+    return kernel
+
+
+def test_what_sums_wait_for_is_there_before_rows_are_walked() -> None:
+    kernel = walked(1024, 4096)
+    (mean,), (row,) = kernel.gathered, kernel.slotted
+    assert (mean.pointer, kernel.once, kernel.axes.turn.size) == ("T2", (), 64)
+    assert kernel.shared_bytes == kernel.slots * kernel.row_bytes(row) + 4 * 64
+    assert f"  {mean.name} = gathered T2[16*turn + group], 1 x f32, 4 bytes at a time" in str(
+        kernel
+    )
+    text = emit(kernel).text.rsplit('extern "C"', 1)[1]
+    before, walk = text.split("await_copies", 1)
+    assert f"turn < 64; turn += {kernel.threads}" in before
+    assert before.count("T2 +") == 1
+    assert "T2 +" not in walk
+    assert f"{mean.name}_rows[turn]" in walk
+
+
+def test_what_is_read_behind_the_sums_is_loaded_with_its_row() -> None:
+    x, factor = floats(1024, 4096), floats(1024)
+    by = along(call("mul", factor, total(x, 1)), 4096)
+    segment = segment_of([x, factor], call("mul", x, by), total(reshape(x, 16, 64, 4096), 1))
+    kernel = kernel_of(segment)
+    assert kernel.gathered == ()
+    assert [a.pointer for a in kernel.once] == [segment.names[factor]]
+
+
+def test_of_more_rows_than_there_is_room_for_each_is_loaded_in_its_turn() -> None:
+    assert walked(8 * 1024, 4096, multiprocessors=4).gathered
+    kernel = walked(16 * 1024, 4096, multiprocessors=4)
+    assert (kernel.axes.turn.size, kernel.gathered) == (2048, ())
+    assert [a.pointer for a in kernel.once] == ["T2"]
+
+
+def test_an_index_that_a_tensor_holds_is_located_in_its_turn() -> None:
+    index = torch.empty(1024, dtype=torch.int64)
+    x, table = torch.empty(1024, 4096), torch.empty(7)
+    a, b, at = like(x, table, index)
+    mean = call("index_select", b, at, dim=0)
+    program = split_reductions(fusion([a, b, at], *squares(a, mean)), 8, 1)
+    _, (kernel, *_) = cuda_kernels(program, x, table, index, target=SMALL)
+    assert isinstance(kernel, RowKernel)
+    assert kernel.located
+    assert kernel.gathered == ()
+
+
+@pytest.mark.parametrize("columns", [4096, 5000, 50257])
+def test_what_gathers_does_not_spill(columns: int) -> None:
+    kernel = walked(16384, columns, dtype=torch.bfloat16, multiprocessors=132)
+    assert kernel.gathered
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "one_multiprocessor")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("extents", [(1024, 515), (1021, 1029), (517, 2048), (259, 8196)])
+def test_values_of_rows_in_two_widths(extents: tuple[int, int], order: str) -> None:
+    """Of an odd number of rows those of 4 bytes end where those of 8 would not be aligned."""
+    x, low, high = torch.randn(extents), torch.randn(extents[0]), torch.randn(extents[0]).double()
+    a, b, c = like(x, low, high)
+    program = fusion([a, b, c], *squares(a, c, b))
+    found = run(program, x, low, high, options=Options(thread_order=order))
+    away = x.double() - high[:, None] - low.double()[:, None]
+    wanted = away * (away * away).sum(1, True), away.sum(0)
+    for got, want in zip(found, wanted, strict=True):
+        torch.testing.assert_close(got.cpu(), want, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_do_not_wait_for_what_is_gathered_show_in_some_order() -> None:
+    x, mean = torch.randint(-4, 5, (256, 4096)).float(), torch.randint(-4, 5, (256,)).float()
+    a, b = floats(256, 4096), floats(256)
+    away = call("sub", a, along(b, 4096))
+    parts = permute(reshape(away, 64, 4, 4096), 1, 0, 2)
+    segment = segment_of([a, b], along(total(away, 1), 4096), total(parts, 1))
+    source = emit(kernel_of(segment))
+    assert source.text.count(BARRIER) == 1
+    text = source.text.replace(BARRIER, "  }\n")
+    wrong = replace(source, fragments=(text,), literals=())
+    far = x - mean[:, None]
+    wanted = far.sum(1, True).expand(256, 4096), far.reshape(64, 4, -1).sum(0)
+
+    def is_wrong(order: str, early: bool) -> bool:
+        found = torch.empty(256, 4096), torch.empty(4, 4096)
+        made = wrong if early else source
+        return not (runs(made, order, x, mean, *found) and all(map(torch.equal, found, wanted)))
+
+    assert not any(is_wrong(order, early=False) for order in ORDERS)
+    assert any(is_wrong(order, early=True) for order in ORDERS)
