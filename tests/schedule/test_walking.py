@@ -61,6 +61,19 @@ def test_no_thread_of_an_exact_block_is_idle_if_that_can_be(
     assert [each.threads for each in found if each] == [threads, exact]
 
 
+@pytest.mark.parametrize(
+    ("groups", "sums", "blocks"),
+    [(132 * 6, 2, 6), (132 * 8, 2, 4), (132 * 8, 1, 8), (132 * 3, 1, 3)],
+)
+def test_short_rows_have_room_for_all_blocks_that_there_are(
+    groups: int, sums: int, blocks: int
+) -> None:
+    """Registers hold two sums of six blocks each, not of eight, which are taken to be four then."""
+    found = beside_sums(replace(halves_of(1024, 2), count=64 * groups), sums, 64, H200)
+    assert found is not None
+    assert (found.threads, found.blocks) == (128, blocks)
+
+
 @pytest.mark.parametrize(("turns", "expected"), [(64, {Y}), (1024, {Y}), (1025, set())])
 def test_what_sums_wait_for_is_gathered_where_all_rows_of_a_block_have_room(
     turns: int, expected: set[TensorView]

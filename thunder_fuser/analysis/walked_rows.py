@@ -22,6 +22,7 @@ THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has
 MIN_BLOCKS = 2  # of a multiprocessor
 PAIR = 2  # blocks, which wait for each other less than more of them, even alone on a multiprocessor
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
+MAX_BESIDE_SUMS = 7  # of them, for which registers have room beside two sums or more
 MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the shared memory
 MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the registers
 MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
@@ -72,7 +73,8 @@ def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
     neighbours: a H200 has 30 clusters of eight and 62 of four, two blocks a multiprocessor."""
     if blocks == 1:
         several = max(THREADS // (row.vectors + WARP), MIN_BLOCKS)
-        return min(several, MAX_BLOCKS) * multiprocessors
+        most = MAX_BLOCKS if row.sums == 1 else MAX_BESIDE_SUMS
+        return min(several, most) * multiprocessors
     near = multiprocessors - multiprocessors // NEIGHBOURS
     return max((2 if _is_held_twice(row, blocks) else 1) * (near // blocks), MIN_BLOCKS)
 

@@ -132,7 +132,9 @@ def _walking(
     if gathered > MAX_GATHERED:
         row, gathered = replace(row, waited={}), 0
     held = -(-row.vectors // threads)
-    blocks = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
+    launched = row.count // turns * cluster
+    room = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
+    blocks = min(room, max(ceil_div(launched, target.multiprocessors), walks))
     summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
     needed = summing + 2 * row.loaded
     limit = target.shared_bytes - RESERVED_BYTES - gathered * blocks
@@ -143,7 +145,7 @@ def _walking(
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
     if is_much or needed > most or MIN_SLOTS * of_block * blocks > limit:
         return None
-    blocks, ahead = _spread(row.count // turns * cluster, blocks, target)
+    blocks, ahead = _spread(launched, room, target)
     moved = max(of_block * blocks, 1)  # nothing is read of some rows
     flying = 1 - (-IN_FLIGHT // moved)
     wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
