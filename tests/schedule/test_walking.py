@@ -48,17 +48,17 @@ def test_fewer_blocks_have_more_rows_on_their_way(groups: int, slots: int, block
 
 
 @pytest.mark.parametrize(
-    ("columns", "threads", "exact"),
-    [(2560, 352, 320), (3072, 416, 384), (4096, 512, 512), (5000, 320, 320), (64, 128, 128)],
+    ("columns", "threads", "more"),
+    [(2560, 320, 352), (3072, 384, 416), (4096, 512, 512), (5000, 320, 320), (64, 128, 128)],
 )
-def test_no_thread_of_an_exact_block_is_idle_if_that_can_be(
-    columns: int, threads: int, exact: int
+def test_each_warp_of_a_block_has_work_unless_one_is_to_be_spare(
+    columns: int, threads: int, more: int
 ) -> None:
     found = [
-        beside_sums(halves_of(columns), 1, 64, H200, RowParameters(exact=wanted))
+        beside_sums(halves_of(columns), 1, 64, H200, RowParameters(spare=wanted))
         for wanted in (False, True)
     ]
-    assert [each.threads for each in found if each] == [threads, exact]
+    assert [each.threads for each in found if each] == [threads, more]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class RowParameters:
     block: int = 128  # threads of a block, at least: short rows share one
     walks: int = 2  # blocks that walk rows on one multiprocessor, at most
     slots: int = 2  # rows in the shared memory of a block that walks, at most, on a full machine
-    exact: bool = False  # no thread of a block that walks is idle along a row, if that can be
+    spare: bool = False  # a block that walks has a warp more than a row has work for
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
     ends: bool = False  # odd rows are loaded as if their plane always ended inside a vector
 
@@ -170,7 +170,7 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(walks=1),
         RowParameters(slots=3),
         RowParameters(slots=6),
-        RowParameters(exact=True),
+        RowParameters(spare=True),
         RowParameters(batch=1),
         RowParameters(batch=2),
         RowParameters(batch=4),
