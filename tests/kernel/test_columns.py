@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, chain, total
+from tests.programs import (
+    H200,
+    SMALL,
+    chain,
+    check,
+    cuda_kernels,
+    fusion,
+    ints,
+    like,
+    total,
+    whole,
+)
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
+from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.schedule import columns
 from thunder_fuser.segment.segment import Segment
+
+
+def accesses(segment: Segment) -> tuple[Sequence[VectorAccess], Sequence[VectorAccess]]:
+    """The loads of a row, and the stores."""
+    loop = lower_columns(columns.schedule(segment, H200), False).loop
+    return loop.loads, loop.stores
 
 
 def printed(segment: Segment, strict: bool = False) -> str:
@@ -25,7 +46,7 @@ def test_rows_are_accumulated_and_the_rest_is_done_once_per_column() -> None:
         column kernel 1 blocks of 8 x 32 threads
           rows 40, 2 at a time, vectors 8 lanes 8
           per row
-            v0 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time
+            v0 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time, streaming
             T0_0: f32 = v0[1*lane + 0]
             T1_0: f32 = exp(T0_0)
             T2_part[lane] sum= T1_0
@@ -44,6 +65,48 @@ def test_the_plane_is_stored_while_it_is_walked() -> None:
     per_row, per_column = printed(segment_of([x], e, total(e, 0))).split("  per column\n")
     assert "store w0 -> T1[64*row + 4*vector]" in per_row
     assert "store w0 -> T2[4*vector]" in per_column
+
+
+def test_what_is_read_once_streams_unless_rows_are_stored() -> None:
+    """Nor does what all rows share."""
+    x, weight = floats(4096, 1024), floats(1024)
+    terms = call("mul", x, call("expand", weight, shape=ints([4096, 1024])))
+    segment = segment_of([x, weight], total(terms, 0))
+    loads, _ = accesses(segment)
+    streaming = {load.pointer: load.is_streaming for load in loads}
+    assert streaming == {segment.names[x]: True, segment.names[weight]: None}
+    loads, _ = accesses(segment_of([x, weight], terms, total(terms, 0)))
+    assert {load.is_streaming for load in loads} == {None}
+
+
+def test_blocks_that_share_columns_walk_side_by_side_unless_they_store_rows() -> None:
+    x = floats(16384, 1024)
+    kernel = lower_columns(columns.schedule(segment_of([x], total(x, 0)), H200), False)
+    assert "splits side by side" in str(kernel)
+    assert kernel.are_rows_dealt
+    text = "\n".join(column_lines(kernel))
+    assert "const int last" not in text
+    stored = segment_of([x], chain(x, "neg"), total(x, 0))
+    kernel = lower_columns(columns.schedule(stored, H200), False)
+    assert kernel.splits > 1
+    assert not kernel.are_rows_dealt
+    assert "const int last = first +" in "\n".join(column_lines(kernel))
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("extents", [(1024, 256), (1031, 264), (2053, 37), (4099, 8), (1283, 129)])
+def test_each_row_is_summed_by_one_of_the_blocks_that_share_columns(
+    extents: tuple[int, int], is_stored: bool
+) -> None:
+    x = whole(*extents)
+    (a,) = like(x)
+    results = [total(a, 0), *([chain(a, "neg")] if is_stored else [])]
+    program = fusion([a], *results)
+    _, kernels = cuda_kernels(program, x, target=SMALL)
+    assert all(k.splits > 1 for k in kernels if isinstance(k, ColumnKernel))
+    check(program, x)
 
 
 def test_a_stored_plane_that_no_sum_reads_is_computed_per_row_as_well() -> None:

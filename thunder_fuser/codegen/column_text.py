@@ -66,24 +66,32 @@ def _places(kernel: ColumnKernel) -> list[str]:
 
 def _walk(kernel: ColumnKernel) -> list[str]:
     """The thread's rows, one after another."""
-    kind, rows = index_type(kernel.reach), number(kernel.axes.row.size)
+    kind, rows, down = index_type(kernel.reach), number(kernel.axes.row.size), kernel.threads_down
     first, last, lines = "part", rows, list[str]()
     if kernel.splits > 1:
-        share = number(kernel.rows_per_split)
-        lines = [
-            f"const {kind} first = ({kind})split * {share};",
-            f"const {kind} last = first + {share} < {rows} ? first + {share} : {rows};",
-        ]
-        first, last = "first + part", "last"
+        lines = [f"const {kind} first = ({kind})split * {number(kernel.rows_per_split)};"]
+        first = "first + part"
+        if kernel.are_rows_dealt:
+            lines = [f"const {kind} first = ({kind})split * {down};"]
+        else:
+            end = f"first + {number(kernel.rows_per_split)}"
+            lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
+            last = "last"
     loop = _one_by_one if kernel.batch == 1 else _in_batches
     walked = indent(loop(kernel, first, last))
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *walked, "}"]
 
 
+def _step(kernel: ColumnKernel, rows: int = 1) -> str:
+    """From one row of a thread to another, so many of its rows on."""
+    down = kernel.threads_down * rows
+    return f"{number(kernel.splits)} * {down}" if kernel.are_rows_dealt else f"{down}"
+
+
 def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, each loaded and summed."""
     kind = index_type(kernel.reach)
-    head = f"for ({kind} row = {first}; row < {last}; row += {kernel.threads_down}) {{"
+    head = f"for ({kind} row = {first}; row < {last}; row += {_step(kernel)}) {{"
     if kernel.is_reversed:
         head = f"for ({kind} row = {number(kernel.axes.row.size)} - 1; row >= 0; --row) {{"
     unroll = SCAN_UNROLL if kernel.scans else UNROLL
@@ -94,7 +102,7 @@ def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. All loads of a batch stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
-    kind, batch, down = index_type(kernel.reach), kernel.batch, kernel.threads_down
+    kind, batch = index_type(kernel.reach), kernel.batch
     row, names = kernel.axes.row, kernel.names
     loads = [a for a in kernel.loop.loads if row in a.offset.bases]
     others = [load_text(a, names) for a in kernel.loop.loads if a not in loads]
@@ -104,14 +112,14 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     summed = lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
 
     def each(lines: list[str]) -> list[str]:
-        place = f"const {kind} row = start + k * {down};"
+        place = f"const {kind} row = start + k * {_step(kernel)};"
         body = [place, f"if (row < {last}) {{", *indent(lines), "}"]
         head = f"for (int k = 0; k < {batch}; ++k) {{"
         return ["#pragma unroll", head, *indent(body), "}"]
 
     declared = [f"{vector_type(a)} {a.name}_rows[{batch}];" for a in loads]
     turn = [*declared, *each(taken), *each([*given, *summed])]
-    head = f"for ({kind} start = {first}; start < {last}; start += {batch * down}) {{"
+    head = f"for ({kind} start = {first}; start < {last}; start += {_step(kernel, batch)}) {{"
     return [*others, head, *indent(turn), "}"]
 
 
@@ -147,8 +155,9 @@ def _whole(total: Accumulator, kernel: ColumnKernel) -> str:
 
 
 def _part_of(total: Accumulator, part: str, kernel: ColumnKernel) -> str:
-    """The state of a lane that one of the threads of a column has put into shared memory."""
-    return f"{total.name}_parts[{part}][{kernel.axes.lanes} * place + lane]"
+    """The state of a lane that one of the threads of a column has put into shared memory, beside
+    those of the same lane, so that the threads of a warp meet all banks."""
+    return f"{total.name}_parts[{part}][lane * {kernel.threads_across} + place]"
 
 
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:

@@ -52,7 +52,8 @@ def load_call(
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     if access.guards:
         return f"tf::load_if<{arguments}>({_test(access.guards, names)}, {address(access, names)})"
-    return f"tf::load<{arguments}>({address(access, names)})"
+    move = "load_streaming" if access.is_streaming else "load"
+    return f"tf::{move}<{arguments}>({address(access, names)})"
 
 
 def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
@@ -11,11 +12,11 @@ from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable
+from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable, VectorAccess
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.columns import ColumnSchedule
+from thunder_fuser.schedule.columns import ColumnAxes, ColumnSchedule
 from thunder_fuser.segment.segment import Store
 
 
@@ -45,7 +46,10 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     writer.evaluate(_needs(planned, full))
     element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
     statements = (*writer.statements, *element_writes, *accumulated)
-    loop = Scope(loads_read_by(loads, statements), statements, element_vectors, before_rows)
+    read = loads_read_by(loads, statements)
+    if not element_vectors:
+        read = tuple(_read_once(load, axes) for load in read)
+    loop = Scope(read, statements, element_vectors, before_rows)
 
     writer.located = in_ends
     writer.begin()
@@ -67,6 +71,13 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         planned.is_reversed,
         planned.blocks_at_once,
     )
+
+
+def _read_once(load: VectorAccess, axes: ColumnAxes) -> VectorAccess:
+    """An access to the plane tells caches that each element is read once. Sums of 64 columns are
+    10 % faster so, of 8192 1 %; beside stores of rows gelu's gradient is 5 % slower."""
+    is_of_plane = {axes.row, axes.vector} <= load.offset.bases
+    return replace(load, is_streaming=True) if is_of_plane else load
 
 
 def _accumulated(
