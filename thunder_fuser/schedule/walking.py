@@ -159,9 +159,17 @@ def _walking(
     is_full = blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS
     if is_full and are_elsewhere and not stowed:
         return None  # weights that every turn loads again were seen to spill
-    held_there = frozenset(row.loads)
-    found = Residency(threads, kept, held_there, slots, blocks, cluster, weights, stowed)
-    return replace(found, gathered=frozenset(row.waited))
+    return Residency(
+        threads,
+        kept,
+        frozenset(row.loads),
+        slots,
+        blocks,
+        cluster,
+        weights,
+        stowed,
+        gathered=frozenset(row.waited),
+    )
 
 
 def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:
