@@ -12,6 +12,7 @@ from tests.kernel.test_rows import along, kernel_of, runs
 from tests.programs import (
     H200,
     SMALL,
+    check,
     cubin_of,
     cuda_kernels,
     fusion,
@@ -20,6 +21,7 @@ from tests.programs import (
     reshape,
     run,
     total,
+    whole,
 )
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.codegen.emit import emit
@@ -123,6 +125,19 @@ def test_values_of_rows_in_two_widths(extents: tuple[int, int], order: str) -> N
     wanted = away * (away * away).sum(1, True), away.sum(0)
     for got, want in zip(found, wanted, strict=True):
         torch.testing.assert_close(got.cpu(), want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+@pytest.mark.parametrize("extents", [(1024, 4096), (1021, 2048), (4099, 768), (260, 16392)])
+def test_what_is_gathered_may_be_written_in_place(extents: tuple[int, int]) -> None:
+    """By each row for itself: a mean becomes what it was and the sum of what is left."""
+    x, mean = whole(*extents), whole(extents[0])
+    a, b = like(x, mean)
+    away = call("sub", a, along(b, extents[1]))
+    left = total(away, 1)
+    made = call("add", away, along(left, extents[1]))
+    check(fusion([a, b], made, total(made, 0), writes=[(call("add", b, left), b)]), x, mean)
 
 
 def test_rows_that_do_not_wait_for_what_is_gathered_show_in_some_order() -> None:
