@@ -20,6 +20,7 @@ from thunder_fuser.executor.storage import (
     VIEW_PRIMS,
     Storages,
     leaves,
+    renamed,
     tensors,
     written_tensors,
 )
@@ -59,9 +60,8 @@ def advance(leaf: BoundSymbol, refs: dict[str, Ref]) -> None:
         return refs.get(tensor.name, Ref(tensor.name))
 
     outs = tensors(leaf.flat_proxy_outs)
-    if prim_name(leaf) == "UPDATE_ALIASES":
-        for old, new in zip(tensors(leaf.flat_proxy_args), outs, strict=True):
-            refs[new.name] = ref(old)
+    if pairs := renamed(leaf):
+        refs.update({new.name: ref(old) for old, new in pairs})
     elif prim_name(leaf) == WRITE_PRIM:
         refs.update({out.name: ref(leaf.args[1]) for out in outs})
     elif (source := view_of(leaf)) is not None:
@@ -80,8 +80,7 @@ def split_at_writes(group: Group, storages: Storages) -> list[Group]:
     cut = [
         bsym
         for bsym in group.bsyms
-        if prim_name(bsym) == "UPDATE_ALIASES"
-        and any(storages.of(p.name) == storage for p in bsym.flat_proxy_args)
+        if any(storages.of(old.name) == storage for old, _ in renamed(bsym))
     ]
     if not cut:
         cut = [bsym for bsym in group.bsyms if storage in storages.writes(bsym)]

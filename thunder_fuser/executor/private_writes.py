@@ -25,7 +25,7 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 from thunder_fuser.executor.liveness import boundaries, trim
-from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
+from thunder_fuser.executor.storage import Storages, is_write, leaves, renamed, tensors
 
 
 def without_private_writes(trace: TraceCtx) -> TraceCtx:
@@ -44,7 +44,7 @@ def without_private_writes(trace: TraceCtx) -> TraceCtx:
                 bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True)
             if prim_name(bsym) == WRITE_PRIM and storages.of(bsym.output.name) in private:
                 body += _as_value(bsym, renames)
-            elif prim_name(bsym) == "UPDATE_ALIASES":
+            elif renamed(bsym):
                 body += _without(private, bsym, storages, renames)
             else:
                 body.append(bsym)
@@ -78,7 +78,7 @@ def _without(
     private: frozenset[str], bsym: BoundSymbol, storages: Storages, renames: dict[Any, Proxy]
 ) -> list[BoundSymbol]:
     """An `update_aliases` of what is left beside private storages."""
-    pairs = list(zip(tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs), strict=True))
+    pairs = renamed(bsym)
     if private.isdisjoint(storages.of(new.name) for _, new in pairs):
         return [bsym]
     kept = []
@@ -115,11 +115,8 @@ class _Walk:
     shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
 
     def enter(self, leaf: BoundSymbol) -> None:
-        if prim_name(leaf) == "UPDATE_ALIASES":
-            for old, new in zip(
-                tensors(leaf.flat_proxy_args), tensors(leaf.flat_proxy_outs), strict=True
-            ):
-                self.shown[new.name] = self.shown.get(old.name, 0)
+        if pairs := renamed(leaf):
+            self.shown.update({new.name: self.shown.get(old.name, 0) for old, new in pairs})
         elif prim_name(leaf) == WRITE_PRIM:
             self._write(leaf)
         else:

@@ -219,15 +219,23 @@ def _names(bsym: BoundSymbol) -> list[Any]:
     return tensors((*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
 
 
+def renamed(bsym: BoundSymbol) -> list[tuple[Any, Any]]:
+    """What an `update_aliases` takes, each with the name that it has from there on; nothing for any
+    other symbol."""
+    if prim_name(bsym) != "UPDATE_ALIASES" and bsym.sym.name != "update_aliases":
+        return []
+    olds, news = tensors(bsym.flat_proxy_args), tensors(bsym.flat_proxy_outs)
+    return list(zip(olds, news, strict=True))
+
+
 def _shared(leaf: BoundSymbol, targets: Sequence[Any]) -> list[list[Any]]:
     """Groups of tensors among the arguments and results of a leaf that share memory."""
-    name = prim_name(leaf)
     outs = tensors(leaf.flat_proxy_outs)
-    if name == "UPDATE_ALIASES" or leaf.sym.name == "update_aliases":
-        return [list(pair) for pair in zip(tensors(leaf.flat_proxy_args), outs, strict=False)]
+    if pairs := renamed(leaf):
+        return [list(pair) for pair in pairs]
     if targets:
         return [[*targets, *outs]]
-    if name in VIEW_PRIMS or leaf.sym.executor is not None:
+    if prim_name(leaf) in VIEW_PRIMS or leaf.sym.executor is not None:
         return _possible_views(tensors(leaf.flat_proxy_args), outs)
     return []
 
