@@ -43,7 +43,7 @@ def test_rows_are_accumulated_and_the_rest_is_done_once_per_column() -> None:
     x, shift = halves(40, 64), halves(64)
     made = call("add", chain(total(chain(x, "exp"), 0), "neg"), shift)
     assert printed(segment_of([x, shift], made)) == dedent("""\
-        column kernel 1 blocks of 8 x 32 threads
+        column kernel 4 blocks of 2 x 32 threads
           rows 40, 2 at a time, vectors 8 lanes 8
           per row
             v0 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time, streaming

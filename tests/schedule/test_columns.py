@@ -115,12 +115,14 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
     [
         (64, 4 * 32 * 3 * 132, 32, 8),  # blocks enough
         (64, 4 * 32 * 3 * 132 - 4 * 32, 16, 16),  # fewer columns each
-        (33, 1024, 8, 32),  # down to a line of memory
+        (33, 4 * 8 * 80, 8, 32),  # down to a line of memory
+        (600, 4 * 8 * 65, 4, 128),  # to less, for half of the machine would have no block
+        (33, 1024, 2, 32),
         (2000, 4096, 32, 8),  # blocks that share rows are as good
         (40, 4097, 32, 32),  # a line of single elements, and too few blocks: large ones
-        (40, 64, 8, 32),
-        (40, 12, 4, 32),  # no more threads across than vectors
-        (40, 7, 8, 32),
+        (40, 64, 2, 32),
+        (40, 12, 2, 32),
+        (40, 7, 8, 32),  # no more threads across than it takes
     ],
 )
 def test_threads_across_and_down(rows: int, width: int, across: int, down: int) -> None:

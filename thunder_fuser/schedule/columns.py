@@ -52,7 +52,8 @@ ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer colum
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 MAX_BATCH = 4  # rows that a thread loads before it sums them
 BATCH_REGISTERS = 80  # that a thread has while it does so
-LINE = 128  # bytes of a row that a block takes at least, where it could take more
+LINE = 128  # bytes of a row that a block takes at least, where it could take more, but
+SECTOR = 32  # where most of the machine would have no block
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
 
@@ -273,13 +274,17 @@ def _threads(
     preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
     most = (parameters.blocks or preferred) * target.multiprocessors
     splits = _splits(rows, tiles, across * states, most, target)
-    line = ceil_div(LINE, lanes * _narrowest(segment, long))
-    while tiles * splits < ENOUGH * target.multiprocessors and across // 2 >= line:
-        across //= 2
-        tiles = ceil_div(vectors, across)
-        splits = _splits(rows, tiles, across * states, most, target)
+    narrowest = lanes * _narrowest(segment, long)
+    machine = target.multiprocessors
+    for least, enough in ((LINE, ENOUGH * machine), (SECTOR, machine // 2)):
+        while tiles * splits < enough and across // 2 * narrowest >= least:
+            across //= 2
+            tiles = ceil_div(vectors, across)
+            splits = _splits(rows, tiles, across * states, most, target)
     threads = parameters.threads or _threads_of(tiles * splits, states, target)
     deepest = WARP if threads == THREADS else MAX_DOWN
+    if not parameters.fills:  # else they were as many as so few rows allow
+        deepest *= max(LINE // (across * narrowest), 1)
     down = 1
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2

@@ -1,65 +1,52 @@
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 kernel(float* T0, const tf::bf16* __restrict__ T1, unsigned char* workspace, unsigned* tickets) {
-  const int part = threadIdx.x / 16;
-  const int place = threadIdx.x % 16;
-  const int group = blockIdx.x % 1;
-  const int split = blockIdx.x / 1;
-  const int vector = (int)group * 16 + place;
+  const int part = threadIdx.x / 4;
+  const int place = threadIdx.x % 4;
+  const int group = blockIdx.x % 3;
+  const int split = blockIdx.x / 3;
+  const int vector = (int)group * 4 + place;
   float T3_part[4];
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
-  __shared__ float T3_parts[64][64];
-  const int first = (int)split * 64;
+  __shared__ float T3_parts[128][16];
+  const int first = (int)split * 128;
   if (vector < 10) {
-    for (int start = first + part; start < 2048; start += 16 * 128) {
-      tf::Vec<tf::bf16, 4> v0_rows[2];
+#pragma unroll 4
+    for (int row = first + part; row < 2048; row += 16 * 128) {
+      const auto v0 = tf::load_streaming<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
 #pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const int row = start + k * 16 * 64;
-        if (row < 2048) {
-          v0_rows[k] = tf::load_streaming<tf::bf16, 4, 8>(T1 + (40 * row + 4 * vector));
-        }
-      }
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const int row = start + k * 16 * 64;
-        if (row < 2048) {
-          const auto v0 = v0_rows[k];
-#pragma unroll
-          for (int lane = 0; lane < 4; ++lane) {
-            const float T1_0 = tf::convert<float>(v0.v[lane]);
-            T3_part[lane] = T3_part[lane] + T1_0;
-          }
-        }
+      for (int lane = 0; lane < 4; ++lane) {
+        const float T1_0 = tf::convert<float>(v0.v[lane]);
+        T3_part[lane] = T3_part[lane] + T1_0;
       }
     }
   }
 #pragma unroll
-  for (int lane = 0; lane < 4; ++lane) T3_parts[part][lane * 16 + place] = T3_part[lane];
+  for (int lane = 0; lane < 4; ++lane) T3_parts[part][lane * 4 + place] = T3_part[lane];
   __syncthreads();
-  tf::combine_columns<1024>(T3_parts, [](float a, float b) -> float { return a + b; });
+  tf::combine_columns<512>(T3_parts, [](float a, float b) -> float { return a + b; });
   float* const T3_splits = reinterpret_cast<float*>(workspace);
   if (part == 0) {
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 16 + split) * 4 + lane) * 16 + place] = T3_parts[0][lane * 16 + place];
+    for (int lane = 0; lane < 4; ++lane) T3_splits[((group * 16 + split) * 4 + lane) * 4 + place] = T3_parts[0][lane * 4 + place];
   }
   __shared__ bool is_last;
   if (!tf::is_last(is_last, tickets + group, 16)) return;
 #pragma unroll
   for (int lane = 0; lane < 4; ++lane) T3_part[lane] = float(0);
 #pragma unroll 4
-  for (int other = part; other < 16; other += 64) {
+  for (int other = part; other < 16; other += 128) {
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 16 + other) * 4 + lane) * 16 + place];
+    for (int lane = 0; lane < 4; ++lane) T3_part[lane] = T3_part[lane] + T3_splits[((group * 16 + other) * 4 + lane) * 4 + place];
   }
 #pragma unroll
-  for (int lane = 0; lane < 4; ++lane) T3_parts[part][lane * 16 + place] = T3_part[lane];
+  for (int lane = 0; lane < 4; ++lane) T3_parts[part][lane * 4 + place] = T3_part[lane];
   __syncthreads();
-  tf::combine_columns<1024>(T3_parts, [](float a, float b) -> float { return a + b; });
+  tf::combine_columns<512>(T3_parts, [](float a, float b) -> float { return a + b; });
   if (vector < 10 && part == 0) {
     float T3_row[4];
 #pragma unroll
-    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_parts[0][lane * 16 + place];
+    for (int lane = 0; lane < 4; ++lane) T3_row[lane] = T3_parts[0][lane * 4 + place];
     const auto v1 = tf::load<float, 4, 16>(T0 + (4 * vector));
     tf::Vec<float, 4> w0;
 #pragma unroll
