@@ -21,9 +21,12 @@ from thunder_fuser.schedule import rows
         (1, 1 << 20, 128),
         (1, (1 << 20) + 1, 129),
         (131, 1 << 15, 4),
-        (1, 1 << 26, 1024),  # pieces that a block has in several turns
-        (131, 1 << 19, 8),
-        (131, (1 << 19) + 1, 7),
+        (1, 1 << 23, 1024),
+        (1, 1 << 24, 1024),  # of large blocks
+        (1, 1 << 26, 4096),
+        (131, 1 << 19, 64),
+        (131, (1 << 19) + 1, 65),
+        (8 * 132 - 1, 1 << 16, 8),
         (8 * 132, 1 << 16, 1),  # rows enough for every multiprocessor to have many
     ],
 )
@@ -32,19 +35,30 @@ def test_rows_are_cut_into_pieces_of_one_block(count: int, columns: int, splits:
     assert rows.schedule(segment_of([x], total(x, 1)), H200).splits == splits
 
 
-def test_the_text_says_how_much_of_its_piece_a_thread_has_at_a_time() -> None:
+def test_blocks_are_large_where_pieces_are_many() -> None:
     x = floats(1, 1 << 26)
     found = str(rows.schedule(segment_of([x], total(x, 1)), H200))
-    assert "512 threads a piece, 1024 pieces a row, 8 vectors at a time" in found
+    assert "1024 threads a piece, 4096 pieces a row" in found
 
 
-def test_the_pieces_of_a_row_are_equal_and_so_are_the_turns_of_a_thread() -> None:
-    """A channel of a batch norm: 25088 vectors, of which two turns of 8 would leave the last block
-    only 512."""
+def test_the_pieces_of_a_row_are_equal() -> None:
+    """A channel of a batch norm: 25088 vectors, of which a piece of 2048 would be left to the last
+    block only in part."""
     x = halves(256, 64 * 56 * 56)
     planned = rows.schedule(segment_of([x], total(x, 1)), H200)
-    kernel = lower_rows(planned, strict=False)
-    assert (planned.splits, planned.chunk, kernel.vectors_per_split) == (4, 7, 6272)
+    assert (planned.splits, lower_rows(planned, strict=False).vectors_per_split) == (13, 1930)
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_pieces_that_nobody_keeps_are_read_past_the_caches(stores: bool) -> None:
+    x, bias = halves(4, 1 << 16), halves(4, 1)
+    summed = total(call("mul", x, expand(bias, 4, 1 << 16)), 1)
+    found = [summed, chain(x, "neg")] if stores else [summed]
+    planned = rows.schedule(segment_of([x, bias], *found), H200)
+    loads = [line for line in str(lower_rows(planned, strict=False)).splitlines() if "load" in line]
+    assert planned.splits > 1
+    assert len(loads) == 2
+    assert [", streaming" in line for line in loads] == [not stores and "8 x" in n for n in loads]
 
 
 def test_two_operands_halve_a_piece() -> None:

@@ -68,32 +68,17 @@ def _is_taken(kernel: RowKernel) -> bool:
 def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
     """The block's part of a row, and the sums of all parts in the last block."""
     (phase,) = kernel.phases
-    turn = [
-        *_loaded(kernel.kept, kernel),
-        *_walked(phase.scope, kernel),
-        *_walked(kernel.final, kernel),
-    ]
     return [
         *located(kernel, "turn"),
         *(load_text(a, kernel.names) for a in kernel.once),
         *declared(phase.reductions),
-        *(_turns_of_part(kernel, turn) if kernel.chunk else turn),
+        *_loaded(kernel.kept, kernel),
+        *_walked(phase.scope, kernel),
+        *_walked(kernel.final, kernel),
         *met(phase.reductions, kernel, split),
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
     ]
-
-
-def _turns_of_part(kernel: RowKernel, turn: list[str]) -> list[str]:
-    """A loop over the block's part of the row, a chunk of each thread at a time."""
-    kind = index_type(kernel.reach)
-    share, size = kernel.vectors_per_split, kernel.vector.size
-    last = end = f"begin + {number(share)}"
-    if kernel.splits * share > size:
-        last = f"{end} < {number(size)} ? {end} : {number(size)}"
-    step = kernel.chunk * kernel.threads
-    head = f"for ({kind} first = begin; first < last; first += {step}) {{"
-    return [f"const {kind} last = {last};", head, *indent(turn), "}"]
 
 
 def _chunks_of_row(kernel: RowKernel) -> list[str]:
@@ -325,7 +310,6 @@ def _rows(kernel: RowKernel) -> list[str]:
         ]
     if kernel.splits > 1:
         splits, share = number(kernel.splits), number(kernel.vectors_per_split)
-        begin = "begin" if kernel.chunk else "first"
         row, piece = f"{wide} / {splits}", f"{block} % {splits}"
         if kernel.are_parts_outermost:
             row, piece = f"{wide} % {number(kernel.rows)}", f"{block} / {number(kernel.rows)}"
@@ -333,7 +317,7 @@ def _rows(kernel: RowKernel) -> list[str]:
             "const int part = threadIdx.x;",
             f"const {kind} group = {row};",
             f"const int split = {piece};",
-            f"const {kind} {begin} = {'' if kind == 'int' else f'({kind})'}split * {share};",
+            f"const {kind} first = {'' if kind == 'int' else f'({kind})'}split * {share};",
         ]
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]
@@ -381,13 +365,9 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of the block's part of the row, or of one after another."""
     share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
-    if kernel.chunk and kernel.splits > 1:
-        is_even = size % share == share % (kernel.chunk * threads) == 0
-        tests = [] if is_even else ["vector < last"]
-    else:
-        share = kernel.chunk * threads or share
-        tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
-        tests += [f"vector < {number(size)}"] if size % share else []
+    share = kernel.chunk * threads or share
+    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
+    tests += [f"vector < {number(size)}"] if size % share else []
     lines = with_inner(kernel, lines)
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"

@@ -118,8 +118,8 @@ class RowKernel:
     at the end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With
     `splits` so many blocks share a row, of one phase, one after another or, where the parts are
     outermost, the first parts of all rows before the second ones.
-    With a `chunk` a thread walks a row of one phase, or its part of it, so many vectors at a time,
-    and its scans go on from what they came to, all in one direction. With a `tail` the first thread
+    With a `chunk` a thread walks a row of one phase so many vectors at a time, and its scans go on
+    from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
     group side by side, in turns, the loads of a `batch` of turns at a time. The blocks of one that
     `is_reversed` have the last rows first.

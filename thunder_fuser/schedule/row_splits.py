@@ -1,6 +1,6 @@
 """Rows that no block keeps: too few to fill the machine, or too long.
 
-    sum of 1 x 134217728     1024 blocks of a piece each, the last of which combines their sums
+    sum of 1 x 134217728     4096 blocks of a piece each, the last of which combines their sums
     running sum of 500 x 40000     a block walks a row a piece at a time, and carries on
 
 A block keeps nothing of a row that is shared, so this is for sums that are only stored, or from
@@ -17,35 +17,27 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import Target
+from thunder_fuser.target import MAX_THREADS, Target
 
 THREADS = 256  # of a block
-THREADS_OF_MANY = 512  # of a block whose piece is walked in several turns: fewer tickets are drawn
-PIECES = 8  # blocks of a multiprocessor, at most
+MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
 SCANNING = 512  # of a block that walks a row
 SCANNED = 64  # registers that a thread fills with what it scans at a time
 FEWEST = 4  # pieces, below which a block has them all as soon
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
-BLOCKS = 16  # rows of a multiprocessor from which on each may have a block of its own
+BLOCKS = 8  # rows of a multiprocessor from which on each may have a block of its own
 
 
-def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int, int] | None:
-    """Where a block has its piece, the pieces of a row, and how many vectors a thread has of its
-    piece at a time, 0 for all; None for rows of one piece."""
+def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
+    """Where a block has its piece, all of it at once, and the pieces of a row; None for rows of one
+    piece."""
     held = max(IN_FLIGHT // max(row.loaded, 1), 1)
-    splits = ceil_div(row.vectors, held * THREADS)
+    threads, splits = THREADS, ceil_div(row.vectors, held * THREADS)
     if splits < FEWEST or rows >= BLOCKS * target.multiprocessors:
         return None
-    blocks = PIECES * target.multiprocessors
-    if splits * rows <= blocks:
-        return Residency(THREADS, registers=frozenset(row.loads)), splits, 0
-    parts = ceil_div(row.vectors, held * THREADS_OF_MANY)
-    splits = ceil_div(parts, ceil_div(parts * rows, blocks))
-    if splits == 1:
-        return None
-    share = ceil_div(row.vectors, splits)
-    chunk = ceil_div(share, THREADS_OF_MANY * ceil_div(share, THREADS_OF_MANY * held))
-    return Residency(THREADS_OF_MANY, registers=frozenset(row.loads)), splits, chunk
+    if splits > MANY:
+        threads, splits = MAX_THREADS, ceil_div(row.vectors, max(held // 2, 1) * MAX_THREADS)
+    return Residency(threads, registers=frozenset(row.loads)), splits
 
 
 def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:

@@ -218,8 +218,8 @@ def schedule(
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
-        where, splits, chunk = pieces
-        return planned(where, 1, splits=splits, chunk=chunk)
+        where, splits = pieces
+        return planned(where, 1, splits=splits)
     found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
     if found is None:
         if not is_once:

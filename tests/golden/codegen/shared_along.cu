@@ -11,7 +11,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T2, float* __restrict__
   for (int k = 0; k < 8; ++k) {
     const auto vector = first + k * 256 + part;
     if (k * 256 + part < 2000) {
-      v0[k] = tf::load<float, 4, 16>(T0 + (40000 * group + 4 * vector));
+      v0[k] = tf::load_streaming<float, 4, 16>(T0 + (40000 * group + 4 * vector));
     }
   }
 #pragma unroll

@@ -11,7 +11,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
   for (int k = 0; k < 8; ++k) {
     const auto vector = first + k * 256 + part;
     if (k * 256 + part < 1930 && vector < 25088) {
-      v0[k] = tf::load<tf::bf16, 8, 16>(T0 + (75264 * (vector / 392) + 3136 * group + 8 * (vector % 392)));
+      v0[k] = tf::load_streaming<tf::bf16, 8, 16>(T0 + (75264 * (vector / 392) + 3136 * group + 8 * (vector % 392)));
     }
   }
 #pragma unroll
