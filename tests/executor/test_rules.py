@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -20,6 +22,48 @@ def test_one_op_that_spreads_a_row_over_much_memory_is_ours(rows: int, count: in
     """The gradient of a sum, 4 MiB or a row less."""
     jfn = check(lambda x: (x * 2.0).sum(0), whole(rows, 512).requires_grad_())
     assert len(regions(jfn).backward) == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [(2048, 1), (2047, 0)])
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x: x.sum(),
+        lambda x: x.amax(0),
+        lambda x: x.argmax(1),
+        lambda x: torch.var_mean(x, 0),
+        lambda x: x.cumsum(1),
+    ],
+)
+def test_one_reduction_of_much_is_ours(reduce: Any, rows: int, count: int) -> None:
+    assert len(regions(check(reduce, whole(rows, 512))).forward) == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [(2048, 1), (2047, 0)])
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda x: x.t().contiguous(),
+        lambda x: x.unsqueeze(0).transpose(1, 2)[:].contiguous(),
+        lambda x: x[:1].expand(x.shape[0], 512).reshape(-1),
+        lambda x: x.t() * 2.0,
+    ],
+)
+def test_one_op_that_reads_much_out_of_order_is_ours(copy: Any, rows: int, count: int) -> None:
+    assert len(regions(check(copy, whole(rows, 512))).forward) == count
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.t(),
+        lambda x: x.reshape(64, 32, 512).transpose(0, 1).reshape(2048, 512),
+        lambda x: x.contiguous(),
+        lambda x: x * 2.0,
+    ],
+)
+def test_what_torch_does_as_well_is_torchs(view: Any) -> None:
+    assert not regions(check(view, whole(2048, 512))).forward
 
 
 def test_a_broadcast_alone_stays_a_view() -> None:
