@@ -71,25 +71,34 @@ def _reduces(leaf: BoundSymbol) -> bool:
 def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
     """True for an op that writes something large of what was broadcast, as the gradient of a sum,
     or transposed: torch reads that element by element, at a sixth to a half of the rate of memory.
-    A reshape of what was transposed may be a view still."""
-    spread, turned = _views_of(group, "BROADCAST_IN_DIM"), _views_of(group, "TRANSPOSE")
-    name = prim_name(leaf)
-    is_copy = name == "STRIDE_ORDER" or not has_tags(leaf, {OpTags.SHAPE_OP})
+    A reshape of what was transposed may be a view, as of what attention returns, but where it was
+    reshaped before, as patches of an image are."""
+    spread, turned = _views(group, "BROADCAST_IN_DIM"), _views(group, "TRANSPOSE")
     read = {p.name for p in leaf.flat_proxy_args}
-    is_read = not read.isdisjoint(spread | turned if is_copy else spread)
-    writes = is_copy or name == "RESHAPE"
-    return writes and is_read and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
+    if prim_name(leaf) == "RESHAPE":
+        shaped = {p.name for part in _named(group, "RESHAPE") for p in part.flat_proxy_outs}
+        is_copy = not read.isdisjoint(spread | _views(group, "TRANSPOSE", shaped))
+    else:
+        is_view = prim_name(leaf) != "STRIDE_ORDER" and has_tags(leaf, {OpTags.SHAPE_OP})
+        is_copy = not is_view and not read.isdisjoint(spread | turned)
+    return is_copy and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
 
 
-def _views_of(group: Group, kind: str) -> set[str]:
-    """The results of the views that are of this kind, and the names of views of these."""
+def _views(group: Group, kind: str, of: set[str] | None = None) -> set[str]:
+    """The results of the views that are of this `kind`, if anything of one `of` these, and the
+    names of views of them."""
     found: set[str] = set()
     for part in leaves(group.bsyms):
-        name = prim_name(part)
-        reads = any(p.name in found for p in part.flat_proxy_args)
-        if name == kind or (reads and name in CERTAIN_VIEWS | ALIAS_PRIMS):
+        read = {p.name for p in part.flat_proxy_args}
+        begins = prim_name(part) == kind and (of is None or not read.isdisjoint(of))
+        goes_on = prim_name(part) in CERTAIN_VIEWS | ALIAS_PRIMS and not read.isdisjoint(found)
+        if begins or goes_on:
             found |= {p.name for p in part.flat_proxy_outs}
     return found
+
+
+def _named(group: Group, prim: str) -> list[BoundSymbol]:
+    return [leaf for leaf in leaves(group.bsyms) if prim_name(leaf) == prim]
 
 
 def _does_something(leaf: BoundSymbol) -> bool:
