@@ -50,6 +50,9 @@ from thunder_fuser.schedule.walking import beside_sums
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
+SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
+TINY = 32 * 1024  # bytes, which the L1 cache has for more
+
 
 @dataclass(frozen=True, eq=False)
 class Phase:
@@ -427,13 +430,13 @@ def _row(
     weights: dict[tuple[TensorView, Form], int] = {}
     results = [*(t for p in phases for t in p.terms), *last]
     results += [] if axes.side is None else sums.terms
+    times = Counter(tv for walk in walks for tv in dict(_reads(segment, reductions, walk)))
     for tv, offset in _reads(segment, reductions, results):
         registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
-        if is_of_row(offset, axes):
+        if is_of_row(offset, axes) and not _is_cached(tv, times[tv], axes):
             loads[tv] = loads.get(tv, 0) + registers
         elif is_of_all_rows(offset, axes):
             weights[tv, offset] = registers
-    times = Counter(tv for walk in walks for tv in dict(_reads(segment, reductions, walk)))
     return Row(
         axes.vector.size,
         axes.lanes,
@@ -446,6 +449,14 @@ def _row(
         count=axes.rows,
         waited=_waited(_reads(segment, reductions, [t for p in phases for t in p.terms]), axes),
     )
+
+
+def _is_cached(tv: TensorView, times: int, axes: RowAxes) -> bool:
+    """True for what many rows share, such as the weights of a group norm's channels, so that it
+    comes from a cache in each walk that needs it."""
+    size = prod(tv.shape)
+    is_small = SMALL * size <= axes.rows * axes.columns
+    return is_small and (times < 2 or size * tv.dtype.itemsize <= TINY)
 
 
 def _waited(reads: Sequence[tuple[TensorView, Form]], axes: RowAxes) -> dict[TensorView, int]:
