@@ -110,6 +110,7 @@ ALLOWED = {
     "segment/depth.py:_lines_up": PARTS,
     "kernel/ir.py:ranges": THREADS,
     "kernel/row_ir.py:blocks": THREADS,
+    "kernel/rows.py:_shared": LANES,
     "kernel/row_ir.py:threads": THREADS,
     "kernel/row_ir.py:vectors_per_thread": THREADS,
     "kernel/row_ir.py:vectors_per_split": THREADS,

@@ -24,7 +24,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.tail_text import with_tail
-from thunder_fuser.codegen.types import index_type
+from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
@@ -450,6 +450,8 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
+    size = f"[{kernel.vectors_per_thread}][{kernel.lanes}]"
+    held = [f"{COMPUTE_TYPES[h.dtype]} {h.name}{size};" for h in phase.held]
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
-    walked = [*declared(phase.reductions), *zeroed, *_walked(phase.scope, kernel)]
+    walked = [*declared(phase.reductions), *held, *zeroed, *_walked(phase.scope, kernel)]
     return [*walked, *combined(phase.reductions, kernel, position), *summed]

@@ -17,6 +17,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
     Accumulate,
     Assign,
+    Hold,
     Kernel,
     LaneStatement,
     VectorAccess,
@@ -154,6 +155,8 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             combined = step.format(accumulator.name, operand(value), **names_of)
             condition = f"if ({INNER} || {test(windows)}) " if windows else ""
             return f"{condition}{accumulator.name} = {combined};"
+        case Hold(place, value):
+            return f"{place.name} = {operand(value)};"
         case _:
             assert_never(statement)
 

@@ -210,7 +210,15 @@ class Accumulate:
     windows: tuple[Window, ...] = ()
 
 
-LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | Accumulate
+@dataclass(frozen=True)
+class Hold:
+    """`value` left in the thread's place of an array, for later scopes."""
+
+    place: Variable
+    value: Operand
+
+
+LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | Accumulate | Hold
 
 
 @dataclass(frozen=True)
@@ -448,6 +456,8 @@ def print_statement(statement: LaneStatement, names: dict[IterDomain, str]) -> s
             return f"{pointer}[{format_form(offset, names)}] = {_operand(value)}"
         case Accumulate(accumulator, op, value, windows):
             return f"{accumulator.name} {op.name}= {_operand(value)}{_windows(windows, names)}"
+        case Hold(place, value):
+            return f"{place.name} = {_operand(value)}"
 
 
 def _expression(value: Expression, names: dict[IterDomain, str]) -> str:

@@ -83,10 +83,20 @@ class Scope:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a phase leaves in the array `name` for those behind it: an element a lane of each of a
+    thread's vectors."""
+
+    name: str
+    dtype: DataType
+
+
+@dataclass(frozen=True)
 class ReducePhase:
     scope: Scope
     reductions: tuple[Reduce, ...]
     scans: tuple[Scan, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True)

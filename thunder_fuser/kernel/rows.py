@@ -6,13 +6,15 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, Loaded
+from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.elements import ElementWriter, Key
+from thunder_fuser.kernel.held import computed_again
 from thunder_fuser.kernel.ir import (
     Accumulate,
+    Hold,
     LaneStatement,
     Variable,
     VectorAccess,
@@ -21,6 +23,7 @@ from thunder_fuser.kernel.ir import (
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
+    Held,
     Reduce,
     ReducePhase,
     RowKernel,
@@ -37,15 +40,19 @@ from thunder_fuser.segment.segment import Store
 Result = tuple[TensorView, Index]
 
 
-def lower_rows(planned: RowSchedule, strict: bool) -> RowKernel:
-    """The kernel of a row schedule. `strict` keeps every rounding of the trace."""
-    return _RowWriter(planned, strict).write()
+HELD = 32  # values of a thread's elements that phases leave for each other, at most
+
+
+def lower_rows(planned: RowSchedule, strict: bool, holds: bool = True) -> RowKernel:
+    """The kernel of a row schedule. `strict` keeps every rounding of the trace. If it `holds`, what
+    phases compute alike is computed by the first of them."""
+    return _RowWriter(planned, strict, holds).write()
 
 
 class _RowWriter:
     """Collects the scopes of a row kernel."""
 
-    def __init__(self, planned: RowSchedule, strict: bool) -> None:
+    def __init__(self, planned: RowSchedule, strict: bool, holds: bool) -> None:
         self.planned, self.segment, self.axes = planned, planned.segment, planned.axes
         self.strict = strict
         self.names = name_values(planned.segment)
@@ -58,6 +65,8 @@ class _RowWriter:
         else:
             accesses = Accesses(layouts, self.axes.lane, tensors, False, self._suffix)
         self.accesses = accesses
+        self.held: set[TensorView] = set()
+        self.shared = self._shared() if holds else ()
         self.writer = ElementWriter(
             self.segment,
             self.names.tensors,
@@ -131,7 +140,7 @@ class _RowWriter:
 
     def _needs(self, results: Sequence[Result]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
-        leaves = self.segment.leaves | set(self.reductions)
+        leaves = self.segment.leaves | set(self.reductions) | self.held
         return demand(results, leaves, self._is_uniform)
 
     def _is_uniform(self, place: Loaded) -> bool:
@@ -165,6 +174,7 @@ class _RowWriter:
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
+        held = self._hold()
         accumulated: list[LaneStatement] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []
@@ -185,7 +195,38 @@ class _RowWriter:
             self.writer.known[tv, index] = result
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
-        return ReducePhase(scope, tuple(reductions), tuple(scans))
+        return ReducePhase(scope, tuple(reductions), tuple(scans), held)
+
+    def _shared(self) -> tuple[Key, ...]:
+        """What phases compute alike, if a thread has registers for it."""
+        planned, where = self.planned, self.planned.residency
+        vectors = ceil_div(self.axes.vector.size, planned.threads_per_row)
+        is_walked = planned.splits > 1 or planned.chunk or planned.columns.reductions
+        if is_walked or not (where.registers or where.shared):
+            return ()
+        last = [(s.value, i) for s, i in planned.full]
+        scopes = [phase.terms for phase in planned.phases] + [last]
+        every = [(results, self._needs(results)) for results in scopes]
+        found = [
+            (tv, index)
+            for tv, index in computed_again(every, set(self.reductions))
+            if any(self.axes.vector in form.bases for form in index)
+        ]
+        return tuple(found[: HELD // (vectors * self.axes.lanes)])
+
+    def _hold(self) -> tuple[Held, ...]:
+        """The arrays of what the scope computed that others will need."""
+        found: list[Held] = []
+        for key in self.shared:
+            if key in self.writer.values and key not in self.writer.known:
+                tv, value = key[0], self.writer.values[key]
+                array = Held(f"{self.names.tensors[tv]}_held", value.dtype)
+                place = Variable(array.name + self._element, array.dtype)
+                self.writer.statements.append(Hold(place, value))
+                self.writer.known[key] = place
+                self.held.add(tv)
+                found.append(array)
+        return tuple(found)
 
     @property
     def _element(self) -> str:

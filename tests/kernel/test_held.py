@@ -1,0 +1,103 @@
+"""What phases of a row compute alike: once, in registers for those behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.devices import ORDERS
+from tests.kernel.test_rows import along, kernel_of
+from tests.programs import STRICT, chain, check, fusion, like, total
+from tests.schedule.segments import floats, segment_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
+
+CAPPED = ("tanh", "neg")  # costly, and something cheap behind it
+
+
+def softmax(x: TensorView) -> TensorView:
+    columns = x.shape[1]
+    e = chain(call("sub", x, along(call("max", x, dims=(1,)), columns)), "exp")
+    return call("div", e, along(total(e, 1), columns))
+
+
+def held(kernel: RowKernel) -> list[str]:
+    return [h.name for phase in kernel.phases for h in phase.held]
+
+
+def test_what_all_phases_read_is_computed_by_the_first() -> None:
+    x = floats(5, 48)
+    assert str(kernel_of(segment_of([x], softmax(chain(x, *CAPPED))))) == dedent("""\
+        row kernel(T0: f32*, T9: f32*) 1 blocks of 64 rows of 2 threads
+          rows 5 vectors 12 lanes 4
+          v0 = load T0[48*group + 4*vector], 4 x f32, 16 bytes at a time
+          phase 0
+            T0_0: f32 = v0[k][1*lane + 0]
+            T1_0: f32 = tanh(T0_0)
+            T2_0: f32 = neg(T1_0)
+            T2_held[k][lane] = T2_0
+            T3_part max= T2_0
+            T3_row = max(T3_part)
+          phase 1
+            T5_0: f32 = sub(T2_held[k][lane], T3_row)
+            T6_0: f32 = exp(T5_0)
+            T7_part sum= T6_0
+            T7_row = sum(T7_part)
+          final
+            T5_1: f32 = sub(T2_held[k][lane], T3_row)
+            T6_1: f32 = exp(T5_1)
+            T9_0: f32 = div(T6_1, T7_row)
+            w0[1*lane + 0] = T9_0
+            store w0 -> T9[48*group + 4*vector], 4 x f32, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "columns", "expected"),
+    [
+        (("exp",), 5, 4096, True),
+        (("neg",), 5, 4096, False),  # what is cheap is computed again
+        ((), 5, 4096, False),
+        (CAPPED, 4000, 16384, False),  # a thread has 64 elements of such a row
+    ],
+)
+def test_what_is_cheap_or_too_much_is_computed_again(
+    names: tuple[str, ...], rows: int, columns: int, expected: bool
+) -> None:
+    x = floats(rows, columns)
+    assert bool(held(kernel_of(segment_of([x], softmax(chain(x, *names)))))) == expected
+
+
+def test_what_one_phase_alone_reads_is_not_held() -> None:
+    x = floats(5, 64)
+    top = along(call("max", chain(x, *CAPPED), dims=(1,)), 64)
+    assert not held(kernel_of(segment_of([x], call("sub", x, top))))
+
+
+def test_what_is_stored_too_is_stored_from_where_it_is_held() -> None:
+    x = floats(5, 64)
+    capped = chain(x, *CAPPED)
+    kernel = kernel_of(segment_of([x], capped, softmax(capped)))
+    assert held(kernel) == ["T2_held"]
+    assert "w0[1*lane + 0] = T2_held[k][lane]" in str(kernel)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(1, 1), (3, 7), (5, 257), (33, 1000), (2, 4097), (3, 30011)]
+)
+def test_rows_of_any_length_come_out_the_same(rows: int, columns: int, order: str) -> None:
+    """Of small numbers whose roots are exact, so that every result is."""
+    x = torch.randint(0, 9, (rows, columns)).float() ** 2
+    (a,) = like(x)
+    root = chain(a, "sqrt", "neg")
+    far = call("sub", root, along(call("max", root, dims=(1,)), columns))
+    check(
+        fusion([a], call("mul", far, along(total(far, 1), columns)), total(far, 1)),
+        x,
+        options=replace(STRICT, thread_order=order),
+    )
