@@ -59,6 +59,18 @@ def test_terms_of_softmax_s_denominator_are_fast(guarded: bool) -> None:
     assert fast_ops(x, chain(total(terms, 1), "log")) == {"exp"}
 
 
+def test_they_are_where_the_denominator_is_handed_to_the_backward_too() -> None:
+    """The values that it divides end in 16 bits; a capped score is as good as its sum has to be."""
+    x = floats(4, 600)
+    terms = chain(below_max(chain(x, "tanh")), "exp")
+    summed = total(terms, 1)
+    ratio = call("div", terms, expand(unsqueeze(summed, 1), 4, 600))
+    found = fast_ops(x, call("cast", ratio, dtype=BF16), summed)
+    assert {"exp", "div"} <= found
+    assert "tanh" not in found
+    assert "exp" not in fast_ops(x, ratio, summed)
+
+
 def test_terms_that_are_results_too_are_not() -> None:
     x = floats(4, 600)
     terms = chain(below_max(x), "exp")

@@ -9,15 +9,15 @@ from thunder_fuser.ops import Family, OpDef
 
 
 def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
-    """Those of which a relative error of 2^-14, or of 2^-24 per unit of an exponent, cannot be
-    found in any result."""
-    return ends_narrow(fusion) | exponents_below_max(fusion)
+    """The f32-computed tensors of which a relative error of 2^-14, or of 2^-24 per unit of an
+    exponent, cannot be found in any result.
 
-
-def ends_narrow(fusion: Fusion) -> frozenset[TensorView]:
-    """The f32-computed tensors whose every use ends, through floating-point ops, in a returned or
-    written f16 or bf16. An error of 2^-14 in one of them vanishes in the final rounding, unless a
-    comparison, a jump (floor, remainder), an integer or a wider result depends on it."""
+    Every use of theirs ends, through floating-point ops, in a returned or written f16 or bf16: an
+    error of 2^-14 vanishes in the final rounding, unless a comparison, a jump (floor, remainder),
+    an integer or a wider result depends on it. Or it is a sum of terms exp(x - max(x)), softmax's
+    denominator: the fast exponential of -d is off by d * 2^-24, and d * exp(-d) < 0.37, so that
+    together the terms are as exact as the sum of their exact values is, whose largest term is 1.
+    """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
     for tv in reversed(fusion.tensors):
@@ -25,25 +25,15 @@ def ends_narrow(fusion: Fusion) -> frozenset[TensorView]:
         if not is_float or (tv in roots and not tv.dtype.is_reduced_precision):
             wide.add(tv)
         if tv.definition is not None and (tv in wide or tv.definition.op.is_step):
-            wide.update(tv.definition.tensors)
+            for source in tv.definition.tensors:
+                wide.update(_exponents(tv, source) or [source])
     return frozenset(tv for tv in fusion.tensors if tv not in wide)
 
 
-def exponents_below_max(fusion: Fusion) -> frozenset[TensorView]:
-    """The terms exp(x - max(x)) of a sum, read by nothing else: softmax's denominator.
-
-    The fast exponential of -d is off by d * 2^-24, and d * exp(-d) < 0.37: together the terms are
-    as exact as the sum of their exact values is, whose largest term is 1.
-    """
-    roots, uses = frozenset(fusion.roots), fusion.uses
-    return frozenset(
-        tv
-        for tv in fusion.tensors
-        if tv not in roots
-        and tv.dtype is DataType.Float
-        and distance_from_max(tv) is not None
-        and all(map(_is_sum, uses[tv]))
-    )
+def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
+    """The exponents of such terms, on which a sum depends as on any value; empty for others."""
+    is_below = term.dtype is DataType.Float and distance_from_max(term) is not None
+    return term.definition.tensors if is_below and _is_sum(summed) and term.definition else ()
 
 
 def distance_from_max(tv: TensorView) -> TensorView | None:
