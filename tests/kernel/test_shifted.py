@@ -66,6 +66,13 @@ def test_no_vector_is_cut_where_the_plane_ends_with_one(
     assert load.split("bytes at a time")[1].strip() == loaded
 
 
+@pytest.mark.parametrize(("columns", "is_shifted"), [(769, False), (1025, True)])
+def test_short_rows_with_weights_are_not_shifted(columns: int, is_shifted: bool) -> None:
+    """Each row would read the weights element by element."""
+    x, w = halves(300, columns), floats(columns)
+    assert rows.schedule(segment_of([x, w], normed(x, w)), H200).axes.is_shifted == is_shifted
+
+
 @pytest.mark.parametrize(
     ("columns", "is_shifted"), [(255, False), (256, False), (257, True), (4100, True)]
 )
@@ -260,8 +267,8 @@ def test_walked_rows_of_any_length_do_not_spill(columns: int) -> None:
 def test_weights_that_lie_anywhere_are_loaded_in_aligned_words(
     offset: int, dtype: torch.dtype
 ) -> None:
-    x = torch.randn(5, 1003).to(torch.bfloat16)
-    store = torch.randint(-100, 100, (1003 + offset,)).to(dtype)
+    x = torch.randn(5, 1027).to(torch.bfloat16)
+    store = torch.randint(-100, 100, (1027 + offset,)).to(dtype)
     (target,) = copies([store])
     w = target[offset:]
     a, b = like(x, w)

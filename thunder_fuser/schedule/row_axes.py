@@ -34,6 +34,7 @@ from thunder_fuser.ops import Family
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 256  # columns: shorter rows are mostly first and last vectors
+MIN_SHIFTED_WITH_WEIGHTS = 1024  # which every row reads element by element then
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,10 @@ def row_axes(
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
     lanes = plane.lanes
-    shifts = turns == 1 and columns % lanes and _can_shift(segment, plane, long)
+    is_short = columns < MIN_SHIFTED_WITH_WEIGHTS and any(
+        prod(tv.shape) == columns for tv in segment.inputs
+    )
+    shifts = turns == 1 and columns % lanes and not is_short and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
     group, turn = axis(groups), axis(turns)
