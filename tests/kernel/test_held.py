@@ -85,6 +85,7 @@ def test_what_is_stored_too_is_stored_from_where_it_is_held() -> None:
     assert "w0[1*lane + 0] = T2_held[k][lane]" in str(kernel)
 
 
+@pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
