@@ -202,6 +202,16 @@ def summed_down_columns() -> Case:
     return fusion([a], call("neg", call("cumsum", a, dim=1, reverse=True))), [x]
 
 
+def kept_down_columns() -> Case:
+    """Planes less the sums of their columns, in place, over the largest of what is left."""
+    x = torch.empty(3, 50, 24, dtype=torch.bfloat16)
+    (a,) = like(x)
+    left = call("sub", a, expand(unsqueeze(total(a, 1), 1), 3, 50, 24))
+    largest = call("max", left, dims=(1,))
+    made = call("div", left, expand(unsqueeze(largest, 1), 3, 50, 24))
+    return fusion([a], largest, writes=[(made, a)]), [x]
+
+
 def summed_along_and_on() -> Case:
     """A running sum of rows that a block walks a piece at a time, and their whole sums."""
     x = torch.empty(3, 50001, dtype=torch.bfloat16)
@@ -251,6 +261,7 @@ CASES = {
         summed_over_rows,
         summed_over_streams,
         summed_down_columns,
+        kept_down_columns,
         summed_along_and_on,
         variances,
         normalised_from_the_end,

@@ -26,6 +26,7 @@ from tests.programs import (
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.plan import Plan
 
@@ -332,14 +333,25 @@ def test_what_reads_a_row_sum_does_not_run_before_it() -> None:
     check(fusion([a, b], rows, call("mul", flip(rows, 0), rows), chain(b, "abs")), x, y)
 
 
-def test_only_column_sums_travel_to_what_reads_them_row_by_row() -> None:
-    x = torch.randn(64, 48).round()
+def centred_columns(x: torch.Tensor) -> Fusion:
+    """Sums down the columns at two levels, and a plane that needs both."""
     (a,) = like(x)
     first = chain(total(a, 0), "neg")
-    centred = call("add", a, expand(unsqueeze(first, 0), 64, 48))
+    centred = call("add", a, expand(unsqueeze(first, 0), *a.shape))
     second = chain(total(call("mul", centred, centred), 0), "neg")
-    plan = check(fusion([a], call("mul", centred, expand(unsqueeze(second, 0), 64, 48))), x)
-    assert edges(plan) == ["f32[48]", "f32[48]"]
+    return fusion([a], call("mul", centred, expand(unsqueeze(second, 0), *a.shape)))
+
+
+def test_columns_that_a_block_keeps_are_read_once() -> None:
+    x = torch.randn(64, 48).round()
+    assert check(centred_columns(x), x).launches == 1
+
+
+def test_only_column_sums_travel_to_what_reads_them_row_by_row() -> None:
+    """Of columns that no block keeps."""
+    x = (torch.randint(999, (20000, 48)) == 0).double()
+    plan = check(centred_columns(x), x)
+    assert edges(plan) == ["f64[48]", "f64[48]"]
     assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.split_text import (
-    combiner,
-    combining,
-    finished,
-    identity,
-    parts_of,
-    state_type,
+from thunder_fuser.codegen.column_sums import (
+    cleared,
+    declared_sums,
+    per_lane,
+    places_lines,
+    result_lines,
+    shared_sums,
+    whole,
 )
+from thunder_fuser.codegen.split_text import combining, parts_of
 from thunder_fuser.codegen.statements import (
     indent,
     lane_lines,
@@ -19,7 +21,7 @@ from thunder_fuser.codegen.statements import (
     scope_lines,
     vector_type,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
+from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
@@ -30,14 +32,15 @@ SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
     """The statements of the entry point."""
-    lines = [*_places(kernel), *_declared(kernel), *_walk(kernel), *_share(kernel)]
+    lines = [*_places(kernel), *declared_sums((*kernel.scans, *kernel.sums), kernel)]
+    lines += [*_walk(kernel), *shared_sums(kernel.sums, kernel)]
     if (split := split_of(kernel)) is not None:
         lines += _meet(kernel, split)
     if not kernel.final.statements:
         return lines
     condition = f"vector < {number(kernel.axes.vector.size)}"
     condition += " && part == 0" if kernel.threads_down > 1 else ""
-    final = [line for total in kernel.sums for line in _result(total, kernel)]
+    final = [line for total in kernel.sums for line in result_lines(total, kernel)]
     return [
         *lines,
         f"if ({condition}) {{",
@@ -49,10 +52,7 @@ def column_lines(kernel: ColumnKernel) -> list[str]:
 def _places(kernel: ColumnKernel) -> list[str]:
     """Which vector of columns a thread has, and its part of the rows."""
     across, kind = kernel.threads_across, index_type(kernel.reach)
-    lines = [
-        f"const int part = threadIdx.x / {across};",
-        f"const int place = threadIdx.x % {across};",
-    ]
+    lines = places_lines(kernel)
     if kernel.splits == 1:
         return [*lines, f"const {kind} vector = ({kind})blockIdx.x * {across} + place;"]
     tiles = number(kernel.tiles)
@@ -123,43 +123,6 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     return [*others, head, *indent(turn), "}"]
 
 
-def _declared(kernel: ColumnKernel) -> list[str]:
-    """The thread's sums, and the room in which the threads of a column bring theirs together."""
-    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
-    lines = []
-    for total in (*kernel.scans, *kernel.sums):
-        kind = state_type(total.op, total.dtype)
-        lines.append(f"{kind} {total.name}_part[{lanes}];")
-        lines += _per_lane(_cleared(total), lanes)
-        if kernel.threads_down > 1:
-            lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
-    return lines
-
-
-def _share(kernel: ColumnKernel) -> list[str]:
-    """The parts of each column, combined in shared memory by all threads of the block."""
-    if kernel.threads_down == 1:
-        return []
-    lines, met = list[str](), list[str]()
-    for total in kernel.sums:
-        copy = f"{_part_of(total, 'part', kernel)} = {total.name}_part[lane];"
-        lines += _per_lane(copy, kernel.axes.lanes)
-        combine = combiner(total.op, total.dtype)
-        met.append(f"tf::combine_columns<{kernel.threads}>({total.name}_parts, {combine});")
-    return [*lines, "__syncthreads();", *met]
-
-
-def _whole(total: Accumulator, kernel: ColumnKernel) -> str:
-    """The state of a lane's column, for the first thread of each."""
-    return _part_of(total, "0", kernel) if kernel.threads_down > 1 else f"{total.name}_part[lane]"
-
-
-def _part_of(total: Accumulator, part: str, kernel: ColumnKernel) -> str:
-    """The state of a lane that one of the threads of a column has put into shared memory, beside
-    those of the same lane, so that the threads of a warp meet all banks."""
-    return f"{total.name}_parts[{part}][lane * {kernel.threads_across} + place]"
-
-
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
     """What the block sums goes to global memory; the last block of a group of columns goes on, with
     all parts combined as its own."""
@@ -172,10 +135,10 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
     leave, clear, take = list[str](), list[str](), list[str]()
     for total in kernel.sums:
         part = f"{total.name}_part[lane]"
-        leave += _per_lane(f"{left_by(total, 'split')} = {_whole(total, kernel)};", lanes)
-        clear += _per_lane(_cleared(total), lanes)
+        leave += per_lane(f"{left_by(total, 'split')} = {whole(total, kernel)};", lanes)
+        clear += per_lane(cleared(total), lanes)
         value = combining(total.op, total.dtype, part, left_by(total, "other"))
-        take += _per_lane(f"{part} = {value};", lanes)
+        take += per_lane(f"{part} = {value};", lanes)
     return [
         *parts_of(kernel.sums, split),
         "if (part == 0) {",
@@ -188,21 +151,5 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
         f"for (int other = part; other < {parts}; other += {kernel.threads_down}) {{",
         *indent(take),
         "}",
-        *_share(kernel),
+        *shared_sums(kernel.sums, kernel),
     ]
-
-
-def _result(total: Accumulator, kernel: ColumnKernel) -> list[str]:
-    """The value of one sum per lane."""
-    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
-    value = finished(total.op, total.dtype, _whole(total, kernel))
-    row = f"{total.name}_row"
-    return [f"{kind} {row}[{lanes}];", *_per_lane(f"{row}[lane] = {value};", lanes)]
-
-
-def _cleared(total: Accumulator) -> str:
-    return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
-
-
-def _per_lane(statement: str, lanes: int) -> list[str]:
-    return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.group_text import group_lines
+from thunder_fuser.codegen.kept_text import kept_lines
 from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.order_text import order_lines
 from thunder_fuser.codegen.prelude import prelude
@@ -22,6 +23,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.ordering import OrderKernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source
@@ -89,6 +91,8 @@ def _lines(kernel: AnyKernel) -> list[str]:
             return stream_lines(kernel)
         case ColumnKernel():
             return column_lines(kernel)
+        case KeptKernel():
+            return kept_lines(kernel)
         case GroupKernel():
             return group_lines(kernel)
         case OrderKernel():

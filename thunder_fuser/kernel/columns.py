@@ -44,7 +44,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     writer.begin()
     accumulated, accumulators, scans = _accumulated(writer, planned)
     writer.evaluate(_needs(planned, full))
-    element_writes, element_vectors = accesses.group_stores(_targets(writer, planned.full))
+    element_writes, element_vectors = accesses.group_stores(targets_of(writer, planned.full))
     statements = (*writer.statements, *element_writes, *accumulated)
     read = loads_read_by(loads, statements)
     if not element_vectors:
@@ -54,7 +54,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     writer.located = in_ends
     writer.begin()
     writer.evaluate(ends)
-    writes, vectors = accesses.group_stores(_targets(writer, planned.stores))
+    writes, vectors = accesses.group_stores(targets_of(writer, planned.stores))
     after = (*writer.statements, *writes)
     return ColumnKernel(
         pointers_of(segment, names),
@@ -122,7 +122,7 @@ def _request(
     return before, writer.located
 
 
-def _targets(
+def targets_of(
     writer: ElementWriter, stores: Sequence[tuple[Store, Index]]
 ) -> list[tuple[TensorView, Form, Operand]]:
     """Where each stored value goes."""

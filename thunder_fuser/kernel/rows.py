@@ -33,8 +33,9 @@ from thunder_fuser.kernel.row_ir import (
 )
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
-from thunder_fuser.schedule.rows import Phase, RowSchedule
+from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]

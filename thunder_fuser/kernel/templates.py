@@ -4,6 +4,7 @@
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
     T5 columns   down the columns of a plane              schedule/columns.py
+    T9 kept      columns that a block keeps in between    schedule/kept_columns.py
     T7 groups    rows that an index sends to one place    schedule/groups.py
     T8 order     the places of an index, group by group   schedule/ordering.py
 
@@ -22,12 +23,14 @@ from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.kept_columns import lower_kept_columns
+from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.lower import lower
 from thunder_fuser.kernel.ordering import OrderKernel, lower_order
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
-from thunder_fuser.schedule import columns, groups, map, ordering, rows, streams
+from thunder_fuser.schedule import columns, groups, kept_columns, map, ordering, rows, streams
 from thunder_fuser.schedule.parameters import (
     NEVER,
     ColumnParameters,
@@ -37,6 +40,7 @@ from thunder_fuser.schedule.parameters import (
     StreamParameters,
     column_parameters,
     group_parameters,
+    kept_parameters,
     map_parameters,
     order_parameters,
     row_parameters,
@@ -46,7 +50,9 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
-AnyKernel: TypeAlias = Kernel | RowKernel | StreamKernel | ColumnKernel | GroupKernel | OrderKernel
+AnyKernel: TypeAlias = (
+    Kernel | RowKernel | StreamKernel | ColumnKernel | KeptKernel | GroupKernel | OrderKernel
+)
 EndingParameters = TypeVar("EndingParameters", RowParameters, StreamParameters)
 NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depends on their number
 
@@ -112,6 +118,7 @@ TEMPLATES = (
     Template(
         column_parameters, columns.reject, columns.schedule, lower_columns, _columns_in_general
     ),
+    Template(kept_parameters, kept_columns.reject, kept_columns.schedule, lower_kept_columns),
     Template(group_parameters, groups.reject, groups.schedule, lower_groups),
     Template(order_parameters, ordering.reject, ordering.schedule, lower_order),
 )

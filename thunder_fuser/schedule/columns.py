@@ -123,16 +123,16 @@ def schedule(
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     rows, columns = shapes.pop() or (0, 0)
-    axes = _axes(segment, long, rows, columns)
-    reductions = [(tv, _result_index(tv, axes)) for tv in long]
-    terms = [_term_of(tv, index, axes) for tv, index in reductions]
+    axes = column_axes(segment, long, rows, columns)
+    reductions = [(tv, result_index(tv, axes)) for tv in long]
+    terms = [term_of(tv, index, axes) for tv, index in reductions]
     _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
-            full.append((store, _element(store, terms)))
+            full.append((store, element_of(store, terms)))
         else:
-            stores.append((store, _place(store, columns, axes)))
+            stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, reductions, results)
     _check_columns(segment, reductions, stores)
@@ -160,7 +160,7 @@ def schedule(
     return planned(across, down, splits, batch, at_once)
 
 
-def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
+def result_index(tv: TensorView, axes: ColumnAxes) -> Index:
     """The index of a reduction's result, of a scan's at the row."""
     if not is_scan(tv):
         return unflatten(axes.column, tv.shape)
@@ -169,13 +169,13 @@ def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
     return (*kept[:dim], atom(axes.row), *kept[dim:])
 
 
-def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
+def term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
     """The element that a reduction or scan combines at (row, column)."""
     reduced = [a.size for a in tv.domain.logical if a.is_reduction]
     return term_at(tv, index, unflatten(atom(axes.row), reduced))
 
 
-def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
+def element_of(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
     """The element of a full store that goes with a term: the one it is a view of, else the same in
     row-major order."""
     viewed = index_as_viewed(terms, store.value.shape)
@@ -184,7 +184,9 @@ def _element(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
     return unflatten(linear(*terms[0]), store.value.shape)
 
 
-def _axes(segment: Segment, long: Sequence[TensorView], rows: int, columns: int) -> ColumnAxes:
+def column_axes(
+    segment: Segment, long: Sequence[TensorView], rows: int, columns: int
+) -> ColumnAxes:
     itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) >= rows * columns]
     widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
     lanes = max(widest // max(min(itemsizes, default=4), 1), 1)
@@ -249,7 +251,7 @@ def _check_writes(
         raise Rejected("an in-place target is read by other threads than the one that writes it")
 
 
-def _place(store: Store, columns: int, axes: ColumnAxes) -> Index:
+def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
     if prod(store.value.shape) != columns:
         raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
     return unflatten(axes.column, store.value.shape)
@@ -274,17 +276,17 @@ def _threads(
     preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
     most = (parameters.blocks or preferred) * target.multiprocessors
     splits = _splits(rows, tiles, across * states, most, target)
-    narrowest = lanes * _narrowest(segment, long)
+    narrow = lanes * narrowest(segment, long)
     machine = target.multiprocessors
     for least, enough in ((LINE, ENOUGH * machine), (SECTOR, machine // 2)):
-        while tiles * splits < enough and across // 2 * narrowest >= least:
+        while tiles * splits < enough and across // 2 * narrow >= least:
             across //= 2
             tiles = ceil_div(vectors, across)
             splits = _splits(rows, tiles, across * states, most, target)
     threads = parameters.threads or _threads_of(tiles * splits, states, target)
     deepest = WARP if threads == THREADS else MAX_DOWN
     if not parameters.fills:  # else they were as many as so few rows allow
-        deepest *= max(LINE // (across * narrowest), 1)
+        deepest *= max(LINE // (across * narrow), 1)
     down = 1
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2
@@ -314,7 +316,7 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
     return threads
 
 
-def _narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
+def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     """Bytes of an element of what is read of the plane."""
     terms = {prod(a.size for a in tv.domain.logical) for tv in long}
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)

@@ -113,6 +113,14 @@ class ColumnParameters:
 
 
 @dataclass(frozen=True)
+class KeptParameters:
+    """The knobs of T9."""
+
+    line: int = 128  # bytes of a row that a block takes, at most
+    held: int = 32  # registers of a thread for what it keeps; twice as many where they must be
+
+
+@dataclass(frozen=True)
 class GroupParameters:
     """The knobs of T7."""
 
@@ -132,6 +140,7 @@ Parameters: TypeAlias = (
     | RowParameters
     | StreamParameters
     | ColumnParameters
+    | KeptParameters
     | GroupParameters
     | OrderParameters
 )
@@ -206,6 +215,17 @@ def column_parameters(target: Target) -> tuple[ColumnParameters, ...]:
         ColumnParameters(across=8),
         ColumnParameters(threads=128),
         ColumnParameters(threads=1024),
+    )
+
+
+def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
+    """A line of each row, and enough of them on their way at once."""
+    return (
+        KeptParameters(),
+        KeptParameters(held=16),
+        KeptParameters(held=64),
+        KeptParameters(line=64),
+        KeptParameters(line=256),
     )
 
 

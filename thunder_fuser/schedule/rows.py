@@ -30,6 +30,7 @@ from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.phases import Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
 from thunder_fuser.schedule.row_axes import (
@@ -52,15 +53,6 @@ from thunder_fuser.target import Target
 
 SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
 TINY = 32 * 1024  # bytes, which the L1 cache has for more
-
-
-@dataclass(frozen=True, eq=False)
-class Phase:
-    """Reductions and scans of one level, each with its result's index and its term's index: one
-    result per row, of a scan one per element."""
-
-    reductions: tuple[tuple[TensorView, Index], ...]
-    terms: tuple[tuple[TensorView, Index], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +192,8 @@ def schedule(
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
-    phases = _phases(segment, reductions, axes)
+    own = [(tv, result_index(tv, axes)) for tv in reductions]
+    phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
     stores = [_place(s, rows, columns, axes, terms) for s in segment.written if s not in placed]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
@@ -337,24 +330,6 @@ def _place(
     if prod(shape) == rows * columns and not axes.is_shifted:
         return store, unflatten(axes.flat, shape)
     raise Rejected(f"a result of shape {list(shape)} has no rows of {columns} elements")
-
-
-def _phases(segment: Segment, reductions: Sequence[TensorView], axes: RowAxes) -> tuple[Phase, ...]:
-    """Reductions by level: a level needs the results of the ones before."""
-    level: dict[TensorView, int] = {}
-    leaves = segment.leaves | set(reductions)
-    for tv in reductions:  # in topological order
-        term, index = term_of(tv, axes)
-        needed = [p for p, _ in demand([(term, index)], leaves).leaves if p in level]
-        if term in level:
-            needed.append(term)
-        level[tv] = 1 + max((level[p] for p in needed), default=-1)
-    phases = []
-    for depth in range(max(level.values()) + 1):
-        members = [tv for tv in reductions if level[tv] == depth]
-        results = tuple((tv, result_index(tv, axes)) for tv in members)
-        phases.append(Phase(results, tuple(term_of(tv, axes) for tv in members)))
-    return tuple(phases)
 
 
 def result_index(tv: TensorView, axes: RowAxes) -> Index:

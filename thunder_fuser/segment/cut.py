@@ -22,6 +22,7 @@ from thunder_fuser.analysis.reductions import (
     is_grouped,
     is_long,
     is_ordering,
+    is_scan,
     is_scattered,
     plane_of,
     row_shape,
@@ -33,6 +34,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.depth import cut_reasons, depths
+from thunder_fuser.segment.kinds import Test
 from thunder_fuser.segment.outputs import plan_outputs
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.segment.segmented import SegmentedFusion
@@ -52,7 +54,7 @@ def cut(
     input_layouts: Mapping[TensorView, Layout],
     reject: Reject,
     copies: bool = False,
-    is_shared: Callable[[TensorView], bool] = _never,
+    is_shared: Test = _never,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor. Several blocks share each row of a reduction
@@ -61,19 +63,28 @@ def cut(
     opaque = frozenset(tv for tv in fusion.tensors if _is_torchs(tv))
     apart = frozenset(tv for tv in fusion.tensors if is_shared(tv))
     late = frozenset[TensorView]()
+    kept = frozenset(tv for tv in fusion.tensors if _may_be_kept(tv))
     while True:
-        waits = apart.__contains__, late.__contains__
+        waits = apart.__contains__, late.__contains__, kept.__contains__
         cutter = _Cutter(fusion, dict(input_layouts), reject, copies, opaque, *waits)
         segmented = cutter.run()
         refused = _refused(segmented, reject)
         found = frozenset(tv for segment in refused for tv in segment.long)
         if not found:
             return segmented
+        if not kept.isdisjoint(found):  # each kernel reads these columns anew
+            kept -= found
+            continue
         # What needs them whole, or has sums down its columns, may be too much for one kernel.
         scattered = frozenset(filter(is_scattered, found)) - apart
         behind = frozenset(tv for segment in refused for tv in _behind_rows(segment)) - late
         apart, late = apart | scattered, late | behind
         opaque |= frozenset() if scattered or behind else found
+
+
+def _may_be_kept(tv: TensorView) -> bool:
+    """True for reductions down columns, which a block may keep until their results are known."""
+    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
 
 
 def _is_torchs(tv: TensorView) -> bool:
@@ -124,8 +135,9 @@ class _Cutter:
     reject: Reject
     copies: bool
     opaque: frozenset[TensorView]  # run by torch between kernels
-    is_shared: Callable[[TensorView], bool]
-    is_late: Callable[[TensorView], bool]
+    is_shared: Test
+    is_late: Test
+    is_kept: Test
     views: dict[TensorView, View] = field(default_factory=dict)
     depth: dict[TensorView, int] = field(default_factory=dict)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
@@ -137,7 +149,7 @@ class _Cutter:
     def run(self) -> SegmentedFusion:
         self.fast = fast_enough(self.fusion)
         self.constants = constants(self.fusion)
-        self.depth = depths(self.fusion, self.opaque, self.constants, self.is_shared, self.is_late)
+        self.depth = depths(self.fusion, self.opaque, self.constants, *self._waits)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -152,6 +164,11 @@ class _Cutter:
         self.views.update(outputs.views)
         segments, reasons = self._build()
         return SegmentedFusion(self.fusion, segments, self.views, self.layouts, reasons)
+
+    @property
+    def _waits(self) -> tuple[Test, Test, Test]:
+        """What depths depend on."""
+        return self.is_shared, self.is_late, self.is_kept
 
     @property
     def targets(self) -> frozenset[TensorView]:
@@ -248,7 +265,7 @@ class _Cutter:
         reasons: list[str] = []
         late: list[Write] = []
         waiting: list[Store] = []
-        why = cut_reasons(self.fusion, self.opaque, self.constants, self.is_shared, self.is_late)
+        why = cut_reasons(self.fusion, self.opaque, self.constants, *self._waits)
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed

@@ -39,12 +39,14 @@ def depths(
     constants: frozenset[TensorView],
     is_shared: Test = _never,
     is_late: Test = _never,
+    is_kept: Test = _never,
 ) -> dict[TensorView, int]:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
     blocks share each row of a reduction that `is_shared`; a reduction that `is_late` is not where
-    the rows of its terms are reduced."""
-    return _walk(fusion, opaque, constants, is_shared, is_late)[0]
+    the rows of its terms are reduced. A block keeps the columns of one that `is_kept`, until all
+    that needs its results is computed."""
+    return _walk(fusion, opaque, constants, is_shared, is_late, is_kept)[0]
 
 
 def cut_reasons(
@@ -53,10 +55,11 @@ def cut_reasons(
     constants: frozenset[TensorView],
     is_shared: Test = _never,
     is_late: Test = _never,
+    is_kept: Test = _never,
 ) -> dict[int, str]:
     """Why there is a cut before each depth but the first: what the first tensor of that depth
     needs."""
-    depth, kinds = _walk(fusion, opaque, constants, is_shared, is_late)
+    depth, kinds = _walk(fusion, opaque, constants, is_shared, is_late, is_kept)
     found: dict[int, str] = {}
     for tv in fusion.tensors:
         producers = tv.definition.tensors if tv.definition is not None else ()
@@ -89,6 +92,7 @@ def _walk(
     constants: frozenset[TensorView],
     is_shared: Test,
     is_late: Test,
+    is_kept: Test,
 ) -> tuple[dict[TensorView, int], tuple[Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
@@ -103,7 +107,7 @@ def _walk(
         return is_late(consumer)
 
     kinds = (
-        *_kinds(is_shared, outgrows, totals),
+        *_kinds(is_shared, is_kept, outgrows, totals),
         Kind(
             _is_row,
             _always,
@@ -134,12 +138,15 @@ def _walk(
     return found, kinds
 
 
-def _kinds(is_shared: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ...]:
+def _kinds(is_shared: Test, is_kept: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ...]:
+    def is_walked_down(tv: TensorView) -> bool:
+        return _is_summed_down(tv) and not is_kept(tv)
+
     def joins_rows(producer: TensorView, consumer: TensorView) -> bool:
         return _joins_rows(producer, consumer) and not totals.is_taken(producer, consumer)
 
     return (
-        Kind(_is_summed_down, _always, _needs_whole, "needs a reduction down columns whole"),
+        Kind(is_walked_down, _always, _needs_whole, "needs a reduction down columns whole"),
         Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
         Kind(_is_row, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
         Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),

@@ -1,0 +1,83 @@
+"""Kept column kernels: what is loaded once, and what each phase does with it."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.programs import H200, chain, total
+from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.test_kept_columns import centred, spread, twice
+from thunder_fuser.codegen.kept_text import kept_lines
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.kept_columns import lower_kept_columns
+from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.schedule import kept_columns
+from thunder_fuser.segment.segment import Segment
+
+
+def kernel_of(segment: Segment, strict: bool = False) -> KeptKernel:
+    return lower_kept_columns(kept_columns.schedule(segment, H200), strict)
+
+
+def text_of(*results: TensorView, of: TensorView) -> str:
+    lines = kept_lines(kernel_of(segment_of([of], *results)))
+    return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+
+
+def test_rows_are_kept_and_columns_are_read_once() -> None:
+    x, shift = halves(40, 64), halves(64)
+    made = call("add", centred(x), spread(shift, x))
+    kernel = kernel_of(segment_of([x, shift], made, chain(total(x, 0), "neg")))
+    assert str(kernel) == dedent("""\
+        kept column kernel 4 blocks of 2 x 32 threads
+          rows 40 vectors 8 lanes 8
+          v0 = load T5[8*vector], 8 x bf16, 16 bytes at a time
+          v1 = load T0[64*row + 8*vector], 8 x bf16, 16 bytes at a time
+          phase 0
+            T0_0: f32 = v1[k][1*lane + 0]
+            T1_part[lane] sum= T0_0
+            T9_part[lane] sum= T0_0
+            T1_row = sum(T1_part)
+            T9_row = sum(T9_part)
+          per row
+            T5_0: f32 = v0[1*lane + 0]
+            T0_1: f32 = v1[k][1*lane + 0]
+            T4_0: f32 = sub(T0_1, T1_row[lane])
+            T8_0: f32 = add(T4_0, T5_0)
+            w0[1*lane + 0] = T8_0
+            store w0 -> T8[64*row + 8*vector], 8 x bf16, 16 bytes at a time
+          per column
+            T10_0: f32 = neg(T9_row[lane])
+            w0[1*lane + 0] = T10_0
+            store w0 -> T10[8*vector], 8 x bf16, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize(("strict", "rounds"), [(True, 1), (False, 0)])
+def test_strict_rounds_the_sums_as_the_trace_does(strict: bool, rounds: int) -> None:
+    x = halves(40, 64)
+    (phase,) = kernel_of(segment_of([x], centred(x)), strict).phases
+    assert [r is not None for r in phase.rounded] == [bool(rounds)]
+
+
+def test_every_phase_has_a_result_for_all_threads() -> None:
+    x = floats(40, 64)
+    first, second = kernel_of(segment_of([x], twice(x))).phases
+    assert [s.name for s in (*first.sums, *second.sums)] == ["T1", "T5"]
+    assert "T1_row[lane]" in str(second.scope.statements)
+
+
+def test_threads_beyond_the_last_vector_take_part_in_sums_alone() -> None:
+    cut, whole = floats(3, 300, 4 * 1111), floats(3, 300, 4 * 1024)
+    text = text_of(centred(cut), of=cut)
+    assert "const bool is_active = wanted < 3333;" in text
+    assert "if (is_active) {" in text
+    assert "is_active" not in text_of(centred(whole), of=whole)
+
+
+def test_rows_that_not_all_threads_have_are_tested_for() -> None:
+    odd, even = floats(300, 4096), floats(256, 4096)
+    assert "if ((k + 1) * 64 <= 300 || row < 300) {" in text_of(centred(odd), of=odd)
+    assert "row < " not in text_of(centred(even), of=even)

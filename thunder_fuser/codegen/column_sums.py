@@ -1,0 +1,83 @@
+"""The sums of a thread's columns, and how the threads of a block bring them together, as C++ text.
+
+A thread has the array `name_part` of a state per lane; those of a block meet in `name_parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.kernel.row_ir import Accumulator
+
+DownColumns = ColumnKernel | KeptKernel
+
+
+def places_lines(kernel: DownColumns) -> list[str]:
+    """The thread's part of the rows, and its place among those side by side."""
+    across = kernel.threads_across
+    return [
+        f"const int part = threadIdx.x / {across};",
+        f"const int place = threadIdx.x % {across};",
+    ]
+
+
+def declared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
+    """The thread's sums, and the room in which the threads of a column bring theirs together."""
+    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
+    lines = []
+    for total in totals:
+        kind = state_type(total.op, total.dtype)
+        lines.append(f"{kind} {total.name}_part[{lanes}];")
+        lines += per_lane(cleared(total), lanes)
+        if kernel.threads_down > 1:
+            lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
+    return lines
+
+
+def shared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
+    """The parts of each column, combined in shared memory by all threads of the block."""
+    if kernel.threads_down == 1:
+        return []
+    lines, met = list[str](), list[str]()
+    for total in totals:
+        copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
+        lines += per_lane(copy, kernel.axes.lanes)
+        combine = combiner(total.op, total.dtype)
+        met.append(f"tf::combine_columns<{kernel.threads}>({total.name}_parts, {combine});")
+    return [*lines, "__syncthreads();", *met]
+
+
+def whole(total: Accumulator, kernel: DownColumns) -> str:
+    """The state of a lane's column, behind what brings the threads of each together."""
+    return part_of(total, "0", kernel) if kernel.threads_down > 1 else f"{total.name}_part[lane]"
+
+
+def part_of(total: Accumulator, part: str, kernel: DownColumns) -> str:
+    """The state of a lane that one of the threads of a column has put into shared memory, beside
+    those of the same lane, so that the threads of a warp meet all banks."""
+    return f"{total.name}_parts[{part}][lane * {kernel.threads_across} + place]"
+
+
+def result_lines(
+    total: Accumulator, kernel: DownColumns, rounded: DataType | None = None
+) -> list[str]:
+    """The value of one sum per lane, the array `name_row`."""
+    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
+    value = finished(total.op, total.dtype, whole(total, kernel))
+    if rounded is not None:
+        value = f"tf::round_to<{CUDA_TYPES[rounded]}>({value})"
+    row = f"{total.name}_row"
+    return [f"{kind} {row}[{lanes}];", *per_lane(f"{row}[lane] = {value};", lanes)]
+
+
+def cleared(total: Accumulator) -> str:
+    return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
+
+
+def per_lane(statement: str, lanes: int) -> list[str]:
+    return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]

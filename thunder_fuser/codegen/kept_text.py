@@ -1,0 +1,95 @@
+"""The kept column kernel's body as C++ text."""
+
+from __future__ import annotations
+
+from thunder_fuser.codegen.column_sums import (
+    declared_sums,
+    places_lines,
+    result_lines,
+    shared_sums,
+)
+from thunder_fuser.codegen.statements import (
+    indent,
+    load_call,
+    load_text,
+    number,
+    scope_lines,
+    vector_type,
+)
+from thunder_fuser.codegen.types import index_type
+from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+
+
+def kept_lines(kernel: KeptKernel) -> list[str]:
+    """The statements of the entry point."""
+    names, lanes = kernel.names, kernel.axes.lanes
+    lines = [*_places(kernel), *_loaded(kernel)]
+    lines += [load_text(a, names) for a in kernel.once]
+    for phase in kernel.phases:
+        lines += _phase(phase, kernel)
+    if kernel.full.statements:
+        full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
+        lines += _active(kernel, full)
+    if kernel.final.statements:
+        is_first = ["part == 0"] if kernel.threads_down > 1 else []
+        lines += _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
+    return lines
+
+
+def _places(kernel: KeptKernel) -> list[str]:
+    """Which vector of columns a thread has, and its part of the rows. Threads beyond the last
+    vector keep that as well, so that all take part in the sums."""
+    across, kind = kernel.threads_across, index_type(kernel.reach)
+    size = number(kernel.axes.vector.size)
+    first = f"({kind})blockIdx.x * {across} + place"
+    if not _is_cut(kernel):
+        return [*places_lines(kernel), f"const {kind} vector = {first};"]
+    return [
+        *places_lines(kernel),
+        f"const {kind} wanted = {first};",
+        f"const bool is_active = wanted < {size};",
+        f"const {kind} vector = is_active ? wanted : {size} - 1;",
+    ]
+
+
+def _is_cut(kernel: KeptKernel) -> bool:
+    """True where the last block has threads without columns."""
+    return kernel.blocks * kernel.threads_across != kernel.axes.vector.size
+
+
+def _active(kernel: KeptKernel, lines: list[str], tests: list[str] | None = None) -> list[str]:
+    """What only threads with columns of their own do."""
+    conditions = [*(["is_active"] if _is_cut(kernel) else []), *(tests or [])]
+    if not conditions:
+        return lines
+    return [f"if ({' && '.join(conditions)}) {{", *indent(lines), "}"]
+
+
+def _loaded(kernel: KeptKernel) -> list[str]:
+    """The rows of a thread in registers, all of them on their way at once."""
+    held, names = kernel.rows_per_thread, kernel.names
+    declared = [f"{vector_type(a)} {a.name}[{held}];" for a in kernel.kept]
+    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in kernel.kept]
+    return [*declared, *_over_rows(kernel, loads)]
+
+
+def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's rows, unrolled, as they are in registers."""
+    down, rows, kind = kernel.threads_down, number(kernel.axes.row.size), index_type(kernel.reach)
+    inner = lines
+    if kernel.axes.row.size % down:
+        test = f"if ((k + 1) * {down} <= {rows} || row < {rows}) {{"
+        inner = [test, *indent(lines), "}"]
+    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
+    row = f"const {kind} row = k * {down} + part;"
+    return ["#pragma unroll", head, *indent([row, *inner]), "}"]
+
+
+def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
+    """The rows combined, and what all threads of a column get of it."""
+    lines = declared_sums(phase.sums, kernel)
+    lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
+    lines += shared_sums(phase.sums, kernel)
+    for total, rounded in zip(phase.sums, phase.rounded, strict=True):
+        lines += result_lines(total, kernel, rounded)
+    return lines

@@ -1,0 +1,116 @@
+"""A kept column schedule to its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.columns import targets_of
+from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Variable, VectorAccess
+from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.kept_columns import KeptSchedule, is_of_plane
+from thunder_fuser.schedule.phases import Element, Phase
+from thunder_fuser.segment.segment import Store
+
+
+def lower_kept_columns(planned: KeptSchedule, strict: bool) -> KeptKernel:
+    """The kernel of a kept column schedule. `strict` keeps every rounding of the trace."""
+    return _KeptWriter(planned, strict).write()
+
+
+class _KeptWriter:
+    """Collects the scopes of the kernel."""
+
+    def __init__(self, planned: KeptSchedule, strict: bool) -> None:
+        self.planned, self.segment, self.axes = planned, planned.segment, planned.axes
+        self.strict = strict
+        self.names = name_values(planned.segment)
+        self.reductions = [r for phase in planned.phases for r in phase.reductions]
+        axes: ColumnAxes = planned.axes
+        self.accesses = Accesses(
+            self.segment.layouts,
+            axes.lane,
+            self.names.tensors,
+            streams=None,
+            suffix=lambda tv, offset: "[k]" if is_of_plane(offset, axes) else "",
+            is_kept=lambda offset: axes.lane in offset.bases,
+        )
+        self.writer = ElementWriter(
+            self.segment, self.names.tensors, self.names.scalars, self.accesses, strict
+        )
+
+    def write(self) -> KeptKernel:
+        planned = self.planned
+        full, stores = (
+            [(s.value, i) for s, i in found] for found in (planned.full, planned.stores)
+        )
+        self._request([*(t for p in planned.phases for t in p.terms), *full, *stores])
+        loads = self.accesses.group_loads()
+        once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
+        return KeptKernel(
+            pointers_of(self.segment, self.names),
+            scalars_of(self.names),
+            self.axes,
+            planned.threads_across,
+            planned.threads_down,
+            tuple(a for a in loads if is_of_plane(a.offset, self.axes)),
+            once,
+            tuple(self._phase(phase, loads) for phase in planned.phases),
+            self._stores(planned.full, loads),
+            self._stores(planned.stores, loads),
+        )
+
+    def _request(self, results: Sequence[Element]) -> None:
+        self.writer.known = {r: Variable("", r[0].dtype) for r in self.reductions}
+        self.writer.request(self._needs(results))
+        self.writer.known = {}
+
+    def _needs(self, results: Sequence[Element]) -> Demand:
+        """What `results` need down to memory and the reductions."""
+        return demand(results, self.segment.leaves | {tv for tv, _ in self.reductions})
+
+    def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> KeptPhase:
+        self.writer.begin()
+        self.writer.evaluate(self._needs(phase.terms))
+        lane = "[lane]" if self.axes.lane is not None else "[0]"
+        accumulated, sums = list[LaneStatement](), list[Accumulator]()
+        for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
+            assert tv.definition is not None
+            name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op
+            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), op, value))
+            sums.append(Accumulator(name, dtype, op))
+            self.writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+        statements = (*self.writer.statements, *accumulated)
+        rounded = tuple(self._rounded(tv) for tv, _ in phase.reductions)
+        return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums), rounded)
+
+    def _rounded(self, tv: TensorView) -> DataType | None:
+        """The precision to which the trace rounds a result."""
+        return tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
+
+    def _stores(
+        self, stores: Sequence[tuple[Store, Index]], loads: Sequence[VectorAccess]
+    ) -> Scope:
+        """What follows from the phases."""
+        self.writer.begin()
+        results = [(s.value, i) for s, i in stores]
+        self.writer.evaluate(self._needs([r for r in results if r not in self.writer.known]))
+        writes, vectors = self.accesses.group_stores(targets_of(self.writer, stores))
+        statements = (*self.writer.statements, *writes)
+        return Scope(self._used(loads, statements), statements, vectors)
+
+    def _used(
+        self, loads: Sequence[VectorAccess], statements: Sequence[LaneStatement]
+    ) -> tuple[VectorAccess, ...]:
+        """The loads that a scope repeats for every row: those of what all columns share."""
+        used = loads_read_by(loads, statements)
+        of_row = (a for a in used if self.axes.row in a.offset.bases)
+        return tuple(a for a in of_row if not is_of_plane(a.offset, self.axes))

@@ -1,0 +1,93 @@
+"""The kernel of the kept column template.
+
+kept columns vector{1024} lanes 8, 8 threads across and 32 down
+  v0 = load T0[...]                               of rows{256}, kept for all phases
+  phase 0: T1_part sum= ...     =>  T1_row
+  per row: store w0 -> T5[...]
+  per column: store w0 -> T2[...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import Pointer, ScalarParameter, VectorAccess, print_access
+from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.schedule.columns import ColumnAxes
+
+
+@dataclass(frozen=True)
+class KeptPhase:
+    """`scope` adds a row to the `sums`, each of which is then known as the array `name_row` of one
+    value per lane, `rounded` as the trace does."""
+
+    scope: Scope
+    sums: tuple[Accumulator, ...]
+    rounded: tuple[DataType | None, ...]
+
+
+@dataclass(frozen=True)
+class KeptKernel:
+    """One launch. `kept` fill an array of registers with one element per row of a thread, `once`
+    are loads that do not depend on the row. All threads of a column know the results of a phase in
+    the next one; `full` is done for every row behind all phases, `final` once per vector of
+    columns."""
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    axes: ColumnAxes
+    threads_across: int
+    threads_down: int
+    kept: tuple[VectorAccess, ...]
+    once: tuple[VectorAccess, ...]
+    phases: tuple[KeptPhase, ...]
+    full: Scope
+    final: Scope
+
+    @property
+    def threads(self) -> int:
+        return self.threads_across * self.threads_down
+
+    @property
+    def blocks(self) -> int:
+        return ceil_div(self.axes.vector.size, self.threads_across)
+
+    @property
+    def rows_per_thread(self) -> int:
+        return ceil_div(self.axes.row.size, self.threads_down)
+
+    @property
+    def blocks_at_once(self) -> int | None:
+        """As many as fit on a multiprocessor."""
+        return None
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        return self.axes.names
+
+    @property
+    def reach(self) -> int:
+        """The largest absolute value of an offset."""
+        scopes = (*(phase.scope for phase in self.phases), self.full, self.final)
+        forms = [a.offset for a in (*self.kept, *self.once)]
+        forms += [form for scope in scopes for form in scope.forms]
+        return max((form.reach for form in forms), default=0)
+
+    def __str__(self) -> str:
+        names = self.names
+        lines = [
+            f"kept column kernel {self.blocks} blocks of "
+            f"{self.threads_across} x {self.threads_down} threads",
+            f"  rows {self.axes.row.size} vectors {self.axes.vector.size} lanes {self.axes.lanes}",
+        ]
+        lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*self.once, *self.kept)]
+        for number, phase in enumerate(self.phases):
+            lines += [f"  phase {number}", *print_scope(phase.scope, names)]
+            lines += [f"    {s.name}_row = {s.op.name}({s.name}_part)" for s in phase.sums]
+        for title, scope in (("per row", self.full), ("per column", self.final)):
+            if scope.statements:
+                lines += [f"  {title}", *print_scope(scope, names)]
+        return "\n".join(lines)

@@ -1,0 +1,240 @@
+"""T9, the kept column template: columns that a block keeps from their sums to what needs these.
+
+    T1[c] = max(T0[r, c]);  T2[c] = sum(exp(T0[r, c] - T1[c]));  T3[r, c] = ... / T2[c]
+
+    row r, vector c, lane l       x read once, all rows of a tile of columns in registers
+    phase 0   max of x            over the threads of a column, through shared memory
+    phase 1   sum of exp(x - max)
+    then      the elements of the plane, and what there is one of per column
+
+A thread has a vector of columns and every n-th row of it, packed as it lies in memory; what is
+computed in one phase is computed anew in the next. Columns too long for the registers are cut, each
+kernel reading them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.digits import Form, ceil_div
+from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import column_shape, is_scan, state_bytes
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.columns import (
+    ColumnAxes,
+    column_axes,
+    element_of,
+    narrowest,
+    place_of,
+    result_index,
+    term_of,
+)
+from thunder_fuser.schedule.parameters import KeptParameters
+from thunder_fuser.schedule.phases import Element, Phase, phases_of
+from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.segment.segment import Segment, Store
+from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, SHARED_UNASKED, Target
+
+SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
+MIN_THREADS = 128  # of a block
+ENOUGH = 2  # blocks on a multiprocessor: while one computes, another loads or stores
+BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
+SCRATCH = 24  # registers that a thread needs beside its rows, its sums and their results
+PREFERRED = KeptParameters()
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSchedule:
+    """`full` are stores of every element of the plane, `stores` of one per column."""
+
+    segment: Segment
+    axes: ColumnAxes
+    phases: tuple[Phase, ...]
+    full: tuple[tuple[Store, Index], ...]
+    stores: tuple[tuple[Store, Index], ...]
+    threads_across: int  # threads side by side along a row
+    threads_down: int  # threads of a block that share a column
+
+    def __str__(self) -> str:
+        names, tensors = self.axes.names, self.segment.names
+        lines = [
+            f"kept columns over {print_axes(names, names)}",
+            f"  {self.threads_across} threads across, {self.threads_down} down",
+        ]
+        for number, phase in enumerate(self.phases):
+            reduced = print_elements(phase.reductions, tensors, names)
+            terms = print_elements(phase.terms, tensors, names)
+            lines.append(f"  phase {number}: {reduced} of {terms}")
+        for title, found in (("whole columns", self.full), ("one element a column", self.stores)):
+            stored = print_elements([(s.value, index) for s, index in found], tensors, names)
+            lines += [f"  store {title}: {stored}"] if stored else []
+        return "\n".join(lines)
+
+
+def reject(segment: Segment, target: Target) -> str | None:
+    """Why T9 cannot run this segment, or None."""
+    return rejection(schedule, segment, target)
+
+
+def schedule(
+    segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
+) -> KeptSchedule:
+    """Axes, phases and threads. Raises Rejected."""
+    long = segment.long
+    shapes = {column_shape(tv) for tv in long}
+    if len(shapes) != 1 or None in shapes:
+        raise Rejected("not reductions of one shape down the columns")
+    if any(tv.dtype.is_complex for tv in long):
+        raise Rejected("a complex reduction")
+    if any(map(is_scan, long)):
+        raise Rejected("a running sum down columns that are kept")
+    rows, columns = shapes.pop() or (0, 0)
+    axes = column_axes(segment, long, rows, columns)
+    reductions = [(tv, result_index(tv, axes)) for tv in long]
+    terms = [term_of(tv, index, axes) for tv, index in reductions]
+    phases = phases_of(segment, reductions, terms)
+    full, stores = [], []
+    for store in segment.written:
+        if prod(store.value.shape) == rows * columns:
+            full.append((store, element_of(store, terms)))
+        else:
+            stores.append((store, place_of(store, columns, axes)))
+    walked = [*terms, *((s.value, i) for s, i in full)]
+    _check_columns(segment, reductions, [*walked, *((s.value, i) for s, i in stores)])
+    _check_writes(segment, full, stores, walked)
+    kept = _kept(segment, reductions, walked, axes)
+    threads = _threads(axes, segment, phases, kept, target, parameters)
+    return KeptSchedule(segment, axes, phases, tuple(full), tuple(stores), *threads)
+
+
+def _check_columns(
+    segment: Segment, reductions: Sequence[Element], results: Sequence[Element]
+) -> None:
+    """Every reduction must be read at its own column, and the plane at no index that a tensor
+    holds, nor where a window may leave it."""
+    own = dict(reductions)
+    for result in results:
+        needs = demand([result], segment.leaves | own.keys())
+        if needs.places:
+            raise Rejected("columns that are kept are read at an index that a tensor holds")
+        if any(True for _ in needs.windows()):
+            raise Rejected("columns that are kept are read through windows")
+        for tv, index in (result, *needs.leaves):
+            if tv in own and index != own[tv]:
+                raise Rejected("a column sum is read at another column")
+
+
+def _check_writes(
+    segment: Segment,
+    full: Sequence[tuple[Store, Index]],
+    stores: Sequence[tuple[Store, Index]],
+    walked: Sequence[Element],
+) -> None:
+    """An in-place target may be read at the element that is being written: of the plane by the
+    thread that keeps it, of a column by the one that writes it, after all rows."""
+
+    def written(found: Sequence[tuple[Store, Index]]) -> set[tuple[TensorView, Form]]:
+        places = ((s.target, i) for s, i in found if s.is_in_place)
+        return {(tv, offset_of(segment.layouts[tv], i)) for tv, i in places}
+
+    targets = {s.target for s in segment.stores if s.is_in_place}
+    known = segment.leaves.union(segment.long)
+    after = [(s.value, i) for s, i in stores]
+    for results, allowed in ((walked, written(full)), (after, written(stores))):
+        for tv, index in demand(results, known).leaves:
+            if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in allowed:
+                raise Rejected("an in-place target is read by others than the one that writes it")
+
+
+def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
+    """True for elements that depend on the row and on the column: those that a thread keeps."""
+    return axes.row in offset.bases and not offset.bases.isdisjoint({axes.vector, axes.lane})
+
+
+def _kept(
+    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element], axes: ColumnAxes
+) -> int:
+    """Registers of what a thread keeps of one row. Raises Rejected."""
+    own = {tv for tv, _ in reductions}
+    leaves = demand(walked, segment.leaves | own).leaves
+    reads = {(tv, offset_of(segment.layouts[tv], i)) for tv, i in leaves if tv not in own}
+    planes = [tv for tv, offset in reads if is_of_plane(offset, axes)]
+    if not planes:
+        raise Rejected("columns of which nothing is in memory")
+    return sum(ceil_div(tv.dtype.itemsize * axes.lanes, REGISTER_BYTES) for tv in planes)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """What one block has: `across` vectors of columns, and `down` threads for their rows."""
+
+    across: int
+    down: int
+
+    @property
+    def threads(self) -> int:
+        return self.across * self.down
+
+
+def _threads(
+    axes: ColumnAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    kept: int,
+    target: Target,
+    parameters: KeptParameters,
+) -> tuple[int, int]:
+    """Threads along and down a block: a line of each row, less where registers would not let two
+    blocks on a multiprocessor, or where blocks would be few. Raises Rejected."""
+    long = [tv for phase in phases for tv, _ in phase.reductions]
+    results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
+    sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
+    beside = SCRATCH + (results + sums) * axes.lanes
+    states = sum(map(state_bytes, long)) * axes.lanes
+    rows, vectors = axes.row.size, axes.vector.size
+
+    def fitting(tile: _Tile) -> int:
+        """Blocks on a multiprocessor."""
+        if tile.threads > MAX_THREADS or states * tile.threads > SHARED_UNASKED:
+            return 0
+        return REGISTERS // ((ceil_div(rows, tile.down) * kept + beside) * tile.threads)
+
+    widths = list(_widths(axes, axes.lanes * narrowest(segment, long), parameters.line))
+    limits = (parameters.held, 2 * parameters.held)
+    tiles = [_Tile(a, _down(rows, kept, limit)) for a in widths for limit in limits]
+    possible = [t for least in (ENOUGH, 1) for t in tiles if fitting(t) >= least]
+    if not possible:
+        raise Rejected("columns that are too long to be kept")
+    best, enough = possible[0], BLOCKS * target.multiprocessors
+    while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
+        best = _Tile(best.across // 2, best.down)
+    while best.threads < MIN_THREADS:
+        wider, deeper = _Tile(best.across * 2, best.down), _Tile(best.across, best.down * 2)
+        wanted = wider if ceil_div(vectors, wider.across) >= enough else deeper
+        if wanted.down > rows or not fitting(wanted):
+            break
+        best = wanted
+    return best.across, best.down
+
+
+def _widths(axes: ColumnAxes, vector_bytes: int, line: int) -> Iterator[int]:
+    """Threads along a row that a block may have, from so many bytes down to a sector."""
+    across = 1
+    while across * vector_bytes < line and across < axes.vector.size:
+        across *= 2
+    yield across
+    while across // 2 * vector_bytes >= SECTOR:
+        across //= 2
+        yield across
+
+
+def _down(rows: int, kept: int, limit: int) -> int:
+    """The fewest threads for the rows of a column, each with up to `limit` registers of them."""
+    down = 1
+    while ceil_div(rows, down) * kept > limit and down < rows:
+        down *= 2
+    return down

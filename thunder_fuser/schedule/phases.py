@@ -1,0 +1,44 @@
+"""The levels of reductions that a kernel combines one after another.
+
+mean = sum(x) / n;  var = sum((x - mean)^2) / n        phase 0: the first sum; phase 1: the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.segment import Segment
+
+Element = tuple[TensorView, Index]
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """Reductions and scans of one level, each with its result's index and its term's index: one
+    result per row or column, of a scan one per element."""
+
+    reductions: tuple[Element, ...]
+    terms: tuple[Element, ...]
+
+
+def phases_of(
+    segment: Segment, reductions: Sequence[Element], terms: Sequence[Element]
+) -> tuple[Phase, ...]:
+    """Reductions, in topological order, by level: a level needs the results of the ones before."""
+    level: dict[TensorView, int] = {}
+    leaves = segment.leaves | {tv for tv, _ in reductions}
+    for (tv, _), (term, index) in zip(reductions, terms, strict=True):
+        needed = [p for p, _ in demand([(term, index)], leaves).leaves if p in level]
+        if term in level:
+            needed.append(term)
+        level[tv] = 1 + max((level[p] for p in needed), default=-1)
+    phases = []
+    for depth in range(max(level.values()) + 1):
+        members = [k for k, (tv, _) in enumerate(reductions) if level[tv] == depth]
+        phases.append(
+            Phase(tuple(reductions[k] for k in members), tuple(terms[k] for k in members))
+        )
+    return tuple(phases)
