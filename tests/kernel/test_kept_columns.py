@@ -81,3 +81,12 @@ def test_rows_that_not_all_threads_have_are_tested_for() -> None:
     odd, even = floats(300, 4096), floats(256, 4096)
     assert "if ((k + 1) * 64 <= 300 || row < 300) {" in text_of(centred(odd), of=odd)
     assert "row < " not in text_of(centred(even), of=even)
+
+
+def test_the_parts_of_a_warp_lie_in_all_banks() -> None:
+    x = halves(64, 256, 3136)
+    text = text_of(centred(x), of=x)
+    assert "__shared__ float T1_parts[32][72];" in text
+    assert "tf::combine_columns<256, 8>(T1_parts, " in text
+    single = halves(64, 256, 49)
+    assert "__shared__ float T1_parts[8][16];" in text_of(centred(single), of=single)

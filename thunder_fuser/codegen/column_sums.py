@@ -28,14 +28,15 @@ def places_lines(kernel: DownColumns) -> list[str]:
 
 def declared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
     """The thread's sums, and the room in which the threads of a column bring theirs together."""
-    width, lanes = kernel.threads_across * kernel.axes.lanes, kernel.axes.lanes
+    lanes, down = kernel.axes.lanes, kernel.threads_down
+    places = kernel.threads_across * lanes + kernel.padding
     lines = []
     for total in totals:
         kind = state_type(total.op, total.dtype)
         lines.append(f"{kind} {total.name}_part[{lanes}];")
         lines += per_lane(cleared(total), lanes)
         if kernel.threads_down > 1:
-            lines.append(f"__shared__ {kind} {total.name}_parts[{kernel.threads_down}][{width}];")
+            lines.append(f"__shared__ {kind} {total.name}_parts[{down}][{places}];")
     return lines
 
 
@@ -44,11 +45,12 @@ def shared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]
     if kernel.threads_down == 1:
         return []
     lines, met = list[str](), list[str]()
+    sizes = f"{kernel.threads}, {kernel.padding}" if kernel.padding else f"{kernel.threads}"
     for total in totals:
         copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
         lines += per_lane(copy, kernel.axes.lanes)
         combine = combiner(total.op, total.dtype)
-        met.append(f"tf::combine_columns<{kernel.threads}>({total.name}_parts, {combine});")
+        met.append(f"tf::combine_columns<{sizes}>({total.name}_parts, {combine});")
     return [*lines, "__syncthreads();", *met]
 
 

@@ -65,6 +65,12 @@ class ColumnKernel:
         return self.splits > 1 and not self.loop.stores
 
     @property
+    def padding(self) -> int:
+        """Places behind the columns of each part of a sum: the threads of a warp lie side by side
+        and need none."""
+        return 0
+
+    @property
     def names(self) -> dict[IterDomain, str]:
         return self.axes.names
 

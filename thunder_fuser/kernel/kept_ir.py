@@ -17,6 +17,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter, VectorAccess, print_access
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.target import WARP
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ class KeptKernel:
     @property
     def rows_per_thread(self) -> int:
         return ceil_div(self.axes.row.size, self.threads_down)
+
+    @property
+    def padding(self) -> int:
+        """Places behind the columns of each part of a sum, so that the threads of a warp, which
+        have several parts where they are few across, meet all banks."""
+        return self.threads_across if self.axes.lanes > 1 and self.threads_across < WARP else 0
 
     @property
     def blocks_at_once(self) -> int | None:

@@ -194,7 +194,7 @@ def _threads(
     results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
     beside = SCRATCH + (results + sums) * axes.lanes
-    states = sum(map(state_bytes, long)) * axes.lanes
+    states = sum(map(state_bytes, long)) * (axes.lanes + 1)  # and a place beside each vector's
     rows, vectors = axes.row.size, axes.vector.size
 
     def fitting(tile: _Tile) -> int:

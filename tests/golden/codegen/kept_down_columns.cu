@@ -16,7 +16,7 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
   float T1_part[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T1_part[lane] = float(0);
-  __shared__ float T1_parts[32][16];
+  __shared__ float T1_parts[32][18];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 32 + part;
@@ -31,14 +31,14 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T1_parts[part][lane * 2 + place] = T1_part[lane];
   __syncthreads();
-  tf::combine_columns<64>(T1_parts, [](float a, float b) -> float { return a + b; });
+  tf::combine_columns<64, 2>(T1_parts, [](float a, float b) -> float { return a + b; });
   float T1_row[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T1_row[lane] = T1_parts[0][lane * 2 + place];
   float T5_part[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T5_part[lane] = tf::lowest<float>();
-  __shared__ float T5_parts[32][16];
+  __shared__ float T5_parts[32][18];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 32 + part;
@@ -54,7 +54,7 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T5_parts[part][lane * 2 + place] = T5_part[lane];
   __syncthreads();
-  tf::combine_columns<64>(T5_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
+  tf::combine_columns<64, 2>(T5_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
   float T5_row[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T5_row[lane] = T5_parts[0][lane * 2 + place];

@@ -28,11 +28,12 @@ TF_FN T combine_warps(const T* values, Combine combine) {
 }
 
 // chunk: combine_columns
-// DOWN parts of each of WIDTH columns, combined into the first: by a thread a column or, where there are
-// more threads, by several, each with every so many-th part. All THREADS of the block take part.
-template <int THREADS, int DOWN, int WIDTH, class T, class Combine>
-TF_FN void combine_columns(T (&parts)[DOWN][WIDTH], Combine combine) {
-  constexpr int SHARERS = THREADS > WIDTH ? THREADS / WIDTH : 1;
+// DOWN parts of each of some columns, combined into the first: by a thread a column or, where there are
+// more threads, by several, each with every so many-th part. All THREADS of the block take part. The last
+// PADDING places of a part are no columns.
+template <int THREADS, int PADDING = 0, int DOWN, int PLACES, class T, class Combine>
+TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
+  constexpr int WIDTH = PLACES - PADDING, SHARERS = THREADS > WIDTH ? THREADS / WIDTH : 1;
   const int own = SHARERS > 1 ? threadIdx.x / WIDTH : 0, start = threadIdx.x - own * WIDTH;
 #pragma unroll
   for (int column = start; column < WIDTH; column += THREADS) {
