@@ -130,8 +130,11 @@ def test_a_layer_norm_of_columns_is_one_kernel(
 
     exact = norm(wide)
     eager = norm(x.float()).to(dtype)
-    distance = torch.finfo(torch.float32).eps * abs(offset) / exact.std().item()
-    assert is_close(found, exact, eager, exact.abs().max().item() * (1 + 64 * distance))
+    # The mean is rounded where values are far from zero, by what is much of a small deviation.
+    smallest = (wide.var(1, correction=0).min() + 1e-5).sqrt().item()
+    rounding = torch.finfo(torch.float32).eps / torch.finfo(dtype).eps
+    apart = rounding * abs(offset) * weight.abs().max().item() / smallest
+    assert is_close(found, exact, eager, exact.abs().max().item() + apart)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -65,6 +65,7 @@ class _KeptWriter:
             tuple(self._phase(phase, loads) for phase in planned.phases),
             self._stores(planned.full, loads),
             self._stores(planned.stores, loads),
+            planned.blocks_at_once,
         )
 
     def _request(self, results: Sequence[Element]) -> None:

@@ -35,7 +35,7 @@ class KeptKernel:
     """One launch. `kept` fill an array of registers with one element per row of a thread, `once`
     are loads that do not depend on the row. All threads of a column know the results of a phase in
     the next one; `full` is done for every row behind all phases, `final` once per vector of
-    columns."""
+    columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -47,6 +47,7 @@ class KeptKernel:
     phases: tuple[KeptPhase, ...]
     full: Scope
     final: Scope
+    blocks_at_once: int | None = None
 
     @property
     def threads(self) -> int:
@@ -65,11 +66,6 @@ class KeptKernel:
         """Places behind the columns of each part of a sum, so that the threads of a warp, which
         have several parts where they are few across, meet all banks."""
         return self.threads_across if self.axes.lanes > 1 and self.threads_across < WARP else 0
-
-    @property
-    def blocks_at_once(self) -> int | None:
-        """As many as fit on a multiprocessor."""
-        return None
 
     @property
     def names(self) -> dict[IterDomain, str]:

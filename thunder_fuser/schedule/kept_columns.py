@@ -58,6 +58,7 @@ class KeptSchedule:
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads of a block that share a column
+    blocks_at_once: int | None  # that are to fit on a multiprocessor; None for as many as do
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -65,6 +66,8 @@ class KeptSchedule:
             f"kept columns over {print_axes(names, names)}",
             f"  {self.threads_across} threads across, {self.threads_down} down",
         ]
+        if self.blocks_at_once is not None:
+            lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -187,9 +190,11 @@ def _threads(
     kept: int,
     target: Target,
     parameters: KeptParameters,
-) -> tuple[int, int]:
+) -> tuple[int, int, int | None]:
     """Threads along and down a block: a line of each row, less where registers would not let two
-    blocks on a multiprocessor, or where blocks would be few. Raises Rejected."""
+    blocks on a multiprocessor, or where blocks would be few; and the blocks that are to be there:
+    of so many registers that a compiler which is not told would use those of one. Raises
+    Rejected."""
     long = [tv for phase in phases for tv, _ in phase.reductions]
     results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
@@ -205,7 +210,7 @@ def _threads(
 
     widths = list(_widths(axes, axes.lanes * narrowest(segment, long), parameters.line))
     limits = (parameters.held, 2 * parameters.held)
-    tiles = [_Tile(a, _down(rows, kept, limit)) for a in widths for limit in limits]
+    tiles = [_Tile(a, _down(rows, kept, limit)) for limit in limits for a in widths]
     possible = [t for least in (ENOUGH, 1) for t in tiles if fitting(t) >= least]
     if not possible:
         raise Rejected("columns that are too long to be kept")
@@ -218,7 +223,7 @@ def _threads(
         if wanted.down > rows or not fitting(wanted):
             break
         best = wanted
-    return best.across, best.down
+    return best.across, best.down, ENOUGH if fitting(best) == ENOUGH else None
 
 
 def _widths(axes: ColumnAxes, vector_bytes: int, line: int) -> Iterator[int]:
