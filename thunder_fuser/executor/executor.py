@@ -21,7 +21,7 @@ from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
-from thunder_fuser.executor import attention, claims, cross_entropy, scans
+from thunder_fuser.executor import attention, claims, cross_entropy, nll_loss, scans
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -77,6 +77,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             cross_entropy.can_replace,
             execution_transform=cross_entropy.forward,
             grad_transform=cross_entropy.gradient,
+        )
+        self.register_supported(
+            nll_loss.SYMBOL,
+            nll_loss.can_replace,
+            execution_transform=nll_loss.forward,
+            grad_transform=nll_loss.gradient,
         )
         self.register_supported(
             attention.SYMBOL,

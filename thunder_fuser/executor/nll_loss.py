@@ -1,0 +1,120 @@
+"""The negative log-likelihood without the log-probabilities in memory.
+
+    loss[i] = -a[i, t[i]]
+    da[i, c] = where(c = t[i], -g[i], 0)
+
+Thunder's backward is torch's kernel, which takes all of `a`: log-probabilities, in f32 where logits
+are. It fills a plane with zeros and writes one element of each row. As a selection the gradient
+needs the target alone, and is computed where the backward of log_softmax reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import thunder.core.dtypes as dtypes
+import thunder.torch as ltorch
+from thunder.core.proxies import TensorProxy
+from thunder.core.transforms import get_grad, put_grad
+
+from thunder_fuser.executor.claims import claimed_device_type
+
+SYMBOL = ltorch.nll_loss
+_REDUCTIONS = ("none", "sum", "mean")
+
+
+def can_replace(
+    a: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> bool:
+    """True for `a` [rows, classes, ...] or [classes] of static shape and int64 classes, without
+    weights."""
+    if weight is not None or reduction not in _REDUCTIONS:
+        return False
+    if not isinstance(_ignored(ignore_index), int):
+        return False
+    if type(a) is not TensorProxy or type(target) is not TensorProxy or a.ndim == 0:
+        return False
+    rows = [n for k, n in enumerate(a.shape) if k != _class_dim(a)]
+    return (
+        all(isinstance(n, int) and n > 0 for n in a.shape)
+        and list(target.shape) == rows
+        and dtypes.is_float_dtype(a.dtype)
+        and dtypes.to_strong_dtype(target.dtype) is dtypes.int64
+        and a.device.devicetype is claimed_device_type()
+        and a.device == target.device
+    )
+
+
+def forward(
+    a: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """The loss. A class outside of [0, classes) that is not ignored is an error, as in torch."""
+    loss, _ = _loss(a, target, _ignored(ignore_index), reduction)
+    return loss
+
+
+def gradient(
+    a: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    """The loss, with the rule for the gradient of `a`."""
+    loss, parts = _loss(a, target, _ignored(ignore_index), reduction)
+    g = ltorch.to(get_grad(loss), _wide(a))
+    if reduction == "mean":
+        g = ltorch.true_divide(g, parts.count)
+    dim = _class_dim(a)
+    per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, ltorch.neg(g), 0.0), dim)
+    # In 32 bits: a comparison of each element.
+    column = ltorch.to(ltorch.where(parts.is_counted, target, -1), dtypes.int32)
+    index = ltorch.arange(a.shape[dim], device=a.device, dtype=dtypes.int32)
+    index = ltorch.reshape(index, [a.shape[dim], *(1 for _ in a.shape[dim + 1 :])])
+    is_target = ltorch.eq(ltorch.unsqueeze(column, dim), index)
+    put_grad(a, ltorch.to(ltorch.where(is_target, per_row, 0.0), a.dtype))
+    return loss
+
+
+class _Parts(NamedTuple):
+    """`is_counted` is shaped like the target, `count` how many rows it counts."""
+
+    is_counted: Any
+    count: Any
+
+
+def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
+    dim, wide = _class_dim(a), _wide(a)
+    is_counted = ltorch.ne(target, ignore_index)
+    # What is ignored may be no class; any other target is checked where it is read.
+    chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), dim)
+    wanted = ltorch.to(ltorch.squeeze(ltorch.gather(a, dim, chosen), dim), wide)
+    losses = ltorch.where(is_counted, ltorch.neg(wanted), 0.0)
+    count = ltorch.sum(ltorch.to(is_counted, wide))
+    loss = losses if reduction == "none" else ltorch.sum(losses)
+    if reduction == "mean":
+        loss = ltorch.true_divide(loss, count)
+    return ltorch.to(loss, a.dtype), _Parts(is_counted, count)
+
+
+def _ignored(ignore_index: int | None) -> int:
+    """Torch's own where none is given: Thunder takes another, and has no gradient then."""
+    return -100 if ignore_index is None else ignore_index
+
+
+def _class_dim(a: Any) -> int:
+    return 1 if a.ndim > 1 else 0
+
+
+def _wide(a: Any) -> Any:
+    """The type that sums are made in."""
+    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
+    return dtypes.float64 if is_double else dtypes.float32
