@@ -1,0 +1,55 @@
+"""Which sums of a whole plane are summed by rows, and that results stay what they are."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.programs import expand, fusion, like, reshape, total
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.sum_rows_first import sum_rows_first
+from thunder_fuser.runtime.evaluate import evaluate
+
+ROWS, COLUMNS = 37, 65
+
+
+def below(x: TensorView, row: TensorView) -> TensorView:
+    """`x` without what its rows have one of."""
+    return call("sub", x, expand(reshape(row, ROWS, 1), ROWS, COLUMNS))
+
+
+def program(x: TensorView, *dims: int) -> Fusion:
+    return fusion([x], total(call("exp", below(x, call("max", x, dims=(1,)))), *dims))
+
+
+def test_a_plane_is_summed_by_the_rows_that_its_terms_need() -> None:
+    (x,) = like(x0 := torch.randn(ROWS, COLUMNS))
+    whole = program(x, 0, 1)
+    made = sum_rows_first(whole, ROWS)
+    text = str(made)
+    assert f"f32[i{ROWS}, r{COLUMNS}] = sum(" in text
+    assert f"f32[r{ROWS}] = sum(" in text
+    (exact,) = evaluate(whole, (x0.double(),))
+    (found,) = evaluate(made, (x0,))
+    torch.testing.assert_close(found.double(), exact.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_fewer_rows_than_multiprocessors_stay() -> None:
+    whole = program(tensor(DataType.Float, ROWS, COLUMNS), 0, 1)
+    assert sum_rows_first(whole, ROWS + 1) is whole
+
+
+def test_terms_that_need_no_row_stay() -> None:
+    x = tensor(DataType.Float, ROWS, COLUMNS)
+    beside = call("max", x, dims=(1,))
+    whole = fusion([x], total(call("exp", x), 0, 1), beside)
+    assert sum_rows_first(whole, 1) is whole
+
+
+def test_sums_along_or_down_stay() -> None:
+    x = tensor(DataType.Float, ROWS, COLUMNS)
+    for dim in (0, 1):
+        whole = program(x, dim)
+        assert sum_rows_first(whole, 1) is whole
