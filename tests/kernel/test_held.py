@@ -10,7 +10,7 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_rows import along, kernel_of
-from tests.programs import STRICT, chain, check, fusion, like, total
+from tests.programs import STRICT, chain, check, fusion, ints, like, total
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -102,3 +102,14 @@ def test_rows_of_any_length_come_out_the_same(rows: int, columns: int, order: st
         x,
         options=replace(STRICT, thread_order=order),
     )
+
+
+@pytest.mark.usefixtures("device")
+def test_rows_that_are_read_element_by_element_are_held_too() -> None:
+    x = torch.randint(0, 9, (100, 2)).float() ** 2
+    strided = x[:, 0]
+    (a,) = like(strided)
+    root = chain(a, "sqrt", "neg")
+    top = call("max", root, dims=(0,))
+    spread = call("broadcast_in_dim", top, shape=ints([100]), broadcast_dims=())
+    check(fusion([a], call("mul", root, spread), top), strided)

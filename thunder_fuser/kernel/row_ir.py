@@ -230,7 +230,7 @@ class RowKernel:
     def is_held(self) -> bool:
         """True where each thread has a place per vector of its part of the row."""
         held = (*self.kept, *self.slotted, *self.sums)
-        return bool(held) or any(phase.scans for phase in self.phases)
+        return bool(held) or any(phase.scans or phase.held for phase in self.phases)
 
     @property
     def names(self) -> dict[IterDomain, str]:
