@@ -22,6 +22,7 @@ from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
 from thunder_fuser.executor import attention, claims, cross_entropy, nll_loss, scans
+from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -198,7 +199,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = drop_relu_masks(own_gradients(without_private_writes(trace)))
+        trace = drop_relu_masks(own_gradients(without_private_writes(count_bools(trace))))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
         ordered = sums_beside_terms(trace, kind, storages)
