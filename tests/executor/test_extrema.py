@@ -1,11 +1,15 @@
-"""argmax and argmin through Thunder."""
+"""amax, amin, argmax and argmin through Thunder, and the gradients of the first two."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+import thunder
 import torch
 
-from tests.executor.jitted import check, region
+from tests.devices import here
+from tests.executor.jitted import check, jit, region, regions, saved
 from thunder_fuser import explain
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -40,3 +44,57 @@ def test_the_place_and_what_lies_there_are_one_region() -> None:
 def test_what_has_no_place_is_left_to_torch() -> None:
     jfn = check(lambda x: (x * 2).argmax() + 1, torch.randn(()))
     assert "it reduces a dim of a tensor that has none" in explain(jfn)
+
+
+def normalised(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt(x.var(0, keepdim=True, correction=0) + 0.5)
+
+
+COMPUTED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "by what was rounded": lambda x: torch.amax(normalised(x), 0),
+    "kept dim": lambda x: torch.amin(normalised(x), 0, keepdim=True),
+    "other axis": lambda x: torch.amax(normalised(x), 1),
+    "returned too": lambda x: (normalised(x) - torch.amax(normalised(x), 0)) * 2,
+    "twice": lambda x: torch.amax(torch.amin(normalised(x).reshape(5, 13, -1), 0), 1),
+    "by a mask": lambda x: (normalised(x) == torch.amax(normalised(x), 0)) * x.sin(),
+}
+
+
+@pytest.mark.parametrize("program", COMPUTED)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_gradients_of_extrema_of_what_is_computed_again(program: str, dtype: torch.dtype) -> None:
+    # As for numbers that differ: each extremum is one element, whatever it was rounded to.
+    x = torch.randn(65, 17, dtype=dtype, device=here(), requires_grad=True)
+    result = jit(COMPUTED[program], **KERNELS)(x)
+    cotangent = torch.randn_like(result)
+    (ours,) = torch.autograd.grad(result, x, cotangent)
+    exact = x.detach().double().requires_grad_()
+    (value,) = torch.autograd.grad(COMPUTED[program](exact), exact, cotangent.double())
+    assert (ours.double() - value).abs().max() <= 8 * torch.finfo(dtype).eps * value.abs().max()
+
+
+def test_the_extremum_of_computed_values_is_found_again() -> None:
+    jfn = check(lambda x: torch.amax(x.sin(), 0) * 2, torch.randn(9, 33, requires_grad=True))
+    (backward,) = regions(jfn).backward
+    assert backward.count("amax") == 1
+    assert list(saved(jfn).values()) == [9 * 33 * 4]
+
+
+@pytest.mark.parametrize("source", ["argument", "product"])
+def test_the_extremum_of_what_is_in_memory_is_kept(source: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.amax((x if source == "argument" else x @ x.mT).float(), 0) * 2
+
+    jfn = check(program, torch.randn(33, 33, requires_grad=True))
+    assert 33 * 4 in saved(jfn).values()
+    assert all("amax" not in region for region in regions(jfn).backward)
+
+
+def test_a_comparison_of_computed_values_is_kept() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        return torch.where(y == torch.amax(y, 1, keepdim=True), x * x, x.cos())
+
+    jfn = check(program, torch.randn(9, 131, requires_grad=True), **KERNELS)
+    assert 9 * 131 in saved(jfn).values()
+    assert "eq" not in str(thunder.last_backward_traces(jfn)[-1])

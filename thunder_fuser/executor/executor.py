@@ -21,7 +21,7 @@ from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
-from thunder_fuser.executor import attention, claims, cross_entropy, nll_loss, scans
+from thunder_fuser.executor import attention, claims, cross_entropy, logsumexp, nll_loss, scans
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.conversions import conversion_lookasides
@@ -30,6 +30,7 @@ from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
+from thunder_fuser.executor.extrema import extrema_again
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.inplace import (
     in_split_order,
@@ -73,24 +74,13 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         self._lookasides.update(conversion_lookasides())
-        self.register_supported(
-            cross_entropy.SYMBOL,
-            cross_entropy.can_replace,
-            execution_transform=cross_entropy.forward,
-            grad_transform=cross_entropy.gradient,
-        )
-        self.register_supported(
-            nll_loss.SYMBOL,
-            nll_loss.can_replace,
-            execution_transform=nll_loss.forward,
-            grad_transform=nll_loss.gradient,
-        )
-        self.register_supported(
-            attention.SYMBOL,
-            attention.can_replace,
-            execution_transform=attention.forward,
-            grad_transform=attention.gradient,
-        )
+        for rule in (attention, cross_entropy, logsumexp, nll_loss):
+            self.register_supported(
+                rule.SYMBOL,
+                rule.can_replace,
+                execution_transform=rule.forward,
+                grad_transform=rule.gradient,
+            )
         self.register_translator(scans.SYMBOL, scans.translate, scans.refusal)
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
@@ -199,7 +189,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = drop_relu_masks(own_gradients(without_private_writes(count_bools(trace))))
+        trace = extrema_again(count_bools(without_private_writes(trace)))
+        trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
         ordered = sums_beside_terms(trace, kind, storages)

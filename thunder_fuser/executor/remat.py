@@ -25,6 +25,7 @@ from thunder.core.trace import TraceCtx, from_trace
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.cse import RANDOM_PRIMS
+from thunder_fuser.executor.extrema import are_floats_compared
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
 from thunder_fuser.executor.liveness import boundaries, live
 from thunder_fuser.executor.reductions import is_long, is_reduction
@@ -163,7 +164,7 @@ def _is_cheap(leaf: BoundSymbol) -> bool:
     if is_reduction(leaf):
         return not is_long(leaf)
     parts = list(leaves([leaf]))
-    if is_scan(leaf) or any(map(is_sum, parts)):
+    if is_scan(leaf) or any(is_sum(x) or are_floats_compared(x) for x in parts):
         return False
     names = {prim_name(part) for part in parts}
     is_random = not names.isdisjoint(RANDOM_PRIMS - _FUNCTIONS_OF_A_SEED)

@@ -1,0 +1,126 @@
+"""Find an extremum again where its gradient asks which elements are it.
+
+    m = amax(t, 0)                             m = amax(t, 0)
+    -- backward --                             -- backward --
+    b = broadcast(m); e = eq(t, b)     =>      n = amax(t, 0); b = broadcast(n); e = eq(t, b)
+
+The backward computes `t` again rather than keeping it, from what was rounded in between, and by
+another kernel. It may differ from what `m` was found of in the last bit: then no element is equal,
+their number is 0, and the gradient 0 / 0. An extremum of the same values is always one of them, and
+is found while they are in registers. Values that are in memory as they were compared stay as kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from thunder.core.dtypes import is_float_dtype
+from thunder.core.prims import OpTags
+from thunder.core.proxies import Proxy, TensorProxy, variableify
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
+from thunder.core.trace import TraceCtx, from_trace, tracectx
+
+from thunder_fuser.executor.claims import ALIAS_PRIMS, is_backward, prim_name, why_not
+from thunder_fuser.executor.storage import leaves, tensors
+
+EXTREMA = frozenset({"AMAX", "AMIN"})
+
+Makers = Mapping[str, BoundSymbol]  # the leaf that makes each value
+
+
+def extrema_again(trace: TraceCtx) -> TraceCtx:
+    """The trace itself where no backward compares with an extremum of computed values."""
+    bsyms = trace.bound_symbols
+    if not any(map(is_backward, bsyms)):
+        return trace
+    makers = {p.name: leaf for leaf in leaves(bsyms) for p in leaf.flat_proxy_outs}
+    earlier = {
+        p.name for b in bsyms if not is_backward(b) for x in leaves([b]) for p in x.flat_proxy_outs
+    }
+    result, body = from_trace(trace), list[BoundSymbol]()
+    with tracectx(result):
+        for bsym in bsyms:
+            renames: dict[Any, Proxy] = {}
+            if is_backward(bsym):
+                for path in _compared(bsym, makers):
+                    if path[0].output.name in earlier:
+                        body += _repeated(path, renames)
+            body.append(bsym.from_bsym_swap_proxies(renames) if renames else bsym)
+    result.bound_symbols = body
+    return trace if len(body) == len(bsyms) else result
+
+
+def are_floats_compared(leaf: BoundSymbol) -> bool:
+    """True for an equality of two floating tensors, which the last bit of either decides."""
+    read = tensors(leaf.flat_proxy_args)
+    are_floats = len(read) == 2 and all(is_float_dtype(p.dtype) for p in read)
+    return prim_name(leaf) in ("EQ", "NE") and are_floats
+
+
+def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
+    """What leads from an extremum of computed values to `bsym`, in which it is compared with its
+    own terms."""
+    found = []
+    inside = {p.name for leaf in leaves([bsym]) for p in leaf.flat_proxy_outs}
+    for leaf in filter(are_floats_compared, leaves([bsym])):
+        for one, other in (leaf.args, leaf.args[::-1]):
+            path = [x for x in _path(other.name, makers) if x.output.name not in inside]
+            if path and prim_name(path[0]) in EXTREMA:
+                terms = path[0].args[0].name
+                is_of_it = _root(terms, makers) == _root(one.name, makers)
+                if is_of_it and not _is_in_memory(terms, makers):
+                    found.append(path)
+    return found
+
+
+def _path(name: str, makers: Makers) -> list[BoundSymbol]:
+    """What leads to a value, back to the first leaf that is no view, cast or other name; nothing
+    for an argument."""
+    path: list[BoundSymbol] = []
+    while name in makers:
+        leaf = makers[name]
+        path.insert(0, leaf)
+        if not _is_same(leaf):
+            return path
+        name = tensors(leaf.flat_proxy_args)[0].name
+    return []
+
+
+def _root(name: str, makers: Makers) -> str:
+    while name in makers and _is_same(makers[name]):
+        name = tensors(makers[name].flat_proxy_args)[0].name
+    return name
+
+
+def _is_same(leaf: BoundSymbol) -> bool:
+    """True for what gives the elements of one tensor another shape, type or name."""
+    changes = has_tags(leaf, {OpTags.SHAPE_OP}) or prim_name(leaf) in ALIAS_PRIMS
+    is_cast = prim_name(leaf) == "CONVERT_ELEMENT_TYPE"
+    return (changes or is_cast) and len(tensors(leaf.flat_proxy_args)) == 1
+
+
+def _is_in_memory(name: str, makers: Makers) -> bool:
+    """True where the backward reads the very values that the extremum was found of: of an argument,
+    or of what no region makes, by views and casts that keep every bit."""
+    while name in makers:
+        leaf = makers[name]
+        if why_not(leaf) is not None:
+            return True
+        if not _is_same(leaf):
+            return False
+        (source,) = tensors(leaf.flat_proxy_args)
+        if source.dtype.bytes > leaf.flat_proxy_outs[0].dtype.bytes:
+            return False
+        name = source.name
+    return True
+
+
+def _repeated(path: Sequence[BoundSymbol], renames: dict[Any, Proxy]) -> list[BoundSymbol]:
+    """The leaves of `path` once more, as the backward's, with results of their own."""
+    made = []
+    for leaf in path:
+        for out in leaf.flat_proxy_outs:
+            renames[variableify(out)] = TensorProxy(like=out)
+        made.append(leaf.from_bsym_swap_proxies(renames).from_bsym(tags={BoundSymbolTag.BACKWARD}))
+    return made

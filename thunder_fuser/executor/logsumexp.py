@@ -1,0 +1,63 @@
+"""The gradient of logsumexp without that of the maximum, which it does not depend on.
+
+    y = log(sum(exp(a - m))) + m        da = gy * exp(a - y)
+
+Thunder differentiates what the function is composed of: it looks in the backward for the elements
+that are the maximum, counts them, and adds up two gradients that cancel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder.core.dtypes as dtypes
+import thunder.torch as ltorch
+from thunder.core.proxies import TensorProxy
+from thunder.core.transforms import get_grad, put_grad
+
+from thunder_fuser.executor.claims import claimed_device_type
+
+SYMBOL = ltorch.logsumexp
+
+
+def can_replace(a: Any, dim: Any, keepdim: bool = False) -> bool:
+    """True for real floating `a` that has a dim to reduce, and static extents above zero."""
+    return (
+        type(a) is TensorProxy
+        and a.ndim > 0
+        and all(isinstance(n, int) and n > 0 for n in a.shape)
+        and dtypes.is_float_dtype(a.dtype)
+        and a.device.devicetype is claimed_device_type()
+    )
+
+
+def forward(a: Any, dim: Any, keepdim: bool = False) -> Any:
+    """[..., 1, ...] with `keepdim`, in the type of `a`; computed in f32 at least."""
+    return _shaped(_wide_result(a, dim), a, dim, keepdim)
+
+
+def gradient(a: Any, dim: Any, keepdim: bool = False) -> Any:
+    """As `forward`, with the rule for the gradient of `a`."""
+    wide = _wide_result(a, dim)
+    result = _shaped(wide, a, dim, keepdim)
+    g = ltorch.to(get_grad(result), wide.dtype)
+    g = ltorch.reshape(g, wide.shape)
+    share = ltorch.exp(ltorch.sub(ltorch.to(a, wide.dtype), wide))
+    put_grad(a, ltorch.to(ltorch.mul(g, share), a.dtype))
+    return result
+
+
+def _wide_result(a: Any, dim: Any) -> Any:
+    """With every dim kept, and in the type that sums are made in."""
+    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
+    x = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
+    largest = ltorch.amax(x, dim, keepdim=True)
+    # Of equal infinities the difference would be NaN.
+    largest = ltorch.where(ltorch.eq(ltorch.abs(largest), float("inf")), 0.0, largest)
+    total = ltorch.sum(ltorch.exp(ltorch.sub(x, largest)), dim, keepdim=True)
+    return ltorch.add(ltorch.log(total), largest)
+
+
+def _shaped(wide: Any, a: Any, dim: Any, keepdim: bool) -> Any:
+    narrow = ltorch.to(wide, a.dtype)
+    return narrow if keepdim else ltorch.squeeze(narrow, dim)
