@@ -8,38 +8,30 @@ decomposed. A conversion joins its region and has Thunder's own gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import thunder.torch as ltorch
 import torch
 
-_METHODS = {
-    "bfloat16": torch.bfloat16,
-    "bool": torch.bool,
-    "byte": torch.uint8,
-    "cdouble": torch.complex128,
-    "cfloat": torch.complex64,
-    "char": torch.int8,
-    "double": torch.float64,
-    "half": torch.float16,
-    "int": torch.int32,
-    "short": torch.int16,
-}
+from thunder_fuser.executor.stand_ins import Compose
 
 
-def conversion_lookasides() -> dict[Any, Callable[..., Any]]:
-    """Thunder's symbol of each opaque conversion method, and what stands in for it."""
-    symbols = ltorch._torch_to_thunder_function_map
-    return {
-        symbol: _conversion(dtype)
-        for name, dtype in _METHODS.items()
-        if (symbol := symbols.get(getattr(torch.Tensor, name))) is not None
-    }
-
-
-def _conversion(dtype: torch.dtype) -> Callable[..., Any]:
+def _conversion(dtype: torch.dtype) -> Compose:
     def convert(a: Any, memory_format: torch.memory_format = torch.preserve_format) -> Any:
         return ltorch.to(a, dtype, memory_format=memory_format)
 
     return convert
+
+
+CONVERSIONS: dict[Any, Compose] = {
+    torch.Tensor.bfloat16: _conversion(torch.bfloat16),
+    torch.Tensor.bool: _conversion(torch.bool),
+    torch.Tensor.byte: _conversion(torch.uint8),
+    torch.Tensor.cdouble: _conversion(torch.complex128),
+    torch.Tensor.cfloat: _conversion(torch.complex64),
+    torch.Tensor.char: _conversion(torch.int8),
+    torch.Tensor.double: _conversion(torch.float64),
+    torch.Tensor.half: _conversion(torch.float16),
+    torch.Tensor.int: _conversion(torch.int32),
+    torch.Tensor.short: _conversion(torch.int16),
+}

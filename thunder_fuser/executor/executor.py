@@ -21,10 +21,19 @@ from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
-from thunder_fuser.executor import attention, claims, cross_entropy, logsumexp, nll_loss, scans
+from thunder_fuser.executor import (
+    attention,
+    claims,
+    cross_entropy,
+    logsumexp,
+    losses,
+    nll_loss,
+    scans,
+)
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.casts import remove_redundant_casts
-from thunder_fuser.executor.conversions import conversion_lookasides
+from thunder_fuser.executor.compositions import COMPOSITIONS
+from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
 from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
@@ -52,8 +61,10 @@ from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
+from thunder_fuser.executor.stand_ins import lookasides
 from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions
+from thunder_fuser.executor.synonyms import SYNONYMS
 from thunder_fuser.executor.uniform import stateless
 from thunder_fuser.options import current
 
@@ -73,8 +84,9 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
-        self._lookasides.update(conversion_lookasides())
-        for rule in (attention, cross_entropy, logsumexp, nll_loss):
+        self._lookasides.update(lookasides(CONVERSIONS | SYNONYMS | COMPOSITIONS))
+        rules: tuple[Any, ...] = (attention, cross_entropy, logsumexp, nll_loss, *losses.RULES)
+        for rule in rules:
             self.register_supported(
                 rule.SYMBOL,
                 rule.can_replace,

@@ -1,0 +1,208 @@
+"""Reductions and movements of data that Thunder takes for torch's own, of ops that it sees into.
+
+    t0 = ltorch.vector_norm(x)    =>    t0 = ltorch.sum(ltorch.mul(x, x)); t1 = ltorch.sqrt(t0)
+
+Thunder 0.2.6 registers each of these as an opaque torch op, whose gradient runs the op again under
+torch's autograd. Here they are for real floating tensors of static shape; what is not listed, as
+the norm of a matrix, stays torch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, TypeAlias
+
+import thunder.core.dtypes as dtypes
+import thunder.torch as ltorch
+import torch
+from thunder.core.proxies import TensorProxy
+
+from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.stand_ins import Compose
+
+Dims: TypeAlias = int | Sequence[int] | None
+
+
+def is_ours(*tensors: Any) -> bool:
+    """True for real floating tensors of static shape, none of it empty, on the claimed device."""
+    return all(
+        isinstance(a, TensorProxy)
+        and dtypes.is_float_dtype(a.dtype)
+        and all(isinstance(n, int) and n > 0 for n in a.shape)
+        and a.device.devicetype is claimed_device_type()
+        for a in tensors
+    )
+
+
+def wide_type(*tensors: Any) -> Any:
+    """The type in which sums of the tensors' elements are made."""
+    is_double = any(dtypes.to_strong_dtype(a.dtype) is dtypes.float64 for a in tensors)
+    return dtypes.float64 if is_double else dtypes.float32
+
+
+def _vector_norm(
+    x: Any,
+    ord: float | str = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    """Norms of order 1, 2, inf and -inf. Torch's gradient of a root is 0 where the sum is."""
+    if not is_ours(x) or dtype is not None or isinstance(ord, str):
+        return NotImplemented
+    dims = tuple(range(x.ndim)) if dim is None else dim
+    wide = ltorch.to(x, wide_type(x))
+    if ord == 2:
+        total = ltorch.sum(ltorch.mul(wide, wide), dims, keepdim)
+        is_zero = ltorch.eq(total, 0.0)
+        root = ltorch.sqrt(ltorch.where(is_zero, 1.0, total))
+        result = ltorch.where(is_zero, 0.0, root)
+    elif ord == 1:
+        result = ltorch.sum(ltorch.abs(wide), dims, keepdim)
+    elif ord in (inf, -inf):
+        extremum = ltorch.amax if ord > 0 else ltorch.amin
+        result = extremum(ltorch.abs(wide), dims, keepdim)
+    else:
+        return NotImplemented
+    return ltorch.to(result, x.dtype)
+
+
+def _norm(
+    input: Any,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    """torch.norm never is the norm of a matrix but for "nuc"."""
+    return _vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+
+
+def _linalg_norm(
+    A: Any,
+    ord: float | str | None = None,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    is_matrix = ord is not None and (A.ndim > 1 if dim is None else not isinstance(dim, int))
+    if is_matrix:
+        return NotImplemented
+    return _vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+def _pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    if not is_ours(x1, x2):
+        return NotImplemented
+    return _vector_norm(ltorch.add(ltorch.sub(x1, x2), eps), p, -1, keepdim)
+
+
+def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps))"""
+    if not is_ours(x1, x2) or x1.dtype != x2.dtype:
+        return NotImplemented
+    a, b = (ltorch.to(x, wide_type(x1, x2)) for x in (x1, x2))
+
+    def root(x: Any) -> Any:
+        # The square of a limit: no gradient goes to a root of 0.
+        return ltorch.sqrt(ltorch.clamp(ltorch.sum(ltorch.mul(x, x), dim), min=eps * eps))
+
+    result = ltorch.true_divide(ltorch.sum(ltorch.mul(a, b), dim), ltorch.mul(root(a), root(b)))
+    return ltorch.to(result, x1.dtype)
+
+
+def _min(a: Any, other: Any = None) -> Any:
+    """The smallest element of all. Along a dim torch's gradient goes to one of those that are."""
+    if other is not None or not is_ours(a):
+        return NotImplemented
+    return ltorch.amin(a, tuple(range(a.ndim)))
+
+
+def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:
+    if not isinstance(a, TensorProxy) or not all(isinstance(n, int) and n > 0 for n in a.shape):
+        return NotImplemented
+    if dims is None or dims == ():
+        if not isinstance(shifts, int):
+            return NotImplemented
+        return ltorch.reshape(_roll(ltorch.reshape(a, [-1]), shifts, 0), a.shape)
+    many = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    along = (dims,) if isinstance(dims, int) else tuple(dims)
+    if len(many) != len(along) or not all(-a.ndim <= d < a.ndim for d in along):
+        return NotImplemented
+    for shift, dim in zip(many, along, strict=True):
+        extent = a.shape[dim]
+        first = (extent - shift) % extent
+        if first:
+            parts = (_part(a, dim, first, extent), _part(a, dim, 0, first))
+            a = ltorch.cat(parts, dim)
+    return a
+
+
+def _diff(a: Any, n: int = 1, dim: int = -1) -> Any:
+    if n != 1 or not is_ours(a) or not -a.ndim <= dim < a.ndim:
+        return NotImplemented
+    extent = a.shape[dim]
+    return ltorch.sub(_part(a, dim, 1, extent), _part(a, dim, 0, extent - 1))
+
+
+def _part(a: Any, dim: int, start: int, stop: int) -> Any:
+    """The elements of `a` from `start` to `stop` along a dim."""
+    key = [slice(None)] * a.ndim
+    key[dim] = slice(start, stop)
+    return a[tuple(key)]
+
+
+def _nansum(a: Any, dim: Dims = None, keepdim: bool = False) -> Any:
+    if not is_ours(a):
+        return NotImplemented
+    return ltorch.sum(ltorch.where(ltorch.isnan(a), 0.0, a), dim, keepdim)
+
+
+def _count_nonzero(a: Any, dim: Dims = None) -> Any:
+    return ltorch.sum(ltorch.ne(a, 0), dim) if is_ours(a) else NotImplemented
+
+
+def _pixel_shuffle(a: Any, upscale_factor: int) -> Any:
+    """[..., C * r * r, H, W] => [..., C, H * r, W * r]"""
+    r = upscale_factor
+    if not is_ours(a) or a.ndim < 3 or r < 1 or a.shape[-3] % (r * r):
+        return NotImplemented
+    *many, channels, height, width = a.shape
+    split = ltorch.reshape(a, [*many, channels // (r * r), r, r, height, width])
+    k = len(many)
+    turned = ltorch.permute(split, (*range(k + 1), k + 3, k + 1, k + 4, k + 2))
+    return ltorch.reshape(turned, [*many, channels // (r * r), height * r, width * r])
+
+
+def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
+    """[..., C, H * r, W * r] => [..., C * r * r, H, W]"""
+    r = downscale_factor
+    if not is_ours(a) or a.ndim < 3 or r < 1 or a.shape[-2] % r or a.shape[-1] % r:
+        return NotImplemented
+    *many, channels, height, width = a.shape
+    split = ltorch.reshape(a, [*many, channels, height // r, r, width // r, r])
+    k = len(many)
+    turned = ltorch.permute(split, (*range(k + 1), k + 2, k + 4, k + 1, k + 3))
+    return ltorch.reshape(turned, [*many, channels * r * r, height // r, width // r])
+
+
+COMPOSITIONS: dict[Any, Compose] = {
+    torch.count_nonzero: _count_nonzero,
+    torch.diff: _diff,
+    torch.linalg.norm: _linalg_norm,
+    torch.linalg.vector_norm: _vector_norm,
+    torch.min: _min,
+    torch.nansum: _nansum,
+    torch.nn.functional.cosine_similarity: _cosine_similarity,
+    torch.nn.functional.pairwise_distance: _pairwise_distance,
+    torch.nn.functional.pixel_shuffle: _pixel_shuffle,
+    torch.nn.functional.pixel_unshuffle: _pixel_unshuffle,
+    torch.norm: _norm,
+    torch.roll: _roll,
+}
