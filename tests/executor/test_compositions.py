@@ -29,6 +29,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "cosine": lambda x: F.cosine_similarity(x, x * x + 0.3, dim=-1),
     "distance": lambda x: F.pairwise_distance(x, x * x),
     "min": lambda x: x.min(),
+    "clipped": lambda x: torch.min(x * 0.3, x.clip(-0.2, 0.2) * 0.3),
     "roll": lambda x: x.roll(2, 1),
     "rolls": lambda x: torch.roll(x, shifts=(-3, 1), dims=(2, -1)),
     "roll of all": lambda x: x.roll(5),
