@@ -118,10 +118,10 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any
 
 
 def _min(a: Any, other: Any = None) -> Any:
-    """The smallest element of all, or the smaller of two, for which Thunder has no gradient. Along
-    a dim torch's gradient goes to one of those that are the smallest."""
+    """The smallest element of all, or the smaller of two. Along a dim torch's gradient goes to one
+    of those that are the smallest."""
     if isinstance(other, TensorProxy) and is_ours(a, other):
-        return ltorch.neg(ltorch.maximum(ltorch.neg(a), ltorch.neg(other)))
+        return ltorch.minimum(a, other)
     if other is not None or not is_ours(a):
         return NotImplemented
     return ltorch.amin(a, tuple(range(a.ndim)))

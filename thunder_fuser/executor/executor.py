@@ -49,6 +49,7 @@ from thunder_fuser.executor.inplace import (
 )
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.memory_order import choose_memory_orders
+from thunder_fuser.executor.missing_gradients import register_missing
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
@@ -84,6 +85,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
+        register_missing()
         self._lookasides.update(lookasides(CONVERSIONS | SYNONYMS | COMPOSITIONS))
         rules: tuple[Any, ...] = (attention, cross_entropy, logsumexp, nll_loss, *losses.RULES)
         for rule in rules:

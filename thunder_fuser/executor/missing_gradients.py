@@ -1,0 +1,95 @@
+"""Gradients that Thunder 0.2.6 does not have: it fails at the first tensor that needs one.
+
+They are registered beside Thunder's own, once, where there is none: whoever writes
+`torch.minimum(ratio * a, clipped * a)` gets torch's gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import thunder.core.prims as prims
+import thunder.torch as ltorch
+from thunder.core.prims import PrimIDs
+from thunder.core.proxies import TensorProxy
+from thunder.core.transforms import (
+    _grad_fn_map,
+    augmented_forward_impls,
+    backward_impls,
+    get_grad,
+    put_grad,
+    register_grad,
+)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    """Half of it for each of two that are equal, as torch's and Thunder's maximum."""
+    result = prims.minimum(a, b)
+    g = get_grad(result)
+    shared = ltorch.where(ltorch.eq(a, b), ltorch.mul(g, 0.5), g)
+    put_grad(a, ltorch.where(ltorch.gt(a, b), 0.0, shared))
+    put_grad(b, ltorch.where(ltorch.gt(b, a), 0.0, shared))
+    return result
+
+
+def _flip(a: Any, dims: Any) -> Any:
+    result = prims.flip(a, dims)
+    put_grad(a, ltorch.flip(get_grad(result), dims))
+    return result
+
+
+def _lerp(start: Any, end: Any, weight: Any) -> Any:
+    """start + weight * (end - start)"""
+    result = prims.lerp(start, end, weight)
+    g = get_grad(result)
+    put_grad(start, ltorch.mul(g, ltorch.sub(1.0, weight)))
+    put_grad(end, ltorch.mul(g, weight))
+    if isinstance(weight, TensorProxy):
+        put_grad(weight, ltorch.mul(g, ltorch.sub(end, start)))
+    return result
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """a - floor(a / b) * b"""
+    result = prims.remainder(a, b)
+    g = get_grad(result)
+    put_grad(a, g)
+    if isinstance(b, TensorProxy):
+        put_grad(b, ltorch.neg(ltorch.mul(g, ltorch.floor(ltorch.true_divide(a, b)))))
+    return result
+
+
+def _flat(prim: Any) -> Callable[..., Any]:
+    """Of what is constant but for steps."""
+
+    def rule(a: Any) -> Any:
+        result = prim(a)
+        put_grad(a, ltorch.zeros_like(a))
+        return result
+
+    return rule
+
+
+GRADIENTS: dict[Any, Callable[..., Any]] = {
+    PrimIDs.ARGMIN: prims.argmin,  # no gradient, as torch's
+    PrimIDs.CEIL: _flat(prims.ceil),
+    PrimIDs.FLIP: _flip,
+    PrimIDs.FLOOR: _flat(prims.floor),
+    PrimIDs.ISFINITE: prims.isfinite,  # no gradient
+    PrimIDs.LERP: _lerp,
+    PrimIDs.MINIMUM: _minimum,
+    PrimIDs.REMAINDER: _remainder,
+    PrimIDs.ROUND: _flat(prims.round),
+    PrimIDs.SIGNBIT: prims.signbit,  # no gradient
+    PrimIDs.TRUNC: _flat(prims.trunc),
+}
+
+
+def register_missing() -> None:
+    """Register the rules of `GRADIENTS` for which Thunder has none of its own."""
+    for prim, rule in GRADIENTS.items():
+        if not any(
+            prim in known for known in (_grad_fn_map, augmented_forward_impls, backward_impls)
+        ):
+            register_grad(prim, rule)
