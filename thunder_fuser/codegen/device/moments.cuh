@@ -1,10 +1,9 @@
 // The sum of squared distances from a mean that is not known yet.
 
-// chunk: Moments observed about_mean merged met
+// chunk: Moments observed nearly_divided about_mean about merged met
 // Of `count` terms the sum of their distances from `shift`, and that of the squares of these. A thread
 // shifts by its first term, and what is merged by its mean, rounded: so neither a large mean nor a
-// stray first term costs digits. Distances between means are those of the shifts and of what is left
-// beside them; how they add to the squares is due to Chan, Golub and LeVeque (1979).
+// stray first term costs digits.
 template <class T>
 struct Moments {
   T shift, sum, squares;
@@ -22,23 +21,32 @@ TF_FN Moments<T> observed(Moments<T> so_far, T x) {
 #endif
   return so_far;
 }
+#ifdef TF_HOST
+template <class T>
+TF_FN T nearly_divided(T x, T y) { return x / y; }
+#else
+TF_FN float nearly_divided(float x, float y) { return __fdividef(x, y); }
+TF_FN double nearly_divided(double x, double y) { return x / y; }
+#endif
 template <class T>
 TF_FN T about_mean(Moments<T> x) {
   if (x.count == 0) return T(0);
   const T squares = x.squares - x.sum * (x.sum / T(x.count));
   return squares < T(0) ? T(0) : squares;
 }
+// The same terms about another shift.
+template <class T>
+TF_FN Moments<T> about(Moments<T> x, T shift) {
+  const T count = T(x.count), distance = x.shift - shift, moved = count * distance;
+  return {shift, x.sum + moved, x.squares + distance * (x.sum + x.sum + moved), x.count};
+}
+// About the mean of `a`, or what is near it: every shift gives the same squares about the mean, and
+// of one near the terms they have all digits.
 template <class T>
 TF_FN Moments<T> merged(Moments<T> a, Moments<T> b) {
-  if (a.count == 0) return b;
-  if (b.count == 0) return a;
-  const T count = T(a.count) + T(b.count), share = T(b.count) / count;
-  const T own = a.sum / T(a.count), other = b.sum / T(b.count);  // means beside the shifts
-  const T distance = (b.shift - a.shift) + (other - own), mean = own + distance * share;
-  const T shift = a.shift + mean, rest = mean - (shift - a.shift);
-  const T between = distance * distance * T(a.count) * share;
-  const T squares = tf::about_mean(a) + tf::about_mean(b) + between;
-  return {shift, rest * count, squares + rest * rest * count, a.count + b.count};
+  const T mean = a.count ? a.shift + tf::nearly_divided(a.sum, T(a.count)) : b.shift;
+  a = tf::about(a, mean), b = tf::about(b, mean);
+  return {mean, a.sum + b.sum, a.squares + b.squares, a.count + b.count};
 }
 // All that WIDTH neighbouring threads have, merged about one mean: that of their means, by their counts.
 // Every thread of the warp takes part.
