@@ -8,6 +8,7 @@ import pytest
 
 from tests.programs import H200, cat, chain, expand, full, permute, piece, total, unsqueeze
 from tests.schedule.segments import classes_of, floats, halves, segment_of
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import NEAR, MapParameters, map_parameters
@@ -134,3 +135,19 @@ def test_an_unrolled_pairing_shares_its_loads_with_a_plain_store() -> None:
           class over i0{40}, i1{16} and lane{4}
             T4[i0, 64*u0 + 4*i1 + lane], u0{2} in one thread
             T5[i0, 64*u0 + 4*i1 + lane], u0{2} in one thread""")
+
+
+@pytest.mark.parametrize(("pieces", "copies"), [(2, 2), (4, 4), (8, 1)])
+def test_short_pieces_that_are_stored_by_turns_are_copies_in_one_thread(
+    pieces: int, copies: int
+) -> None:
+    """Of 16-bit elements eight are a vector that is stored at once."""
+    x = halves(pieces, 640)
+    segment = segment_of([x], chain(permute(x, 1, 0), "neg"))
+    assert groups(segment) == [[f"T2 x {copies}"]]
+
+
+def test_what_is_read_as_it_is_stored_is_no_copy() -> None:
+    x, y = halves(640, 2), halves(2, 640)
+    segment = segment_of([x, y], call("add", permute(y, 1, 0), x))
+    assert groups(segment) == [["T3 x 1"]]

@@ -16,9 +16,9 @@ from functools import cached_property
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, demand
-from thunder_fuser.analysis.digits import Form, atom, substitute
+from thunder_fuser.analysis.digits import Base, Form, atom, substitute
 from thunder_fuser.analysis.known import share_of
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -103,7 +103,7 @@ def classify(
     """Group nests greedily, in order, into as few classes as pair up."""
     classes: list[IterationClass] = []
     for nest in nests:
-        nest = _unroll_replicated(segment, nest, sharing)
+        nest = _unroll_interleaved(segment, _unroll_replicated(segment, nest, sharing))
         for position, existing in enumerate(classes):
             joined = _join(segment, existing, nest, sharing)
             if joined is not None and _is_busy(joined, (existing.nests[0], nest), sharing.busy):
@@ -127,6 +127,35 @@ def _unroll_replicated(segment: Segment, nest: Nest, sharing: Sharing) -> Nest:
         if axis not in read and few and is_worth_it:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
     return nest
+
+
+def _unroll_interleaved(segment: Segment, nest: Nest) -> Nest:
+    """A short innermost axis, along which pieces are stored that are read far apart, becomes copies
+    in one thread, so that it reads vectors of each piece and stores them by turns.
+
+    T1[i0{64}, i1{2}] = T0[i1, i0]       i0 in lanes, i1 unrolled: stores 2 * lane and 2 * lane + 1
+    """
+    if len(nest.parallel) < 2:
+        return nest
+    outer, inner = nest.parallel[-2:]
+    alone, target = IterationClass(segment, (nest,)), nest.store.target
+    stored = _weights(offset_of(segment.layouts[target], nest.index))
+    is_short = inner.size * target.dtype.itemsize < MAX_ALIGNMENT <= outer.size
+    if not is_short or (stored.get(inner), stored.get(outer)) != (1, inner.size):
+        return nest
+    layouts = segment.layouts
+    read = [
+        _weights(offset_of(layouts[tv], index))
+        for tv, index in alone.needs[0].leaves
+        if 2 * layouts[tv].numel >= layouts[target].numel
+    ]
+    is_apart = bool(read) and all(w.get(outer) == 1 and w.get(inner, 0) > 1 for w in read)
+    fits = inner.size * nest.instances <= MAX_INSTANCES
+    return _unroll(nest, [inner]) if is_apart and fits else nest
+
+
+def _weights(form: Form) -> dict[Base, int]:
+    return {d.base: w for w, d in form.terms if d.is_whole}
 
 
 def _is_busy(joined: IterationClass, apart: Sequence[Nest], busy: int) -> bool:
