@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.executor.jitted import check, regions, saved
+from thunder_fuser.executor.explain import regions_of
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, n: int) -> torch.Tensor:
@@ -41,3 +42,25 @@ def test_rope_is_one_region_each_way(heads: int, groups: int, size: int, n: int)
     found = regions(jfn)
     assert len(found.forward) == len(found.backward) == 1
     assert saved(jfn).keys() == {"cos", "sin"}
+
+
+@pytest.mark.usefixtures("device")
+def test_heads_that_are_normalised_and_turned_are_one_kernel() -> None:
+    """As Qwen3's and OLMo 2's: a norm of each head, heads before positions, then the rotation."""
+
+    def program(
+        x: torch.Tensor, weight: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> torch.Tensor:
+        scale = torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+        heads = ((x.float() * scale).to(x.dtype) * weight).transpose(1, 2)
+        low, high = heads.chunk(2, -1)
+        return heads * cos + torch.cat((-high, low), -1) * sin
+
+    x, weight = torch.randn(2, 33, 3, 128), torch.randn(128)
+    cos, sin = torch.randn(33, 128) / 8, torch.randn(33, 128) / 8
+    inputs = [t.requires_grad_() for t in (x, weight)]
+    jfn = check(program, *inputs, cos, sin, fuser_evaluator=False)
+    forward, backward = ("".join(region.plans()) for region in regions_of(jfn))
+    assert forward.count("(kernel") == 1
+    assert backward.count("(kernel") <= 2  # the sums of the weight may be another
+    assert "(torch" not in forward + backward

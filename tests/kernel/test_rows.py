@@ -12,11 +12,13 @@ from tests.devices import ORDERS, copies
 from tests.programs import (
     H200,
     assert_same,
+    cat,
     chain,
     fusion,
     ints,
     like,
     permute,
+    piece,
     plan_of,
     reshape,
     run,
@@ -344,3 +346,15 @@ def test_what_clusters_that_walk_leave_out_shows_in_some_order(fault: str) -> No
 
     assert not any(is_wrong(source, order) for order in ORDERS)
     assert any(is_wrong(wrong, order) for order in ORDERS)
+
+
+def test_pieces_of_a_row_that_cut_no_vector_are_vectors() -> None:
+    """Of a row of heads that is normalised and turned: its halves change places."""
+    x = halves(40, 128)
+    wide = call("cast", x, dtype=DataType.Float)
+    scaled = call("mul", wide, along(total(call("mul", wide, wide), 1), 128))
+    turned = cat(chain(piece(scaled, 1, 64, 128), "neg"), piece(scaled, 1, 0, 64))
+    result = call("cast", call("add", scaled, turned), dtype=DataType.BFloat16)
+    text = emit(kernel_of(segment_of([x], result))).text
+    assert text.count("load_if<tf::bf16, 8, 16>") == 2
+    assert "T0[" not in text

@@ -64,7 +64,8 @@ class _RowWriter:
         if self.axes.is_shifted:
             accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix)
         else:
-            accesses = Accesses(layouts, self.axes.lane, tensors, False, self._suffix)
+            lane, suffix = self.axes.lane, self._suffix
+            accesses = Accesses(layouts, lane, tensors, False, suffix, leaves_out=True)
         self.accesses = accesses
         self.held: set[TensorView] = set()
         self.shared = self._shared() if holds else ()

@@ -36,7 +36,6 @@ from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
-    index_as_viewed,
     is_of_all_rows,
     is_of_row,
     row_axes,
@@ -45,6 +44,7 @@ from thunder_fuser.schedule.row_axes import (
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
+from thunder_fuser.schedule.stored_rows import stored_at
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
 from thunder_fuser.schedule.walking import beside_sums
@@ -195,7 +195,9 @@ def schedule(
     own = [(tv, result_index(tv, axes)) for tv in reductions]
     phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
-    stores = [_place(s, rows, columns, axes, terms) for s in segment.written if s not in placed]
+    stores = [
+        (s, stored_at(s, segment, axes, terms, own)) for s in segment.written if s not in placed
+    ]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     _check_rows(segment, reductions, axes, read, stores)
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
@@ -304,32 +306,6 @@ def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView
         (edge,) = edges(tv, index)
         tv, index = edge.producer, edge.index
     return tv, index
-
-
-def _place(
-    store: Store,
-    rows: int,
-    columns: int,
-    axes: RowAxes,
-    terms: Sequence[tuple[TensorView, Index]],
-) -> tuple[Store, Index]:
-    """The store's index in terms of row and column, that of a term if it has the same shape."""
-    shape = store.value.shape
-    if prod(shape) == rows:
-        return store, unflatten(axes.row, shape)
-    viewed = index_as_viewed(terms, shape)
-    if viewed is not None:
-        return store, viewed
-    for cut in range(len(shape) + 1):
-        if prod(shape[:cut]) == rows and prod(shape[cut:]) == columns:
-            row, column = (
-                unflatten(axes.row, shape[:cut]),
-                along(axes, shape[cut:]),
-            )
-            return store, (*row, *column)
-    if prod(shape) == rows * columns and not axes.is_shifted:
-        return store, unflatten(axes.flat, shape)
-    raise Rejected(f"a result of shape {list(shape)} has no rows of {columns} elements")
 
 
 def result_index(tv: TensorView, axes: RowAxes) -> Index:
