@@ -280,7 +280,7 @@ def test_device_and_torch_draw_the_same_uniform_bits(
     library = host(
         f'extern "C" void draw({compute}* y, unsigned long long seed, unsigned long long offset,'
         f" double low, double high, int n) {{\n  for (int i = 0; i < n; ++i) "
-        f"y[i] = tf::philox_uniform<{kind}>(seed, offset, i, low, high);\n}}",
+        f"y[i] = tf::philox_uniform<{kind}>(seed, offset, i - i % 4, i % 4, low, high);\n}}",
         tmp_path,
     )
     count, seed, offset = 10_007, 2**63 + 12345, 77

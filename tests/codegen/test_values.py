@@ -8,8 +8,11 @@ import struct
 
 import pytest
 
-from thunder_fuser.codegen.values import lane_index, literal
+from thunder_fuser.analysis.digits import Form, atom, combine, evaluate, scale, shift
+from thunder_fuser.codegen.values import expression, lane_index, literal
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import axis
+from thunder_fuser.kernel.ir import Literal, Random, Variable
 
 
 def bits(value: float) -> int:
@@ -63,3 +66,38 @@ def test_the_place_of_a_lane_has_no_spare_terms() -> None:
         "lane + 4",
         "2 * lane + 1",
     ]
+
+
+def parts_of(index: Form) -> list[Form]:
+    """The forms that the text of a random number at `index` is made of."""
+    seed, offset = Variable("s0", DataType.Int), Variable("s1", DataType.Int)
+    low, high = Literal(0.0, DataType.Double), Literal(1.0, DataType.Double)
+    number, found = Random(seed, offset, index, low, high, DataType.Float), list[Form]()
+
+    def kept(form: Form) -> str:
+        found.append(form)
+        return "form"
+
+    expression(number, DataType.Float, kept, lambda windows: "")
+    return found
+
+
+def test_a_random_number_is_counted_in_fours_that_lanes_share() -> None:
+    row, vector, lane = axis(7), axis(16), axis(8)
+    inner = combine(atom(vector), atom(lane), 8)
+    start, rest = parts_of(combine(atom(row), inner, 128))
+    assert rest == atom(lane)
+    assert start.bases == {row, vector}
+
+
+@pytest.mark.parametrize("stride", [1, 3, 4, 6, -1, -4])
+def test_the_parts_of_a_random_index_add_up_and_the_first_is_of_fours(stride: int) -> None:
+    outer, inner = axis(5), axis(8)
+    constant = 0 if stride > 0 else -7 * stride
+    index = shift(combine(atom(outer), scale(atom(inner), stride), 56), constant)
+    start, rest = parts_of(index)
+    for point in ({outer: k, inner: n} for k in range(5) for n in range(8)):
+        first, more = evaluate(start, point), evaluate(rest, point)
+        assert first + more == evaluate(index, point)
+        assert first % 4 == 0
+        assert min(first, more) >= 0

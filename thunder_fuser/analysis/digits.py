@@ -289,6 +289,16 @@ def _cut_term(weight: int, digit: Digit, divisor: int) -> tuple[list[Term], list
     return [(1 if weight > 0 else -1, high)], [(weight, low)]
 
 
+def in_multiples(form: Form, unit: int) -> tuple[Form, Form]:
+    """The part of an index that is a multiple of `unit` whatever its axes are, and the rest; all is
+    rest where a part could be negative."""
+    whole = tuple(term for term in form.terms if term[0] % unit == 0)
+    rest = tuple(term for term in form.terms if term[0] % unit)
+    left = form.constant % unit
+    parts = Form(form.constant - left, whole), Form(left, rest)
+    return parts if all(part.bounds[0] >= 0 for part in parts) else (Form(), form)
+
+
 def substitute(form: Form, values: Mapping[IterDomain, Form]) -> Form:
     """`form` with each axis in `values` replaced by its value in terms of other axes."""
     if form.bases.isdisjoint(values):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import Form, in_multiples
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
 from thunder_fuser.dtypes import DataType, real_of
@@ -62,7 +62,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             return f"tf::in_range({operand(index)}, {form(Form(extent))})"
         case Random(seed, offset, index, low, high, stored):
             bounds = f"{operand(low)}, {operand(high)}"
-            key = f"{operand(seed)}, {operand(offset)}, {form(index)}"
+            key = ", ".join((operand(seed), operand(offset), *map(form, in_multiples(index, 4))))
             return f"tf::philox_uniform<{CUDA_TYPES[stored]}>({key}, {bounds})"
         case Select(windows, inside, outside):
             return f"{test(windows)} ? {operand(inside)} : {operand(outside)}"

@@ -25,11 +25,13 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
 }
 
 // chunk: philox_uniform philox_float
-// The float in (0, 1] of element `index`: component index % 4 of subsequence index / 4.
+// The float in (0, 1] of element index = start + rest: component index % 4 of subsequence index / 4.
+// `start` is a multiple of 4, so that four lanes of a vector, whose `rest` is known to the compiler,
+// are seen to be of one subsequence.
 TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
-                         unsigned long long index) {
-  const Philox random = tf::philox(seed, offset, index / 4);
-  const int k = static_cast<int>(index % 4);
+                         unsigned long long start, unsigned long long rest) {
+  const Philox random = tf::philox(seed, offset, start / 4 + rest / 4);
+  const int k = static_cast<int>(rest % 4);
   const unsigned low = k & 1 ? random.v[1] : random.v[0], high = k & 1 ? random.v[3] : random.v[2];
   return tf::add_rn(static_cast<float>(k & 2 ? high : low) * 0x1p-32f, 0x1p-33f);
 }
@@ -39,8 +41,9 @@ struct PhiloxUniform;
 template <>
 struct PhiloxUniform<float> {
   TF_FN static float apply(unsigned long long seed, unsigned long long offset,
-                           unsigned long long index, double from, double to) {
-    const float u = tf::philox_float(seed, offset, index);
+                           unsigned long long start, unsigned long long rest, double from,
+                           double to) {
+    const float u = tf::philox_float(seed, offset, start, rest);
     const float low = static_cast<float>(from), range = static_cast<float>(to - from);
     return tf::add_rn(tf::mul_rn(u == 1.0f ? 0.0f : u, range), low);
   }
@@ -49,10 +52,11 @@ struct PhiloxUniform<float> {
 template <>
 struct PhiloxUniform<double> {
   TF_FN static double apply(unsigned long long seed, unsigned long long offset,
-                            unsigned long long index, double from, double to) {
-    const Philox random = tf::philox(seed, offset, index / 2);
-    const unsigned low = index % 2 ? random.v[2] : random.v[0];
-    const unsigned high = index % 2 ? random.v[3] : random.v[1];
+                            unsigned long long start, unsigned long long rest, double from,
+                            double to) {
+    const Philox random = tf::philox(seed, offset, start / 2 + rest / 2);
+    const unsigned low = rest % 2 ? random.v[2] : random.v[0];
+    const unsigned high = rest % 2 ? random.v[3] : random.v[1];
     const unsigned long long z = low ^ static_cast<unsigned long long>(high) << 21;
     const double u = tf::add_rn(static_cast<double>(z) * 0x1p-53, 0x1p-54);
     return tf::add_rn(tf::mul_rn(u == 1.0 ? 0.0 : u, to - from), from);
@@ -62,8 +66,9 @@ struct PhiloxUniform<double> {
 template <class T>
 struct PhiloxUniform {
   TF_FN static float apply(unsigned long long seed, unsigned long long offset,
-                           unsigned long long index, double from, double to) {
-    const float u = tf::philox_float(seed, offset, index);
+                           unsigned long long start, unsigned long long rest, double from,
+                           double to) {
+    const float u = tf::philox_float(seed, offset, start, rest);
     const float low = tf::round_to<T>(static_cast<float>(from));
     const float high = tf::round_to<T>(static_cast<float>(to));
     const float range = static_cast<float>(to - from);
@@ -71,9 +76,10 @@ struct PhiloxUniform {
     return x == high ? low : x;
   }
 };
-// The value, in the compute type, of element `index` of a contiguous random tensor of type T.
+// The value, in the compute type, of element start + rest of a contiguous random tensor of type T.
 template <class T>
 TF_FN auto philox_uniform(unsigned long long seed, unsigned long long offset,
-                          unsigned long long index, double from, double to) {
-  return PhiloxUniform<T>::apply(seed, offset, index, from, to);
+                          unsigned long long start, unsigned long long rest, double from,
+                          double to) {
+  return PhiloxUniform<T>::apply(seed, offset, start, rest, from, to);
 }
