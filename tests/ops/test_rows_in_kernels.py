@@ -17,6 +17,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
+from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.evaluate import evaluate
 
 SHAPE = (5, 37)
@@ -89,3 +90,38 @@ def test_a_value_under_a_jump_is_computed_exactly() -> None:
         texts.append("".join(text for text in plan.sources if text is not None))
     assert "tf::fast_divide(" in texts[0]
     assert "tf::fast_divide(" not in texts[1]
+
+
+NUMBERS = [3.0, -30.0, 1.4142135, 4096.0, 7e29, 1e-29, 1e-38, float("inf")]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_quotient_by_a_number_is_torchs(number: float, device: torch.device) -> None:
+    """By a product with two parts of the reciprocal, which may be a unit off near a middle between
+    two numbers, and not where the quotient is a whole one."""
+    x = torch.randn(100_003) * 10.0 ** torch.randint(-30, 30, (100_003,))
+    x[:6] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 3e38])
+    whole = torch.arange(-5000.0, 5000.0)
+    x[10:10_010] = whole * number
+    t = tensor(DataType.Float, *x.shape)
+    quotient = Fusion((t,), (call("truediv", t, sc.constant(number)),))
+    (found,) = Program(quotient).run([x.to(device)], Options())
+    wanted = x / torch.tensor(number)
+    smallest = torch.finfo(torch.float32).smallest_normal * 2.0**-23
+    torch.testing.assert_close(found.cpu(), wanted, rtol=2.0**-23, atol=smallest, equal_nan=True)
+    if number in (3.0, -30.0, 4096.0):
+        assert torch.equal(found[10:10_010].cpu(), whole)
+
+
+def test_a_number_divides_by_its_reciprocal_where_that_has_all_digits() -> None:
+    t, bf16 = tensor(DataType.Float, 64), tensor(DataType.BFloat16, 64)
+    texts = []
+    for operand, number in ((t, 30.0), (bf16, 30.0), (t, 1e-38), (t, 0.0)):
+        values = [torch.ones(64, dtype=TORCH_DTYPES[operand.dtype])]
+        for strict in (False, True):
+            quotient = call("truediv", operand, sc.constant(number))
+            plan = Program(Fusion((operand,), (quotient,))).plan(values, Options(strict=strict))
+            texts.append("".join(text for text in plan.sources if text is not None))
+    found = ["tf::divided_by(T0_0" in text for text in texts]
+    assert found == [True, False, False, False, False, False, False, False]
+    assert "T0_0 * (float(1) / 30.0f)" in texts[2]

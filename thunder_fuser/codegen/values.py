@@ -42,7 +42,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
     kind = COMPUTE_TYPES[dtype]
     match value:
         case Compute(op, args, stored, accuracy):
-            template = {Accuracy.STRICT: op.strict, Accuracy.FAST: op.fast}.get(accuracy) or op.cuda
+            template = _template(op, args, kind, accuracy)
             names = {"t": kind, "s": CUDA_TYPES[stored]}
             return template.format(*map(operand, args), **names)
         case Convert(arg):
@@ -70,6 +70,27 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             return _combine(op, [operand(t) for t in terms], kind)
         case _:
             assert_never(value)
+
+
+def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy) -> str:
+    by_number = kind == "float" and accuracy is not Accuracy.STRICT and _is_moderate(args[-1])
+    match accuracy:
+        case Accuracy.STRICT:
+            found = op.strict
+        case Accuracy.FAST:
+            found = (by_number and op.fast_by_number) or op.fast
+        case Accuracy.NORMAL:
+            found = op.by_number if by_number else ""
+        case _:
+            assert_never(accuracy)
+    return found or op.cuda
+
+
+def _is_moderate(value: Operand) -> bool:
+    """True for a number whose reciprocal has all its digits in f32, and so have those of its error."""
+    if not isinstance(value, Literal) or isinstance(value.value, complex):
+        return False
+    return 2.0**-100 <= abs(float(value.value)) <= 2.0**100
 
 
 def _index(index: Form, text: str) -> str:

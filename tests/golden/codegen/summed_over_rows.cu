@@ -91,7 +91,7 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
     const float T3_total = T3_part;
     if (part == 0) {
       tf::Vec<float, 1> w0;
-      const float T4_0 = T3_total / 300.0f;
+      const float T4_0 = tf::divided_by(T3_total, 300.0f);
       w0.v[0] = tf::convert<float>(T4_0);
       tf::store_hinted<4>(T4 + 0, w0, 0);
     }

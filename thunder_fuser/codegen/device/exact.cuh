@@ -191,6 +191,22 @@ TF_FN T div(T a, T b) {
 TF_FN float div(float a, float b) { return a / b; }
 TF_FN double div(double a, double b) { return a / b; }
 
+// chunk: divided_by
+// The quotient by a literal, correctly rounded but where it is within 2^-22 units of the last place
+// of the middle between two numbers. The compiler computes the reciprocal, a part that is not larger
+// and the rest, of one sign, so that an infinite a stays one.
+TF_FN float divided_by(float a, float b) {
+#ifdef TF_HOST
+  return a / b;
+#else
+  const double inverse = 1.0 / static_cast<double>(b);
+  if (static_cast<double>(static_cast<float>(inverse)) == inverse) return a * (1.0f / b);
+  const float most = static_cast<float>(inverse * (1.0 - 0x1p-24));
+  const float rest = static_cast<float>(inverse - static_cast<double>(most));
+  return __fmaf_rn(a, most, a * rest);
+#endif
+}
+
 // chunk: div when complex
 template <class T>
 TF_FN tf::complex<T> div(tf::complex<T> a, tf::complex<T> b) {
