@@ -32,7 +32,18 @@ DTYPES = tuple(DataType)
 COMPLEX_FACTOR = 8
 # 2^-14 of the value, what a row's `fast` form may be wrong by.
 FAST_ULPS = 2.0**9
-FAST_ROWS = {"exp", "exp2", "reciprocal", "sigmoid", "silu", "sqrt", "tanh", "div", "truediv"}
+FAST_ROWS = {
+    "erf",
+    "exp",
+    "exp2",
+    "reciprocal",
+    "sigmoid",
+    "silu",
+    "sqrt",
+    "tanh",
+    "div",
+    "truediv",
+}
 # From here on torch's CPU fmod gives NaN where C's and CUDA's are exact.
 MAX_FMOD_QUOTIENT = 2.0**20
 

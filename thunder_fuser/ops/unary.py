@@ -138,7 +138,7 @@ FUNCTIONS = (
     _math("exp", prim="EXP", sample=_WIDE, fast="tf::fast_exp({0})"),
     _math("exp2", prim="EXP2", sample=_WIDE, fast="tf::fast_exp2({0})"),
     _math("expm1", prim="EXPM1"),
-    _math("erf", prim="ERF", dtypes=REAL),
+    _math("erf", prim="ERF", dtypes=REAL, fast="tf::fast_erf({0})"),
     _math("erfc", prim="ERFC", dtypes=REAL, ulps=16.0),
     _math("erfinv", prim="ERFINV", dtypes=REAL, sample=_UNIT, ulps=16.0),
     _math("erfcinv", prim="ERFCINV", torch="tf_erfcinv({0})", dtypes=REAL, sample=(0.01, 1.99),
