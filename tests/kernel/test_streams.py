@@ -12,6 +12,7 @@ from tests.programs import H200, chain, fusion, like, plan_of, run, total
 from tests.schedule.segments import halves, segment_of
 from tests.schedule.test_streams import denominator, softmax
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.streams import lower_streams
 from thunder_fuser.options import Options
 from thunder_fuser.schedule import streams
@@ -117,3 +118,31 @@ def test_whole_rows_beyond_the_registers_are_read_twice() -> None:
     assert (found.cpu() - exact).abs().max() <= 2 * eager
     (segment,) = plan_of(program, x, options=Options()).segmented.segments
     assert streams.reject(segment, H200) is None
+
+
+def capped(x: TensorView) -> TensorView:
+    return chain(x, "tanh", "neg")
+
+
+def test_what_both_phases_compute_of_memory_is_held_for_a_chunk() -> None:
+    x = halves(600, 20000)
+    kernel = lower_streams(streams.schedule(segment_of([x], denominator(capped(x))), H200))
+    first, second = kernel.rows.phases
+    assert [held.name for held in first.held] == ["T2_held"]
+    assert "tanh" in str(first.scope.statements)
+    assert "tanh" not in str(second.scope.statements)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("columns", [COLUMNS, 20011])
+def test_capped_rows_are_summed_and_stored(rows: int, columns: int) -> None:
+    x = 30 * torch.randn(rows, columns)
+    (a,) = like(x)
+    values = capped(a)
+    found = run(fusion([a], denominator(values), softmax(values)), x, options=Options())
+    exact = -torch.tanh(x.double())
+    below = torch.exp(exact - exact.max(1, keepdim=True)[0])
+    torch.testing.assert_close(found[0].cpu().double(), below.sum(1), rtol=1e-5, atol=0)
+    torch.testing.assert_close(found[1].cpu().double(), torch.softmax(exact, 1), rtol=1e-5, atol=0)

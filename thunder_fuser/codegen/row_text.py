@@ -448,10 +448,14 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
     return _over_vectors(kernel, scope_lines(scope, kernel))
 
 
+def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
+    """The arrays of what a phase leaves for those behind it."""
+    return [f"{COMPUTE_TYPES[h.dtype]} {h.name}[{vectors}][{lanes}];" for h in phase.held]
+
+
 def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
-    size = f"[{kernel.vectors_per_thread}][{kernel.lanes}]"
-    held = [f"{COMPUTE_TYPES[h.dtype]} {h.name}{size};" for h in phase.held]
+    held = held_arrays(phase, kernel.vectors_per_thread, kernel.lanes)
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
     walked = [*declared(phase.reductions), *held, *zeroed, *_walked(phase.scope, kernel)]
     return [*walked, *combined(phase.reductions, kernel, position), *summed]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_text import (
+    held_arrays,
     load_of_row,
     located,
     scope_lines,
@@ -85,6 +86,7 @@ def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
     top = kernel.top
     kind, name = COMPUTE_TYPES[top.result.dtype], top.accumulator.name
     return [
+        *held_arrays(first, kernel.chunk, kernel.rows.lanes),
         f"const {kind} before = tf::finite({name});",
         *_walked(first.scope, kernel),
         f"const {kind} {top.result.name} = tf::finite({name});",

@@ -44,18 +44,19 @@ Result = tuple[TensorView, Index]
 HELD = 32  # values of a thread's elements that phases leave for each other, at most
 
 
-def lower_rows(planned: RowSchedule, strict: bool, holds: bool = True) -> RowKernel:
-    """The kernel of a row schedule. `strict` keeps every rounding of the trace. If it `holds`, what
-    phases compute alike is computed by the first of them."""
-    return _RowWriter(planned, strict, holds).write()
+def lower_rows(planned: RowSchedule, strict: bool, in_flight: int | None = None) -> RowKernel:
+    """The kernel of a row schedule. `strict` keeps every rounding of the trace. What phases compute
+    alike is computed by the first of them; where they walk so many vectors of a thread `in_flight`
+    together, for the phases alone."""
+    return _RowWriter(planned, strict, in_flight).write()
 
 
 class _RowWriter:
     """Collects the scopes of a row kernel."""
 
-    def __init__(self, planned: RowSchedule, strict: bool, holds: bool) -> None:
+    def __init__(self, planned: RowSchedule, strict: bool, in_flight: int | None) -> None:
         self.planned, self.segment, self.axes = planned, planned.segment, planned.axes
-        self.strict = strict
+        self.strict, self.in_flight = strict, in_flight
         self.names = name_values(planned.segment)
         levels = (*(phase.reductions for phase in planned.phases), planned.totals.reductions)
         self.reductions = [tv for level in levels for tv, _ in level]
@@ -68,7 +69,7 @@ class _RowWriter:
             accesses = Accesses(layouts, lane, tensors, False, suffix, leaves_out=True)
         self.accesses = accesses
         self.held: set[TensorView] = set()
-        self.shared = self._shared() if holds else ()
+        self.shared = self._shared()
         self.writer = ElementWriter(
             self.segment,
             self.names.tensors,
@@ -92,7 +93,10 @@ class _RowWriter:
         once = [a for a in loads if self.axes.vector not in a.offset.bases]
         gathered = self._of_tensors(planned.residency.gathered, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
+        if self.in_flight is not None:
+            self._drop()
         final, accumulators = self._final(loads)
+        self._drop()
         last = self._stores(planned.single, loads, totals.terms)
         columns = self._stores(planned.columns.stores, ())
         return RowKernel(
@@ -202,12 +206,13 @@ class _RowWriter:
     def _shared(self) -> tuple[Key, ...]:
         """What phases compute alike, if a thread has registers for it."""
         planned, where = self.planned, self.planned.residency
-        vectors = ceil_div(self.axes.vector.size, planned.threads_per_row)
+        vectors = self.in_flight or ceil_div(self.axes.vector.size, planned.threads_per_row)
         is_walked = planned.splits > 1 or planned.chunk or planned.columns.reductions
         if is_walked or not (where.registers or where.shared):
             return ()
-        last = [(s.value, i) for s, i in planned.full]
-        scopes = [phase.terms for phase in planned.phases] + [last]
+        scopes = [phase.terms for phase in planned.phases]
+        if self.in_flight is None:
+            scopes.append([(s.value, i) for s, i in planned.full])
         every = [(results, self._needs(results)) for results in scopes]
         found = [
             (tv, index)
@@ -229,6 +234,12 @@ class _RowWriter:
                 self.held.add(tv)
                 found.append(array)
         return tuple(found)
+
+    def _drop(self) -> None:
+        """What is held is no longer known."""
+        for key in self.shared:
+            self.writer.known.pop(key, None)
+        self.held.clear()
 
     @property
     def _element(self) -> str:

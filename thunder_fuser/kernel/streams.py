@@ -53,7 +53,7 @@ def lower_streams(planned: StreamSchedule, strict: bool = False) -> StreamKernel
     trace, so it cannot keep all of its roundings."""
     if strict:
         raise ValueError("a stream kernel keeps no rounding of the trace")
-    kernel = lower_rows(planned.rows, strict=False, holds=False)
+    kernel = lower_rows(planned.rows, strict=False, in_flight=planned.chunk)
     first, second = kernel.phases
     (top,) = (reduce for reduce in first.reductions if reduce.op.name == "max")
     terms = planned.rows.phases[1].terms
