@@ -125,3 +125,25 @@ def test_a_number_divides_by_its_reciprocal_where_that_has_all_digits() -> None:
     found = ["tf::divided_by(T0_0" in text for text in texts]
     assert found == [True, False, False, False, False, False, False, False]
     assert "T0_0 * (float(1) / 30.0f)" in texts[2]
+
+
+@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])
+def test_a_quotient_by_a_sum_of_the_row_is_torchs(scale: float, device: torch.device) -> None:
+    """By a product with the reciprocal of the sum, corrected once."""
+    x = torch.randn(33, 1000) * 10.0 ** torch.randint(-30, 30, (33, 1000))
+    x[:, :5] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan")])
+    divisors = torch.randn(33, 1) * scale
+    divisors[:3, 0] = torch.tensor([0.0, float("inf"), float("nan")])
+    (t, d) = (tensor(DataType.Float, *value.shape) for value in (x, divisors.expand(33, 1000)))
+    top = call("max", d, dims=(1,))
+    spread = call(
+        "broadcast_in_dim", top, shape=tuple(map(sc.constant, x.shape)), broadcast_dims=(0,)
+    )
+    program = Program(Fusion((t, d), (call("truediv", t, spread),)))
+    arguments = [x.to(device), divisors.expand(33, 1000).contiguous().to(device)]
+    plan = program.plan(arguments, Options())
+    assert any(text and "tf::divided_by_row(" in text for text in plan.sources)
+    (found,) = program.run(arguments, Options())
+    smallest = torch.finfo(torch.float32).smallest_normal * 2.0**-23
+    wanted = x / divisors
+    torch.testing.assert_close(found.cpu(), wanted, rtol=2.0**-23, atol=smallest, equal_nan=True)

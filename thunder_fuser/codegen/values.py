@@ -29,6 +29,7 @@ from thunder_fuser.kernel.ir import (
     ReadVector,
     Round,
     Select,
+    Variable,
 )
 from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.tiles import Tile
@@ -73,21 +74,22 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
 
 
 def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy) -> str:
-    by_number = kind == "float" and accuracy is not Accuracy.STRICT and _is_moderate(args[-1])
+    by_number = kind == "float" and _is_moderate(args[-1])
+    by_row = kind == "float" and isinstance(args[-1], Variable) and args[-1].of_row
     match accuracy:
         case Accuracy.STRICT:
             found = op.strict
         case Accuracy.FAST:
-            found = (by_number and op.fast_by_number) or op.fast
+            found = op.fast_by_number if by_number and op.fast_by_number else op.fast
         case Accuracy.NORMAL:
-            found = op.by_number if by_number else ""
+            found = op.by_number if by_number else op.by_row if by_row else ""
         case _:
             assert_never(accuracy)
     return found or op.cuda
 
 
 def _is_moderate(value: Operand) -> bool:
-    """True for a number whose reciprocal has all its digits in f32, and so have those of its error."""
+    """True for a number whose reciprocal has all its digits in f32, and its error has them too."""
     if not isinstance(value, Literal) or isinstance(value.value, complex):
         return False
     return 2.0**-100 <= abs(float(value.value)) <= 2.0**100

@@ -37,10 +37,11 @@ class Accuracy(Enum):
 
 @dataclass(frozen=True)
 class Variable:
-    """A value of one lane, held in a register as `dtype`."""
+    """A value of one lane, held in a register as `dtype`; one `of_row` is the same in all of it."""
 
     name: str
     dtype: DataType
+    of_row: bool = False
 
 
 @dataclass(frozen=True)

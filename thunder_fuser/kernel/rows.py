@@ -195,7 +195,7 @@ class _RowWriter:
                 scans.append(Scan(f"{name}_scan", dtype, row, reverse, rounded))
             else:
                 accumulator = Variable(f"{name}_part", dtype)
-                result = Variable(f"{name}_row", dtype)
+                result = Variable(f"{name}_row", dtype, of_row=True)
                 reductions.append(Reduce(accumulator, result, row, rounded))
             accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
             self.writer.known[tv, index] = result
@@ -212,7 +212,7 @@ class _RowWriter:
             return ()
         scopes = [phase.terms for phase in planned.phases]
         if self.in_flight is None:
-            scopes.append([(s.value, i) for s, i in planned.full])
+            scopes.append(tuple((s.value, i) for s, i in planned.full))
         every = [(results, self._needs(results)) for results in scopes]
         found = [
             (tv, index)

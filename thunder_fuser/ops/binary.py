@@ -22,7 +22,7 @@ def _binary(
     torch: str = "",
     strict: str = "",
     fast: str = "",
-    by_number: tuple[str, str] = ("", ""),
+    known: tuple[str, str, str] = ("", "", ""),
     ulps: float = 0.0,
     is_step: bool = False,
 ) -> OpDef:
@@ -41,8 +41,9 @@ def _binary(
         strict=strict,
         is_step=is_step,
         fast=fast,
-        by_number=by_number[0],
-        fast_by_number=by_number[1],
+        by_number=known[0],
+        fast_by_number=known[1],
+        by_row=known[2],
         ulps=ulps,
     )
 
@@ -55,7 +56,7 @@ def _floating(
     dtypes: Dtypes,
     torch: str = "",
     fast: str = "",
-    by_number: tuple[str, str] = ("", ""),
+    known: tuple[str, str, str] = ("", "", ""),
 ) -> OpDef:
     """As `_binary`, with integers becoming f32."""
     return OpDef(
@@ -70,8 +71,9 @@ def _floating(
         dtypes=dtypes,
         operands_as=each(floating),
         fast=fast,
-        by_number=by_number[0],
-        fast_by_number=by_number[1],
+        by_number=known[0],
+        fast_by_number=known[1],
+        by_row=known[2],
         ulps=4.0,
     )
 
@@ -99,16 +101,20 @@ def _logical(name: str, cuda: str, host: str) -> OpDef:
 
 
 _FAST_QUOTIENT = "tf::fast_divide({0}, {1})"
-_BY_NUMBER = ("tf::divided_by({0}, {1})", "{0} * ({t}(1) / {1})")
+_KNOWN_DIVISOR = (
+    "tf::divided_by({0}, {1})",
+    "{0} * ({t}(1) / {1})",
+    "tf::divided_by_row({0}, {1})",
+)
 
 ARITHMETIC = (
     _binary("add", "{0} + {1}", "{0} + {1}", "ADD"),
     _binary("sub", "{0} - {1}", "{0} - {1}", "SUB", NUMBERS),
     _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})", ulps=4.0),
     _binary("div", "tf::div({0}, {1})", "div({0}, {1})", "DIV", NUMBERS,
-            torch="tf_div({0}, {1})", fast=_FAST_QUOTIENT, by_number=_BY_NUMBER, ulps=4.0),
+            torch="tf_div({0}, {1})", fast=_FAST_QUOTIENT, known=_KNOWN_DIVISOR, ulps=4.0),
     _floating("truediv", "{0} / {1}", "truediv({0}, {1})", "", ALL, "true_divide",
-              _FAST_QUOTIENT, _BY_NUMBER),
+              _FAST_QUOTIENT, _KNOWN_DIVISOR),
     _binary("pow", "tf::pow({0}, {1})", "pow({0}, {1})", "POW", NUMBERS, ulps=16.0),
     _floating("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL),
     _binary("fmod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "FMOD", ORDERED,

@@ -108,7 +108,8 @@ class OpDef:
     otherwise merge the op with its neighbours (a product contracted into an FMA); `fast` replaces
     it for f32 where the value ends in a 16-bit float, with an error of at most 2^-14 of the value.
     `by_number` and `fast_by_number` replace both for f32 where the second operand is a number from
-    2^-100 to 2^100 that the text knows, and of which the compiler can compute what it likes.
+    2^-100 to 2^100 that the text knows, and of which the compiler can compute what it likes;
+    `by_row` replaces `cuda` for f32 where that operand is the same for a whole row.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -135,6 +136,7 @@ class OpDef:
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     by_number: str = ""  # replaces `cuda`, for f32, where the second operand is a literal
     fast_by_number: str = ""  # and this one `fast`
+    by_row: str = ""  # replaces `cuda`, for f32, where the second operand is one number a row
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the state's type
     identity: str = ""  # reductions: CUDA expression of the state's type
     # reductions: a term that changes none, where there is a number of any type that is one

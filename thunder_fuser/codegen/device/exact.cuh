@@ -192,9 +192,10 @@ TF_FN float div(float a, float b) { return a / b; }
 TF_FN double div(double a, double b) { return a / b; }
 
 // chunk: divided_by
-// The quotient by a literal, correctly rounded but where it is within 2^-22 units of the last place
-// of the middle between two numbers. The compiler computes the reciprocal, a part that is not larger
-// and the rest, of one sign, so that an infinite a stays one.
+// The quotient by a literal, as a product with two parts of its reciprocal that the compiler
+// computes: one that is smaller and the rest, of the same sign, so that an infinite a stays one. It is
+// correctly rounded but within 2^-22 units of the last place of the middle between two numbers, or
+// where the product with the rest is subnormal: there it may be a unit off.
 TF_FN float divided_by(float a, float b) {
 #ifdef TF_HOST
   return a / b;
@@ -204,6 +205,23 @@ TF_FN float divided_by(float a, float b) {
   const float most = static_cast<float>(inverse * (1.0 - 0x1p-24));
   const float rest = static_cast<float>(inverse - static_cast<double>(most));
   return __fmaf_rn(a, most, a * rest);
+#endif
+}
+
+// chunk: divided_by_row
+// The same by what many a share, of which the compiler computes the two parts once. They have all
+// their digits because the divisor is scaled; of 0 and infinity both are the reciprocal.
+TF_FN float divided_by_row(float a, float b) {
+#ifdef TF_HOST
+  return a / b;
+#else
+  const float size = tf::abs(b);
+  const float scale = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+  const float divisor = b * scale, inverse = 1.0f / divisor;
+  const float most = inverse * (1.0f - 0x1p-23f), left = __fmaf_rn(-divisor, most, 1.0f);
+  const float rest = left != left ? inverse : left * inverse;
+  const float scaled = a * scale;
+  return __fmaf_rn(scaled, most, scaled * rest);
 #endif
 }
 
