@@ -10,11 +10,12 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_rows import along, kernel_of
-from tests.programs import STRICT, chain, check, fusion, ints, like, total
+from tests.programs import STRICT, chain, check, fusion, ints, like, run, total
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.options import Options
 
 CAPPED = ("tanh", "neg")  # costly, and something cheap behind it
 
@@ -83,6 +84,44 @@ def test_what_is_stored_too_is_stored_from_where_it_is_held() -> None:
     kernel = kernel_of(segment_of([x], capped, softmax(capped)))
     assert held(kernel) == ["T2_held"]
     assert "w0[1*lane + 0] = T2_held[k][lane]" in str(kernel)
+
+
+def test_what_one_phase_goes_on_from_and_another_ends_in_is_held() -> None:
+    """The squares of a gated norm need the first, its result the second."""
+    x = floats(5, 64)
+    gated = chain(x, "exp", "neg")
+    squares = along(total(call("mul", gated, gated), 1), 64)
+    assert held(kernel_of(segment_of([x], call("mul", gated, squares)))) == ["T2_held"]
+
+
+def test_of_two_values_the_one_that_makes_the_other_is_held() -> None:
+    x = floats(5, 4096)
+    mask = chain(x, "tanh")
+    values = chain(mask, "neg")
+    spread = along(total(values, 1), 4096)
+    assert held(kernel_of(segment_of([x], mask, call("mul", values, spread)))) == ["T1_held"]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_what_is_behind_a_reduction_is_held_where_no_rows_are_stored(is_stored: bool) -> None:
+    x = floats(5, 64)
+    shares = softmax(x)
+    made = total(call("mul", shares, x), 1)
+    outputs = (made, shares) if is_stored else (made,)
+    assert held(kernel_of(segment_of([x], *outputs))) == ([] if is_stored else ["T4_held"])
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("columns", [1, 37, 1000, 4097])
+def test_an_entropy_is_as_exact_as_eager_s(columns: int) -> None:
+    x = 5 * torch.randn(7, columns)
+    (a,) = like(x)
+    shares = softmax(a)
+    found = run(fusion([a], total(call("mul", shares, a), 1)), x, options=Options())[0].cpu()
+    exact = (torch.softmax(x.double(), 1) * x.double()).sum(1)
+    eager = ((torch.softmax(x, 1) * x).sum(1) - exact).abs().max()
+    assert (found - exact).abs().max() <= 2 * eager + 4 * exact.abs().max() * 2**-24
 
 
 @pytest.mark.sanitizer

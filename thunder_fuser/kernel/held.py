@@ -4,7 +4,8 @@
 
 The first phase leaves f(x) in registers, beside the row or in its place. A value that no reduction
 of the row leads to is held where what is computed behind the reductions begins. What costs no more
-than a conversion or two is computed again.
+than a conversion or two is computed again, and what reductions lead to as well where whole rows are
+stored, whose traffic takes longer.
 """
 
 from __future__ import annotations
@@ -12,23 +13,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from thunder_fuser.analysis.access import Demand, Element
+from thunder_fuser.analysis.access import Demand
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import Key
 from thunder_fuser.ops import Cost
 
 
 def computed_again(
-    scopes: Sequence[tuple[Sequence[Key], Demand]], reductions: Set[TensorView]
+    scopes: Sequence[tuple[Sequence[Key], Demand]],
+    reductions: Set[TensorView],
+    behind: Set[TensorView] = frozenset(),
 ) -> tuple[Key, ...]:
-    """The costly elements that several scopes, each with its results, compute from memory alone;
-    none where an element is read under a condition."""
+    """The costly elements that several scopes, each with its results, compute from memory alone,
+    and those `behind` a reduction; sources first. None where one is read under a condition."""
     if any(needs.places or [*needs.windows()] for _, needs in scopes):
         return ()
-    borders = [_borders(results, needs, reductions) for results, needs in scopes]
-    found = Counter(key for keys in borders for key in keys)
-    indices = Counter(tv for tv, _ in {key for _, needs in scopes for key in needs.elements})
-    return tuple(key for key, times in found.items() if times > 1 and indices[key[0]] == 1)
+    computed = Counter(key for _, needs in scopes for key in needs.elements)
+    borders = {key for results, needs in scopes for key in _borders(results, needs, reductions)}
+    borders |= {key for key in computed if key[0] in behind}
+    indices = Counter(tv for tv, _ in computed)
+    return tuple(
+        key
+        for key, times in computed.items()
+        if times > 1 and key in borders and indices[key[0]] == 1
+    )
 
 
 def _borders(results: Sequence[Key], needs: Demand, reductions: Set[TensorView]) -> set[Key]:
@@ -40,13 +48,13 @@ def _borders(results: Sequence[Key], needs: Demand, reductions: Set[TensorView])
         sources = {(s.producer, s.index) for s in element.sources}
         if sources <= free:
             free.add(key)
-            if _is_costly(element) or not sources.isdisjoint(costly):
+            if is_costly(key[0]) or not sources.isdisjoint(costly):
                 costly.add(key)
         else:
             found |= sources & costly
     return found | (set(results) & costly)
 
 
-def _is_costly(element: Element) -> bool:
-    expr = element.tensor.definition
-    return expr is not None and expr.op.cost is Cost.EXPENSIVE
+def is_costly(tv: TensorView) -> bool:
+    """True for what a function makes that takes several instructions."""
+    return tv.definition is not None and tv.definition.op.cost is Cost.EXPENSIVE

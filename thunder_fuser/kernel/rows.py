@@ -11,7 +11,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key
-from thunder_fuser.kernel.held import computed_again
+from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.ir import (
     Accumulate,
     Hold,
@@ -216,10 +216,17 @@ class _RowWriter:
         every = [(results, self._needs(results)) for results in scopes]
         found = [
             (tv, index)
-            for tv, index in computed_again(every, set(self.reductions))
+            for tv, index in computed_again(every, set(self.reductions), self._behind())
             if any(self.axes.vector in form.bases for form in index)
         ]
         return tuple(found[: HELD // (vectors * self.axes.lanes)])
+
+    def _behind(self) -> set[TensorView]:
+        """What reductions lead to and is held: exact functions, where no whole rows are stored."""
+        if self.planned.full or self.in_flight is not None:
+            return set()
+        made = {tv for tv in self.segment.tensors if is_costly(tv)}
+        return made - self.segment.fast
 
     def _hold(self) -> tuple[Held, ...]:
         """The arrays of what the scope computed that others will need."""
