@@ -1,0 +1,56 @@
+"""Take one sum of exponentials where two differ in rows whose maximum is infinite alone.
+
+    T2 = sum(exp(x - where(m is infinite, 0, m)))         T2 = where(m is infinite, exp(m), T4)
+    T4 = sum(exp(x - m))                             =>   T4 = sum(exp(x - m))
+
+with m = max(x), as where softmax and log_softmax of one tensor meet in an entropy. The guarded sum
+of a row is infinite where its maximum is, and 0 where all of it is minus infinity.
+"""
+
+from __future__ import annotations
+
+from thunder_fuser.analysis.precision import distance_from_max, is_guarded
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+
+
+def share_exponentials(fusion: Fusion) -> Fusion:
+    """`fusion` with such pairs of sums shared."""
+    plain: dict[object, TensorView] = {}
+    guarded: dict[TensorView, tuple[object, TensorView]] = {}
+    for tv in fusion.tensors:
+        top = _maximum_below(tv)
+        if top is None or tv.definition is None:
+            continue
+        key = (top, tv.dtype, tv.definition.attrs)
+        if is_guarded(tv.definition.tensors[0]):
+            guarded[tv] = key, top
+        else:
+            plain[key] = tv
+    if not any(key in plain for key, _ in guarded.values()):
+        return fusion
+
+    def share(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        if tv not in guarded or tv.definition is None or inputs != tv.definition.inputs:
+            return None
+        key, top = guarded[tv]
+        if key not in plain:
+            return None
+        is_infinite = call("eq", call("abs", top), sc.constant(float("inf")))
+        return call("where", is_infinite, call("exp", top), plain[key])
+
+    return rewrite(fusion, share)
+
+
+def _maximum_below(tv: TensorView) -> TensorView | None:
+    """The maximum m of x where `tv` is a sum of exp(x - m), guarded or not, over the same axes."""
+    expr = tv.definition
+    if expr is None or expr.op.name != "sum":
+        return None
+    top = distance_from_max(expr.tensors[0])
+    if top is None or top.definition is None or top.dtype is not tv.dtype:
+        return None
+    return top if top.definition.attr("dims") == expr.attr("dims") else None
