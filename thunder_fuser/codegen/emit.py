@@ -49,7 +49,8 @@ def emit(kernel: AnyKernel) -> Source:
         for wanted in (_HINT, _COUNT)
     )
     fragments = tuple(pieces[::3])
-    shared = kernel.shared_bytes if isinstance(kernel, (Kernel, RowKernel)) else 0
+    with_shared = (Kernel, RowKernel, KeptKernel)
+    shared = kernel.shared_bytes if isinstance(kernel, with_shared) else 0
     made = Source(
         ENTRY,
         fragments,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.column_sums import (
     declared_sums,
     places_lines,
@@ -9,21 +10,26 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
 )
 from thunder_fuser.codegen.statements import (
+    address,
     indent,
     load_call,
     load_text,
     number,
     scope_lines,
+    store_call,
     vector_type,
 )
-from thunder_fuser.codegen.types import index_type
+from thunder_fuser.codegen.types import CUDA_TYPES, index_type
+from thunder_fuser.codegen.values import place_in_strip
+from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.schedule.strips import Strip
 
 
 def kept_lines(kernel: KeptKernel) -> list[str]:
     """The statements of the entry point."""
     names, lanes = kernel.names, kernel.axes.lanes
-    lines = [*_places(kernel), *_loaded(kernel)]
+    lines = [*_places(kernel), *_loaded(kernel), *_filled(kernel)]
     lines += [load_text(a, names) for a in kernel.once]
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
@@ -33,7 +39,69 @@ def kept_lines(kernel: KeptKernel) -> list[str]:
     if kernel.final.statements:
         is_first = ["part == 0"] if kernel.threads_down > 1 else []
         lines += _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
-    return lines
+    return [*lines, *_emptied(kernel)]
+
+
+def _filled(kernel: KeptKernel) -> list[str]:
+    """The strips, and what is turned in them before the phases."""
+    if kernel.strip is None:
+        return []
+    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
+    for access in (*kernel.fills, *kernel.empties):
+        kind, place = CUDA_TYPES[access.dtype], f"shared + {start}" if start else "shared"
+        lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
+        start += kernel.bytes_of(access)
+    fills = [
+        f"tf::store<{_run_bytes(a)}>({_run(a, kernel.strip)}, {load_call(a, kernel.names)});"
+        for a in kernel.fills
+    ]
+    return [*lines, *_over_pieces(kernel, fills), *(["__syncthreads();"] if fills else [])]
+
+
+def _emptied(kernel: KeptKernel) -> list[str]:
+    """What was turned behind the phases."""
+    if not kernel.empties or kernel.strip is None:
+        return []
+    lines = []
+    for a in kernel.empties:
+        move = f"tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {_run_bytes(a)}>"
+        lines.append(store_call(a, f"{address(a, kernel.names)}, {move}({_run(a, kernel.strip)})"))
+    return ["__syncthreads();", *_over_pieces(kernel, lines)]
+
+
+def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's pieces of a block's columns, side by side along these."""
+    if not lines or kernel.strip is None:
+        return []
+    strip, kind = kernel.strip, index_type(kernel.reach)
+    pieces, width = number(strip.piece.size), number(strip.width)
+    inner = lines
+    if _is_cut(kernel):
+        inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
+    return [
+        "#pragma unroll 4",
+        f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{",
+        *indent(
+            [
+                f"const int own = n / {pieces};",
+                f"const {kind} piece = n % {pieces};",
+                f"const {kind} column = ({kind})blockIdx.x * {width} + own;",
+                *inner,
+            ]
+        ),
+        "}",
+    ]
+
+
+def _run(access: VectorAccess, strip: Strip) -> str:
+    """Where a piece lies in the strip of an access."""
+    place = place_in_strip(strip, access.dtype, "own", 1, f"{strip.run} * piece")
+    return f"{access.name} + {place}"
+
+
+def _run_bytes(access: VectorAccess) -> int:
+    """Of one access to a strip, whose pieces are aligned."""
+    return min(access.length * access.dtype.itemsize, MAX_ALIGNMENT)
 
 
 def _places(kernel: KeptKernel) -> list[str]:

@@ -32,6 +32,7 @@ from thunder_fuser.kernel.ir import (
     Variable,
 )
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
 
 FormText = Callable[[Form], str]
@@ -56,7 +57,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
-            return _widen(f"{square}[{place_in_square(tile)}]", stored)
+            return _widen(f"{square}[{place_in_square(tile, stored)}]", stored)
         case IndexValue(index):
             return _index(index, form(index))
         case InRange(index, extent):
@@ -125,10 +126,20 @@ def lane_index(weight: int, delta: int) -> str:
     return f"{scaled} + {delta}" if delta else scaled
 
 
-def place_in_square(tile: Tile) -> str:
-    """Where the element of a thread and lane lies in a square."""
+def place_in_square(tile: Tile | Strip, stored: DataType) -> str:
+    """Where the element of a thread and lane lies in a square, or in a strip."""
+    if isinstance(tile, Strip):
+        return place_in_strip(tile, stored, "place", tile.axes.lanes, "row")
     lane = "lane" if tile.lanes > 1 else "0"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
+
+
+def place_in_strip(strip: Strip, stored: DataType, place: str, lanes: int, row: str) -> str:
+    """Where an element of a column lies in a strip: that of the `place` of a thread and its lane,
+    or where a thread has no lanes, that column."""
+    column = f"{lanes} * {place} + lane" if lanes > 1 else place
+    sizes = f"{strip.stride}, {strip.run}, {strip.axes.lanes}, {strip.permuted(stored)}"
+    return f"tf::strip_place<{sizes}>({column}, {row})"
 
 
 def operand(value: Operand) -> str:

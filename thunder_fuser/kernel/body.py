@@ -9,7 +9,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Body
+from thunder_fuser.kernel.ir import Body, Turning
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.flatten import without_carries
@@ -42,7 +42,9 @@ def lower_class(
         targets.append((nest.store.target, offset, writer.values[nest.store.value, index]))
     writes, vectors = accesses.group_stores(targets)
     statements = (*writer.statements, *writes)
-    turning = accesses.turning if isinstance(accesses, TurnedAccesses) else None
+    turning = None
+    if planned.tile is not None and isinstance(accesses, TurnedAccesses):
+        turning = Turning(planned.tile, accesses.turned_loads, accesses.stores)
     axes, lane = planned.axes, planned.lane
     found, inside = without_carries(planned), None
     if found is not None:
@@ -54,4 +56,5 @@ def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Access
     layouts = planned.group.segment.layouts
     if planned.tile is None:
         return Accesses(layouts, planned.lane, tensors, planned.streams, leaves_out=True)
-    return TurnedAccesses(layouts, planned.tile, tensors, planned.streams)
+    tile, streams = planned.tile, planned.streams
+    return TurnedAccesses(layouts, tile, tile.lane, tensors, streams, lambda tv, offset: "[k]")

@@ -24,6 +24,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
 
 
@@ -99,10 +100,11 @@ class ReadElement:
 
 @dataclass(frozen=True)
 class ReadSquare:
-    """The element at the thread's place in a square that a tile keeps in shared memory."""
+    """The element at the thread's place in a square, or a strip, that a block keeps in shared
+    memory."""
 
     square: str
-    tile: Tile
+    tile: Tile | Strip
     dtype: DataType
 
 
@@ -196,7 +198,7 @@ class WriteSquare:
     """The element at the thread's place in a square that will be stored."""
 
     square: str
-    tile: Tile
+    tile: Tile | Strip
     value: Operand
     dtype: DataType
 

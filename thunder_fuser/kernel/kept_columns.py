@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.digits import Form
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
@@ -13,8 +14,8 @@ from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Variable, VectorA
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.kept_columns import KeptSchedule, is_of_plane
 from thunder_fuser.schedule.phases import Element, Phase
 from thunder_fuser.segment.segment import Store
@@ -25,6 +26,20 @@ def lower_kept_columns(planned: KeptSchedule, strict: bool) -> KeptKernel:
     return _KeptWriter(planned, strict).write()
 
 
+def _accesses(planned: KeptSchedule, names: Mapping[TensorView, str]) -> Accesses:
+    axes, layouts = planned.axes, planned.segment.layouts
+
+    def suffix(tv: TensorView, offset: Form) -> str:
+        return "[k]" if is_of_plane(offset, axes) else ""
+
+    def is_kept(offset: Form) -> bool:
+        return axes.lane in offset.bases
+
+    if planned.strip is None:
+        return Accesses(layouts, axes.lane, names, None, suffix, is_kept)
+    return TurnedAccesses(layouts, planned.strip, axes.lane, names, None, suffix, is_kept)
+
+
 class _KeptWriter:
     """Collects the scopes of the kernel."""
 
@@ -33,15 +48,7 @@ class _KeptWriter:
         self.strict = strict
         self.names = name_values(planned.segment)
         self.reductions = [r for phase in planned.phases for r in phase.reductions]
-        axes: ColumnAxes = planned.axes
-        self.accesses = Accesses(
-            self.segment.layouts,
-            axes.lane,
-            self.names.tensors,
-            streams=None,
-            suffix=lambda tv, offset: "[k]" if is_of_plane(offset, axes) else "",
-            is_kept=lambda offset: axes.lane in offset.bases,
-        )
+        self.accesses = _accesses(planned, self.names.tensors)
         self.writer = ElementWriter(
             self.segment, self.names.tensors, self.names.scalars, self.accesses, strict
         )
@@ -54,6 +61,9 @@ class _KeptWriter:
         self._request([*(t for p in planned.phases for t in p.terms), *full, *stores])
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
+        phases = tuple(self._phase(phase, loads) for phase in planned.phases)
+        scopes = self._stores(planned.full, loads), self._stores(planned.stores, loads)
+        turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
             pointers_of(self.segment, self.names),
             scalars_of(self.names),
@@ -62,10 +72,12 @@ class _KeptWriter:
             planned.threads_down,
             tuple(a for a in loads if is_of_plane(a.offset, self.axes)),
             once,
-            tuple(self._phase(phase, loads) for phase in planned.phases),
-            self._stores(planned.full, loads),
-            self._stores(planned.stores, loads),
+            phases,
+            *scopes,
             planned.blocks_at_once,
+            planned.strip,
+            () if turned is None else turned.turned_loads,
+            () if turned is None else turned.stores,
         )
 
     def _request(self, results: Sequence[Element]) -> None:

@@ -17,6 +17,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter, VectorAccess, print_access
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.target import WARP
 
 
@@ -35,7 +36,8 @@ class KeptKernel:
     """One launch. `kept` fill an array of registers with one element per row of a thread, `once`
     are loads that do not depend on the row. All threads of a column know the results of a phase in
     the next one; `full` is done for every row behind all phases, `final` once per vector of
-    columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do."""
+    columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. What is turned
+    `fills` a `strip` of its name each before the phases, or `empties` one behind them."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -48,6 +50,9 @@ class KeptKernel:
     full: Scope
     final: Scope
     blocks_at_once: int | None = None
+    strip: Strip | None = None
+    fills: tuple[VectorAccess, ...] = ()
+    empties: tuple[VectorAccess, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -68,14 +73,23 @@ class KeptKernel:
         return self.threads_across if self.axes.lanes > 1 and self.threads_across < WARP else 0
 
     @property
+    def shared_bytes(self) -> int:
+        """Of the strips."""
+        return sum(self.bytes_of(access) for access in (*self.fills, *self.empties))
+
+    def bytes_of(self, access: VectorAccess) -> int:
+        """Of the strip of an access."""
+        return 0 if self.strip is None else self.strip.elements * access.dtype.itemsize
+
+    @property
     def names(self) -> dict[IterDomain, str]:
-        return self.axes.names
+        return self.axes.names | ({} if self.strip is None else self.strip.names)
 
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
         scopes = (*(phase.scope for phase in self.phases), self.full, self.final)
-        forms = [a.offset for a in (*self.kept, *self.once)]
+        forms = [a.offset for a in (*self.kept, *self.once, *self.fills, *self.empties)]
         forms += [form for scope in scopes for form in scope.forms]
         return max((form.reach for form in forms), default=0)
 
@@ -87,10 +101,12 @@ class KeptKernel:
             f"  rows {self.axes.row.size} vectors {self.axes.vector.size} lanes {self.axes.lanes}",
         ]
         lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*self.once, *self.kept)]
+        lines += [f"  {a.name} = turn {print_access(a, names)}" for a in self.fills]
         for number, phase in enumerate(self.phases):
             lines += [f"  phase {number}", *print_scope(phase.scope, names)]
             lines += [f"    {s.name}_row = {s.op.name}({s.name}_part)" for s in phase.sums]
+        turned = [f"  turn {a.name} -> {print_access(a, names)}" for a in self.empties]
         for title, scope in (("per row", self.full), ("per column", self.final)):
             if scope.statements:
                 lines += [f"  {title}", *print_scope(scope, names)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *turned])

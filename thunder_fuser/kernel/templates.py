@@ -1,6 +1,7 @@
 """The templates, in the order in which they are asked for a segment.
 
     T1 map       every element for itself                 schedule/map.py
+    T9 kept      rows that lie apart in memory            schedule/kept_columns.py
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
     T5 columns   down the columns of a plane              schedule/columns.py
@@ -106,6 +107,12 @@ def _columns_in_general(parameters: ColumnParameters) -> ColumnParameters:
 
 TEMPLATES = (
     Template(map_parameters, _reject_map, _map, lower, _map_in_general),
+    Template(
+        kept_parameters,
+        kept_columns.reject_turned,
+        kept_columns.schedule_turned,
+        lower_kept_columns,
+    ),
     Template(
         stream_parameters,
         streams.reject,

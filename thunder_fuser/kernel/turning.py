@@ -1,4 +1,5 @@
-"""The accesses of a tiled body: those that are turned go through squares in shared memory.
+"""The accesses of a tiled body, or of kept columns: those that are turned go through squares, or
+strips, in shared memory.
 
 read T0[64*(8*i1 + lane) + i0]      t0 = turn T0[64*i1 + 8*i0], 8 elements, into a square; then
                                     t0[vector + lane, row]
@@ -6,46 +7,49 @@ read T0[64*(8*i1 + lane) + i0]      t0 = turn T0[64*i1 + 8*i0], 8 elements, into
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.ir import (
     Expression,
     LaneStatement,
     Operand,
     ReadSquare,
-    Turning,
     VectorAccess,
     WriteSquare,
 )
 from thunder_fuser.kernel.vectors import Accesses, access_bytes
+from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
 
 Key = tuple[TensorView, Form]
 
 
 class TurnedAccesses(Accesses):
-    """Accesses of which some are turned; vectors that are loaded directly are arrays over the
-    thread's places `k`."""
+    """Accesses of which some are turned; the others are as without."""
 
     def __init__(
         self,
         layouts: Mapping[TensorView, Layout],
-        tile: Tile,
+        tile: Tile | Strip,
+        lane: IterDomain | None,
         names: Mapping[TensorView, str],
         streams: bool | None,
+        suffix: Callable[[TensorView, Form], str],
+        is_kept: Callable[[Form], bool] = lambda offset: False,
     ) -> None:
-        super().__init__(layouts, tile.lane, names, streams, lambda tv, offset: "[k]")
+        super().__init__(layouts, lane, names, streams, suffix, is_kept)
         self.tile = tile
         self.loads: dict[Key, VectorAccess] = {}
         self.stores: tuple[VectorAccess, ...] = ()
 
     @property
-    def turning(self) -> Turning:
-        return Turning(self.tile, tuple(self.loads.values()), self.stores)
+    def turned_loads(self) -> tuple[VectorAccess, ...]:
+        return tuple(self.loads.values())
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         for (tv, offset), guards in self.requests.items():
@@ -64,15 +68,16 @@ class TurnedAccesses(Accesses):
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         direct: list[tuple[TensorView, Form, Operand]] = []
         stores: list[VectorAccess] = []
+        before = len(self.loads) + len(self.stores)
         writes: list[LaneStatement] = []
         for tv, offset, value in targets:
-            turned = self._turned(tv, offset, f"t{len(self.loads) + len(stores)}")
+            turned = self._turned(tv, offset, f"t{before + len(stores)}")
             if turned is None:
                 direct.append((tv, offset, value))
             else:
                 stores.append(turned)
                 writes.append(WriteSquare(turned.name, self.tile, value, tv.dtype))
-        self.stores = tuple(stores)
+        self.stores += tuple(stores)
         others, vectors = super().group_stores(direct)
         return [*writes, *others], vectors
 

@@ -30,6 +30,7 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.row_axes import VectorAxes, index_as_viewed, linear
@@ -176,12 +177,28 @@ def term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView,
 
 
 def element_of(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
-    """The element of a full store that goes with a term: the one it is a view of, else the same in
-    row-major order."""
-    viewed = index_as_viewed(terms, store.value.shape)
-    if viewed is not None:
-        return viewed
-    return unflatten(linear(*terms[0]), store.value.shape)
+    """The element of a full store that goes with a term: the one it is a view of, also through what
+    is computed element by element and permuted; else the same in row-major order."""
+    value, order = store.value, tuple(range(store.value.ndim))
+    while (viewed := index_as_viewed(terms, value.shape)) is None:
+        made = value.definition
+        dims = made.attr("dims") if made is not None and made.op.name == "permute" else None
+        if isinstance(dims, tuple):
+            order = tuple(d for k in order if isinstance(d := dims[k], int))
+        operands = _alike(value)
+        if not operands:
+            return unflatten(linear(*terms[0]), store.value.shape)
+        value = next((tv for tv in operands if tv.definition is not None), operands[0])
+    return tuple(viewed[k] for k in order)
+
+
+def _alike(value: TensorView) -> list[TensorView]:
+    """What a value is computed from element by element, or is a permutation of."""
+    made = value.definition
+    if made is not None and made.op.name == "permute":
+        return list(made.tensors)
+    is_pointwise = made is not None and made.op.family is Family.POINTWISE
+    return [tv for tv in made.tensors if tv.shape == value.shape] if made and is_pointwise else []
 
 
 def column_axes(

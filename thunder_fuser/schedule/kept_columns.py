@@ -9,7 +9,10 @@
 
 A thread has a vector of columns and every n-th row of it, packed as it lies in memory; what is
 computed in one phase is computed anew in the next. Columns too long for the registers are cut, each
-kernel reading them again.
+kernel reading them again. What is read or stored along the columns passes through shared memory
+(`strips.py`), so that rows to the trace may be columns to memory:
+
+    T1[r] = sum(T0[r, c]), T0 contiguous along r         `schedule_turned`
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import column_shape, is_scan, state_bytes
+from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import (
     ColumnAxes,
@@ -35,6 +38,7 @@ from thunder_fuser.schedule.columns import (
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.strips import Strip, lies_along, step_of, strip, strip_bytes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, SHARED_UNASKED, Target
@@ -59,6 +63,8 @@ class KeptSchedule:
     threads_across: int  # threads side by side along a row
     threads_down: int  # threads of a block that share a column
     blocks_at_once: int | None  # that are to fit on a multiprocessor; None for as many as do
+    strip: Strip | None = None  # of what is turned, if anything is
+    turned: tuple[TensorView, ...] = ()
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -68,6 +74,9 @@ class KeptSchedule:
         ]
         if self.blocks_at_once is not None:
             lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
+        if self.strip is not None:
+            through = ", ".join(tensors[tv] for tv in dict.fromkeys(self.turned))
+            lines.append(f"  {through} through strips of {self.strip.run} rows at a time")
         for number, phase in enumerate(self.phases):
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
@@ -83,19 +92,58 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
+def reject_turned(segment: Segment, target: Target) -> str | None:
+    """Why T9 cannot run this segment, or need not, as its rows lie row after row; or None."""
+    return rejection(schedule_turned, segment, target)
+
+
 def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    long = segment.long
-    shapes = {column_shape(tv) for tv in long}
+    shapes = {column_shape(tv) for tv in segment.long}
     if len(shapes) != 1 or None in shapes:
         raise Rejected("not reductions of one shape down the columns")
+    return _planned(segment, *(shapes.pop() or (0, 0)), target, parameters)
+
+
+def schedule_turned(
+    segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
+) -> KeptSchedule:
+    """The same for reductions along the innermost axis, where that is not the one along which
+    memory is read. Raises Rejected."""
+    shapes = {row_shape(tv) for tv in segment.long}
+    if len(shapes) != 1 or None in shapes:
+        raise Rejected("not reductions of one shape along rows")
+    columns, rows = shapes.pop() or (0, 0)
+    if not _may_lie_apart(segment):
+        raise Rejected("rows that lie row after row")
+    return _planned(segment, rows, columns, target, parameters, is_turned=True)
+
+
+def _may_lie_apart(segment: Segment) -> bool:
+    """False where nothing is permuted, so that what is innermost to the trace is so in memory."""
+    made = (tv.definition for tv in segment.tensors if tv not in segment.leaves)
+    strides = (segment.layouts[tv].strides for tv in segment.inputs)
+    return any(d is not None and d.op.name == "permute" for d in made) or any(
+        list(found) != sorted(found, reverse=True) for found in strides
+    )
+
+
+def _planned(
+    segment: Segment,
+    rows: int,
+    columns: int,
+    target: Target,
+    parameters: KeptParameters,
+    is_turned: bool = False,
+) -> KeptSchedule:
+    """`is_turned` for reductions along the innermost axis."""
+    long = segment.long
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
-    rows, columns = shapes.pop() or (0, 0)
     axes = column_axes(segment, long, rows, columns)
     reductions = [(tv, result_index(tv, axes)) for tv in long]
     terms = [term_of(tv, index, axes) for tv, index in reductions]
@@ -109,9 +157,28 @@ def schedule(
     walked = [*terms, *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, [*walked, *((s.value, i) for s, i in stores)])
     _check_writes(segment, full, stores, walked)
-    kept = _kept(segment, reductions, walked, axes)
-    threads = _threads(axes, segment, phases, kept, target, parameters)
-    return KeptSchedule(segment, axes, phases, tuple(full), tuple(stores), *threads)
+    reads = _planes(segment, reductions, walked, axes)
+    writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
+    moved = dict.fromkeys([*reads, *writes])
+    is_straight = any(step_of(offset, axes) == 1 for _, offset in moved)
+    if is_turned and not is_straight:
+        raise Rejected("rows that lie row after row")
+    turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
+    kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
+    across, down, at_once = _threads(axes, segment, phases, kept, turned, target, parameters)
+    passed = tuple(tv for tv, _ in turned)
+    return KeptSchedule(
+        segment,
+        axes,
+        phases,
+        tuple(full),
+        tuple(stores),
+        across,
+        down,
+        at_once,
+        strip(axes, passed, across) if turned else None,
+        passed,
+    )
 
 
 def _check_columns(
@@ -158,17 +225,23 @@ def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
     return axes.row in offset.bases and not offset.bases.isdisjoint({axes.vector, axes.lane})
 
 
-def _kept(
+def _planes(
     segment: Segment, reductions: Sequence[Element], walked: Sequence[Element], axes: ColumnAxes
-) -> int:
-    """Registers of what a thread keeps of one row. Raises Rejected."""
+) -> list[tuple[TensorView, Form]]:
+    """What is read of the plane, and where. Raises Rejected."""
     own = {tv for tv, _ in reductions}
     leaves = demand(walked, segment.leaves | own).leaves
-    reads = {(tv, offset_of(segment.layouts[tv], i)) for tv, i in leaves if tv not in own}
-    planes = [tv for tv, offset in reads if is_of_plane(offset, axes)]
+    reads = {(tv, offset_of(segment.layouts[tv], i)): None for tv, i in leaves if tv not in own}
+    planes = [(tv, offset) for tv, offset in reads if is_of_plane(offset, axes)]
     if not planes:
         raise Rejected("columns of which nothing is in memory")
-    return sum(ceil_div(tv.dtype.itemsize * axes.lanes, REGISTER_BYTES) for tv in planes)
+    return planes
+
+
+def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
+    """Registers of what a thread keeps of one row, or computes where all is in strips."""
+    kept = sum(ceil_div(tv.dtype.itemsize * axes.lanes, REGISTER_BYTES) for tv in planes)
+    return max(kept, 1)
 
 
 @dataclass(frozen=True)
@@ -188,6 +261,7 @@ def _threads(
     segment: Segment,
     phases: Sequence[Phase],
     kept: int,
+    turned: Sequence[tuple[TensorView, Form]],
     target: Target,
     parameters: KeptParameters,
 ) -> tuple[int, int, int | None]:
@@ -200,12 +274,19 @@ def _threads(
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
     beside = SCRATCH + (results + sums) * axes.lanes
     states = sum(map(state_bytes, long)) * (axes.lanes + 1)  # and a place beside each vector's
+    strips = strip_bytes(axes, [tv for tv, _ in turned])
     rows, vectors = axes.row.size, axes.vector.size
 
     def fitting(tile: _Tile) -> int:
         """Blocks on a multiprocessor."""
         if tile.threads > MAX_THREADS or states * tile.threads > SHARED_UNASKED:
             return 0
+        shared = tile.across * strips + states * tile.threads
+        fit = target.shared_bytes // max(shared, 1) if strips else MAX_THREADS
+        return min(fit, registers(tile))
+
+    def registers(tile: _Tile) -> int:
+        """Blocks whose registers a multiprocessor has."""
         return REGISTERS // ((ceil_div(rows, tile.down) * kept + beside) * tile.threads)
 
     widths = list(_widths(axes, axes.lanes * narrowest(segment, long), parameters.line))

@@ -277,6 +277,15 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
 
+// chunk: strip_place
+// Where a row of a column lies in a strip, whose columns are STRIDE places apart. The vectors of RUN rows
+// of every LANES columns are permuted, VECTORS of them in one row of banks, so that neither threads side
+// by side along a column nor those that have LANES neighbours each meet one twice.
+template <int STRIDE, int RUN, int LANES, int VECTORS>
+TF_FN int strip_place(unsigned column, unsigned row) {
+  return column * STRIDE + (row / RUN ^ column / LANES % VECTORS) * RUN + row % RUN;
+}
+
 // chunk: copy_async commit_copies await_copies
 // Copies of a thread's own vectors to shared memory that go on while it computes. What was started is
 // a group from commit_copies on; await_copies<N> waits for all groups but the last N. Accesses below 4
