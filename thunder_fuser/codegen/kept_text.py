@@ -9,8 +9,10 @@ from thunder_fuser.codegen.column_sums import (
     result_lines,
     shared_sums,
 )
+from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
 from thunder_fuser.codegen.statements import (
     address,
+    copy_text,
     indent,
     load_call,
     load_text,
@@ -19,7 +21,7 @@ from thunder_fuser.codegen.statements import (
     store_call,
     vector_type,
 )
-from thunder_fuser.codegen.types import CUDA_TYPES, index_type
+from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import place_in_strip
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
@@ -28,9 +30,27 @@ from thunder_fuser.schedule.strips import Strip
 
 def kept_lines(kernel: KeptKernel) -> list[str]:
     """The statements of the entry point."""
+    turn = [*_places(kernel), *_turn(kernel)]
+    head = [*places_lines(kernel), *_strips(kernel)]
+    if kernel.group is None:
+        return [*head, *turn]
+    loop = f"for (int turn = 0; turn < {number(kernel.turns)}; ++turn) {{"
+    turn.append("__syncthreads();")  # until all have read what they shared
+    return [
+        *head,
+        f"const {index_type(kernel.reach)} group = blockIdx.x;",
+        *_sums_beside(kernel),
+        *(["#pragma unroll 1", loop, *indent(turn), "}"]),
+        *_results(kernel),
+    ]
+
+
+def _turn(kernel: KeptKernel) -> list[str]:
+    """What a block does with a tile of columns."""
     names, lanes = kernel.names, kernel.axes.lanes
-    lines = [*_places(kernel), *_loaded(kernel), *_filled(kernel)]
+    lines = [*_filled(kernel), *_loaded(kernel)]
     lines += [load_text(a, names) for a in kernel.once]
+    lines += [*_ahead(kernel), *_awaited(kernel)]
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
     if kernel.full.statements:
@@ -42,8 +62,69 @@ def kept_lines(kernel: KeptKernel) -> list[str]:
     return [*lines, *_emptied(kernel)]
 
 
-def _filled(kernel: KeptKernel) -> list[str]:
-    """The strips, and what is turned in them before the phases."""
+def _sums_beside(kernel: KeptKernel) -> list[str]:
+    """A sum for each row of the thread."""
+    lines = []
+    for total in kernel.beside:
+        kind, nothing = state_type(total.op, total.dtype), identity(total.op, total.dtype)
+        lines.append(f"{kind} {total.name}_sum[{kernel.rows_per_thread}];")
+        fill = (
+            f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {total.name}_sum[k] = {nothing};"
+        )
+        lines += ["#pragma unroll", fill]
+    return lines
+
+
+def _results(kernel: KeptKernel) -> list[str]:
+    """The sums of the threads side by side, brought together and stored by the first of them."""
+    across, lines = kernel.threads_across, list[str]()
+    for total in kernel.beside:
+        met = f"{total.name}_sum[k]"
+        if across > 1:
+            combine = combiner(total.op, total.dtype)
+            met = f"tf::warp_reduce<{across}>({met}, {combine})"
+        value = finished(total.op, total.dtype, met)
+        lines.append(f"const {COMPUTE_TYPES[total.dtype]} {total.name}_all = {value};")
+    stores = scope_lines(kernel.results, kernel.names, 1)
+    inside = f"row < {number(kernel.axes.row.size)}"
+    first = [f"if (place == 0 && {inside}) {{", *indent(stores), "}"]
+    row = f"const {index_type(kernel.reach)} row = k * {kernel.threads_down} + part;"
+    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent([row, *lines, *first]), "}"]
+
+
+def _places(kernel: KeptKernel, turn: str = "turn") -> list[str]:
+    """Which vector of columns a thread has. Threads beyond the last vector keep that as well, so
+    that all take part in the sums."""
+    across, kind = kernel.threads_across, index_type(kernel.reach)
+    size, start, first = (
+        number(kernel.axes.vector.size),
+        "",
+        f"({kind})blockIdx.x * {across} + place",
+    )
+    if kernel.group is not None:
+        size, first = number(kernel.vectors_walked), f"{turn} * {across} + place"
+        start = f"group * {size} + "
+    if not _is_cut(kernel):
+        return [f"const {kind} vector = {start}{first};"]
+    own = f"is_active ? wanted : {size} - 1"
+    own = f"({own})" if start else own
+    return [
+        f"const {kind} wanted = {first};",
+        f"const bool is_active = wanted < {size};",
+        f"const {kind} vector = {start}{own};",
+    ]
+
+
+def _is_cut(kernel: KeptKernel) -> bool:
+    """True where the last block, or the last turn of each, has threads without columns."""
+    if kernel.group is not None:
+        return kernel.turns * kernel.threads_across != kernel.vectors_walked
+    return kernel.blocks * kernel.threads_across != kernel.axes.vector.size
+
+
+def _strips(kernel: KeptKernel) -> list[str]:
+    """Pointers to the strips, which lie in the dynamic shared memory."""
     if kernel.strip is None:
         return []
     lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
@@ -51,11 +132,39 @@ def _filled(kernel: KeptKernel) -> list[str]:
         kind, place = CUDA_TYPES[access.dtype], f"shared + {start}" if start else "shared"
         lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
         start += kernel.bytes_of(access)
-    fills = [
-        f"tf::store<{_run_bytes(a)}>({_run(a, kernel.strip)}, {load_call(a, kernel.names)});"
-        for a in kernel.fills
-    ]
-    return [*lines, *_over_pieces(kernel, fills), *(["__syncthreads();"] if fills else [])]
+    return lines
+
+
+def _filled(kernel: KeptKernel) -> list[str]:
+    """What is turned before the phases."""
+    if kernel.strip is None:
+        return []
+    fills = []
+    for a in kernel.fills:
+        slots = f"tf::Vec<{CUDA_TYPES[a.dtype]}, {a.length}>*"
+        place = f"reinterpret_cast<{slots}>({_run(a, kernel.strip)}), 0"
+        fills.append(copy_text(a, place, kernel.names))
+    return _over_pieces(kernel, fills)
+
+
+def _awaited(kernel: KeptKernel) -> list[str]:
+    """Until the strips of all threads are filled."""
+    if not kernel.fills:
+        return []
+    return ["tf::commit_copies();", "tf::await_copies<0>();", "__syncthreads();"]
+
+
+def _ahead(kernel: KeptKernel) -> list[str]:
+    """The next turn's columns on their way to a cache while the block waits for its own."""
+    if kernel.group is None or kernel.turns == 1:
+        return []
+    names = kernel.names
+    kept = [f"tf::prefetch({address(a, names)});" for a in kernel.kept]
+    filled = [f"tf::prefetch({address(a, names)});" for a in kernel.fills]
+    lines = [*_places(kernel, "ahead"), *_over_rows(kernel, kept)]
+    lines += _over_pieces(kernel, filled, "ahead")
+    head = f"if (const int ahead = turn + 1; ahead < {number(kernel.turns)}) {{"
+    return [head, *indent(lines), "}"]
 
 
 def _emptied(kernel: KeptKernel) -> list[str]:
@@ -69,60 +178,37 @@ def _emptied(kernel: KeptKernel) -> list[str]:
     return ["__syncthreads();", *_over_pieces(kernel, lines)]
 
 
-def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
+def _over_pieces(kernel: KeptKernel, lines: list[str], turn: str = "turn") -> list[str]:
     """A loop over the thread's pieces of a block's columns, side by side along these."""
     if not lines or kernel.strip is None:
         return []
     strip, kind = kernel.strip, index_type(kernel.reach)
     pieces, width = number(strip.piece.size), number(strip.width)
+    size, start, first = number(strip.column.size), "", f"({kind})blockIdx.x * {width} + own"
+    if kernel.group is not None:
+        size = number(kernel.vectors_walked * kernel.axes.lanes)
+        start, first = f"group * {size} + ", f"{turn} * {width} + own"
+    places = [
+        f"const int own = n / {pieces};",
+        f"const {kind} piece = n % {pieces};",
+        f"const {kind} column = {start}{first};",
+    ]
     inner = lines
     if _is_cut(kernel):
-        inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
-    return [
-        "#pragma unroll 4",
-        f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{",
-        *indent(
-            [
-                f"const int own = n / {pieces};",
-                f"const {kind} piece = n % {pieces};",
-                f"const {kind} column = ({kind})blockIdx.x * {width} + own;",
-                *inner,
-            ]
-        ),
-        "}",
-    ]
+        inner = [f"if ({first} < {size}) {{", *indent(lines), "}"]
+    head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{"
+    return ["#pragma unroll 4", head, *indent([*places, *inner]), "}"]
 
 
 def _run(access: VectorAccess, strip: Strip) -> str:
     """Where a piece lies in the strip of an access."""
-    place = place_in_strip(strip, access.dtype, "own", 1, f"{strip.run} * piece")
+    place = place_in_strip(strip, access.dtype, "own", f"{strip.run} * piece")
     return f"{access.name} + {place}"
 
 
 def _run_bytes(access: VectorAccess) -> int:
     """Of one access to a strip, whose pieces are aligned."""
     return min(access.length * access.dtype.itemsize, MAX_ALIGNMENT)
-
-
-def _places(kernel: KeptKernel) -> list[str]:
-    """Which vector of columns a thread has, and its part of the rows. Threads beyond the last
-    vector keep that as well, so that all take part in the sums."""
-    across, kind = kernel.threads_across, index_type(kernel.reach)
-    size = number(kernel.axes.vector.size)
-    first = f"({kind})blockIdx.x * {across} + place"
-    if not _is_cut(kernel):
-        return [*places_lines(kernel), f"const {kind} vector = {first};"]
-    return [
-        *places_lines(kernel),
-        f"const {kind} wanted = {first};",
-        f"const bool is_active = wanted < {size};",
-        f"const {kind} vector = is_active ? wanted : {size} - 1;",
-    ]
-
-
-def _is_cut(kernel: KeptKernel) -> bool:
-    """True where the last block has threads without columns."""
-    return kernel.blocks * kernel.threads_across != kernel.axes.vector.size
 
 
 def _active(kernel: KeptKernel, lines: list[str], tests: list[str] | None = None) -> list[str]:

@@ -129,15 +129,14 @@ def lane_index(weight: int, delta: int) -> str:
 def place_in_square(tile: Tile | Strip, stored: DataType) -> str:
     """Where the element of a thread and lane lies in a square, or in a strip."""
     if isinstance(tile, Strip):
-        return place_in_strip(tile, stored, "place", tile.axes.lanes, "row")
+        column = "place" if tile.axes.lanes == 1 else f"{tile.axes.lanes} * place + lane"
+        return f"{place_in_strip(tile, stored, column, 'part')} + k * {tile.down}"
     lane = "lane" if tile.lanes > 1 else "0"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 
-def place_in_strip(strip: Strip, stored: DataType, place: str, lanes: int, row: str) -> str:
-    """Where an element of a column lies in a strip: that of the `place` of a thread and its lane,
-    or where a thread has no lanes, that column."""
-    column = f"{lanes} * {place} + lane" if lanes > 1 else place
+def place_in_strip(strip: Strip, stored: DataType, column: str, row: str) -> str:
+    """Where a row of a block's column lies in a strip, the first one of a thread."""
     sizes = f"{strip.stride}, {strip.run}, {strip.axes.lanes}, {strip.permuted(stored)}"
     return f"tf::strip_place<{sizes}>({column}, {row})"
 

@@ -11,7 +11,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Variable, VectorAccess
-from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.turning import TurnedAccesses
@@ -58,11 +58,13 @@ class _KeptWriter:
         full, stores = (
             [(s.value, i) for s, i in found] for found in (planned.full, planned.stores)
         )
-        self._request([*(t for p in planned.phases for t in p.terms), *full, *stores])
+        added = () if planned.beside is None else planned.beside.terms
+        self._request([*(t for p in planned.phases for t in p.terms), *full, *stores, *added])
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
-        scopes = self._stores(planned.full, loads), self._stores(planned.stores, loads)
+        sums = self._beside()
+        scopes = self._stores(planned.full, loads, sums), self._stores(planned.stores, loads)
         turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
             pointers_of(self.segment, self.names),
@@ -78,6 +80,9 @@ class _KeptWriter:
             planned.strip,
             () if turned is None else turned.turned_loads,
             () if turned is None else turned.stores,
+            None if planned.beside is None else planned.beside.group,
+            tuple(total for total, _ in sums),
+            self._results(),
         )
 
     def _request(self, results: Sequence[Element]) -> None:
@@ -109,16 +114,46 @@ class _KeptWriter:
         """The precision to which the trace rounds a result."""
         return tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
 
+    def _beside(self) -> list[tuple[Accumulator, Element]]:
+        """The sums over columns, and the term of each."""
+        found = self.planned.beside
+        if found is None:
+            return []
+        return [
+            (Accumulator(self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op), term)
+            for (tv, _), term in zip(found.reductions, found.terms, strict=True)
+            if tv.definition is not None
+        ]
+
     def _stores(
-        self, stores: Sequence[tuple[Store, Index]], loads: Sequence[VectorAccess]
+        self,
+        stores: Sequence[tuple[Store, Index]],
+        loads: Sequence[VectorAccess],
+        sums: Sequence[tuple[Accumulator, Element]] = (),
     ) -> Scope:
-        """What follows from the phases."""
+        """What follows from the phases, and what is added to `sums` over columns."""
         self.writer.begin()
-        results = [(s.value, i) for s, i in stores]
+        results = [*((s.value, i) for s, i in stores), *(term for _, term in sums)]
         self.writer.evaluate(self._needs([r for r in results if r not in self.writer.known]))
+        added = list[LaneStatement]()
+        for total, term in sums:
+            value = self.writer.convert(term[0], self.writer.values[term], total.dtype)
+            added.append(Accumulate(Variable(f"{total.name}_sum[k]", total.dtype), total.op, value))
         writes, vectors = self.accesses.group_stores(targets_of(self.writer, stores))
-        statements = (*self.writer.statements, *writes)
+        statements = (*self.writer.statements, *added, *writes)
         return Scope(self._used(loads, statements), statements, vectors)
+
+    def _results(self) -> Scope:
+        """The stores of the sums over columns, of a row."""
+        found = self.planned.beside
+        if found is None:
+            return NOTHING
+        for tv, index in found.reductions:
+            name, dtype = self.names.tensors[tv], tv.dtype.compute_type
+            self.writer.known[tv, index] = Variable(f"{name}_all", dtype)
+        self.writer.begin()
+        writes, vectors = self.accesses.group_stores(targets_of(self.writer, found.stores))
+        return Scope((), tuple(writes), vectors)
 
     def _used(
         self, loads: Sequence[VectorAccess], statements: Sequence[LaneStatement]

@@ -20,6 +20,8 @@ from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.target import WARP
 
+NOTHING = Scope((), ())
+
 
 @dataclass(frozen=True)
 class KeptPhase:
@@ -37,7 +39,9 @@ class KeptKernel:
     are loads that do not depend on the row. All threads of a column know the results of a phase in
     the next one; `full` is done for every row behind all phases, `final` once per vector of
     columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. What is turned
-    `fills` a `strip` of its name each before the phases, or `empties` one behind them."""
+    `fills` a `strip` of its name each before the phases, or `empties` one behind them. With a
+    `group` each block walks a stretch of the columns, while `full` adds to the sums `beside`, one
+    per row of a thread; `results` are stored behind the last turn."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -53,6 +57,9 @@ class KeptKernel:
     strip: Strip | None = None
     fills: tuple[VectorAccess, ...] = ()
     empties: tuple[VectorAccess, ...] = ()
+    group: IterDomain | None = None
+    beside: tuple[Accumulator, ...] = ()
+    results: Scope = NOTHING
 
     @property
     def threads(self) -> int:
@@ -60,7 +67,20 @@ class KeptKernel:
 
     @property
     def blocks(self) -> int:
+        if self.group is not None:
+            return self.group.size
         return ceil_div(self.axes.vector.size, self.threads_across)
+
+    @property
+    def vectors_walked(self) -> int:
+        """Vectors of columns that a block has, one after the other those of its threads across."""
+        return (
+            self.threads_across if self.group is None else self.axes.vector.size // self.group.size
+        )
+
+    @property
+    def turns(self) -> int:
+        return ceil_div(self.vectors_walked, self.threads_across)
 
     @property
     def rows_per_thread(self) -> int:
@@ -83,12 +103,13 @@ class KeptKernel:
 
     @property
     def names(self) -> dict[IterDomain, str]:
-        return self.axes.names | ({} if self.strip is None else self.strip.names)
+        group = {} if self.group is None else {self.group: "group"}
+        return self.axes.names | group | ({} if self.strip is None else self.strip.names)
 
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = (*(phase.scope for phase in self.phases), self.full, self.final)
+        scopes = (*(phase.scope for phase in self.phases), self.full, self.final, self.results)
         forms = [a.offset for a in (*self.kept, *self.once, *self.fills, *self.empties)]
         forms += [form for scope in scopes for form in scope.forms]
         return max((form.reach for form in forms), default=0)
@@ -109,4 +130,7 @@ class KeptKernel:
         for title, scope in (("per row", self.full), ("per column", self.final)):
             if scope.statements:
                 lines += [f"  {title}", *print_scope(scope, names)]
-        return "\n".join([*lines, *turned])
+        lines += turned
+        if self.group is not None:
+            lines += [f"  over {self.turns} turns of a group", *print_scope(self.results, names)]
+        return "\n".join(lines)

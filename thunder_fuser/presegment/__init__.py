@@ -21,6 +21,7 @@ from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
+from thunder_fuser.presegment.walk_columns import walk_columns
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
@@ -43,7 +44,8 @@ def arrange(
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = sum_rows_first(fusion, multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
-    fusion = split_reductions(factor_sums(fusion), multiprocessors, max_cluster)
+    fusion = walk_columns(factor_sums(fusion), multiprocessors)
+    fusion = split_reductions(fusion, multiprocessors, max_cluster)
     return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))
 
 

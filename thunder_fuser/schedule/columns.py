@@ -195,7 +195,7 @@ def element_of(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index
 def _alike(value: TensorView) -> list[TensorView]:
     """What a value is computed from element by element, or is a permutation of."""
     made = value.definition
-    if made is not None and made.op.name == "permute":
+    if made is not None and made.op.name in ("permute", "stride_order"):
         return list(made.tensors)
     is_pointwise = made is not None and made.op.family is Family.POINTWISE
     return [tv for tv in made.tensors if tv.shape == value.shape] if made and is_pointwise else []

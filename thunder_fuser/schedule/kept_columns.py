@@ -25,7 +25,9 @@ from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.beside_columns import Beside, beside
 from thunder_fuser.schedule.columns import (
     ColumnAxes,
     column_axes,
@@ -65,9 +67,15 @@ class KeptSchedule:
     blocks_at_once: int | None  # that are to fit on a multiprocessor; None for as many as do
     strip: Strip | None = None  # of what is turned, if anything is
     turned: tuple[TensorView, ...] = ()
+    beside: Beside | None = None
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        group = {} if self.beside is None else {self.beside.group: "group"}
+        return self.axes.names | group
 
     def __str__(self) -> str:
-        names, tensors = self.axes.names, self.segment.names
+        names, tensors = self.names, self.segment.names
         lines = [
             f"kept columns over {print_axes(names, names)}",
             f"  {self.threads_across} threads across, {self.threads_down} down",
@@ -81,6 +89,12 @@ class KeptSchedule:
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
             lines.append(f"  phase {number}: {reduced} of {terms}")
+        if self.beside is not None:
+            reduced = print_elements(self.beside.reductions, tensors, names)
+            terms = print_elements(self.beside.terms, tensors, names)
+            lines.append(
+                f"  beside, of {names[self.beside.group]}s of columns: {reduced} of {terms}"
+            )
         for title, found in (("whole columns", self.full), ("one element a column", self.stores)):
             stored = print_elements([(s.value, index) for s, index in found], tensors, names)
             lines += [f"  store {title}: {stored}"] if stored else []
@@ -112,12 +126,14 @@ def schedule_turned(
 ) -> KeptSchedule:
     """The same for reductions along the innermost axis, where that is not the one along which
     memory is read. Raises Rejected."""
-    shapes = {row_shape(tv) for tv in segment.long}
-    if len(shapes) != 1 or None in shapes:
+    shapes = {row_shape(tv) for tv in segment.long} - {None}
+    if len(shapes) != 1:
         raise Rejected("not reductions of one shape along rows")
-    columns, rows = shapes.pop() or (0, 0)
     if not _may_lie_apart(segment):
         raise Rejected("rows that lie row after row")
+    columns, rows = shapes.pop() or (0, 0)
+    if columns == 1:
+        raise Rejected("one row")
     return _planned(segment, rows, columns, target, parameters, is_turned=True)
 
 
@@ -138,8 +154,8 @@ def _planned(
     parameters: KeptParameters,
     is_turned: bool = False,
 ) -> KeptSchedule:
-    """`is_turned` for reductions along the innermost axis."""
-    long = segment.long
+    """`is_turned` for reductions along the innermost axis, and sums of groups of rows beside."""
+    long = [tv for tv in segment.long if not is_turned or row_shape(tv) is not None]
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     if any(map(is_scan, long)):
@@ -148,13 +164,17 @@ def _planned(
     reductions = [(tv, result_index(tv, axes)) for tv in long]
     terms = [term_of(tv, index, axes) for tv, index in reductions]
     phases = phases_of(segment, reductions, terms)
+    sums = [tv for tv in segment.long if tv not in long]
+    added = beside(segment, sums, axes) if sums else None
     full, stores = [], []
     for store in segment.written:
+        if store.value in sums:
+            continue
         if prod(store.value.shape) == rows * columns:
             full.append((store, element_of(store, terms)))
         else:
             stores.append((store, place_of(store, columns, axes)))
-    walked = [*terms, *((s.value, i) for s, i in full)]
+    walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, [*walked, *((s.value, i) for s, i in stores)])
     _check_writes(segment, full, stores, walked)
     reads = _planes(segment, reductions, walked, axes)
@@ -165,8 +185,8 @@ def _planned(
         raise Rejected("rows that lie row after row")
     turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    across, down, at_once = _threads(axes, segment, phases, kept, turned, target, parameters)
-    passed = tuple(tv for tv, _ in turned)
+    held = _Held(kept, tuple(tv for tv, _ in turned), len(sums), added.group.size if added else 0)
+    across, down, at_once = _threads(axes, segment, phases, held, target, parameters)
     return KeptSchedule(
         segment,
         axes,
@@ -176,8 +196,9 @@ def _planned(
         across,
         down,
         at_once,
-        strip(axes, passed, across) if turned else None,
-        passed,
+        strip(axes, held.turned, across, down) if turned else None,
+        held.turned,
+        added,
     )
 
 
@@ -245,6 +266,17 @@ def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
 
 
 @dataclass(frozen=True)
+class _Held:
+    """What a thread has of a row: registers of what it reads, and how many sums beside, of so many
+    groups of columns; and what is `turned`."""
+
+    kept: int
+    turned: tuple[TensorView, ...]
+    sums: int
+    groups: int
+
+
+@dataclass(frozen=True)
 class _Tile:
     """What one block has: `across` vectors of columns, and `down` threads for their rows."""
 
@@ -260,8 +292,7 @@ def _threads(
     axes: ColumnAxes,
     segment: Segment,
     phases: Sequence[Phase],
-    kept: int,
-    turned: Sequence[tuple[TensorView, Form]],
+    held: _Held,
     target: Target,
     parameters: KeptParameters,
 ) -> tuple[int, int, int | None]:
@@ -272,10 +303,11 @@ def _threads(
     long = [tv for phase in phases for tv, _ in phase.reductions]
     results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
-    beside = SCRATCH + (results + sums) * axes.lanes
+    scratch = SCRATCH + (results + sums) * axes.lanes
     states = sum(map(state_bytes, long)) * (axes.lanes + 1)  # and a place beside each vector's
-    strips = strip_bytes(axes, [tv for tv, _ in turned])
+    strips = strip_bytes(axes, held.turned)
     rows, vectors = axes.row.size, axes.vector.size
+    kept = held.kept
 
     def fitting(tile: _Tile) -> int:
         """Blocks on a multiprocessor."""
@@ -287,30 +319,34 @@ def _threads(
 
     def registers(tile: _Tile) -> int:
         """Blocks whose registers a multiprocessor has."""
-        return REGISTERS // ((ceil_div(rows, tile.down) * kept + beside) * tile.threads)
+        return REGISTERS // (
+            (ceil_div(rows, tile.down) * (kept + held.sums) + scratch) * tile.threads
+        )
 
-    widths = list(_widths(axes, axes.lanes * narrowest(segment, long), parameters.line))
+    if held.groups:  # blocks enough, whatever they have at a time
+        vectors //= held.groups
+    widths = list(_widths(vectors, axes.lanes * narrowest(segment, long), parameters.line))
     limits = (parameters.held, 2 * parameters.held)
     tiles = [_Tile(a, _down(rows, kept, limit)) for limit in limits for a in widths]
     possible = [t for least in (ENOUGH, 1) for t in tiles if fitting(t) >= least]
     if not possible:
         raise Rejected("columns that are too long to be kept")
-    best, enough = possible[0], BLOCKS * target.multiprocessors
+    best, enough = possible[0], BLOCKS * target.multiprocessors if not held.groups else 0
     while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
         best = _Tile(best.across // 2, best.down)
     while best.threads < MIN_THREADS:
         wider, deeper = _Tile(best.across * 2, best.down), _Tile(best.across, best.down * 2)
-        wanted = wider if ceil_div(vectors, wider.across) >= enough else deeper
+        wanted = wider if 0 < enough <= ceil_div(vectors, wider.across) else deeper
         if wanted.down > rows or not fitting(wanted):
             break
         best = wanted
     return best.across, best.down, ENOUGH if fitting(best) == ENOUGH else None
 
 
-def _widths(axes: ColumnAxes, vector_bytes: int, line: int) -> Iterator[int]:
+def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
     """Threads along a row that a block may have, from so many bytes down to a sector."""
     across = 1
-    while across * vector_bytes < line and across < axes.vector.size:
+    while across * vector_bytes < line and across < vectors:
         across *= 2
     yield across
     while across // 2 * vector_bytes >= SECTOR:

@@ -36,6 +36,7 @@ class Strip:
 
     axes: ColumnAxes
     width: int
+    down: int  # threads that have every so many-th row
     run: int
     stride: int  # places of a column, some of them behind its rows
     column: IterDomain
@@ -55,8 +56,9 @@ class Strip:
         return {self.column: "column", self.piece: "piece"}
 
     def permuted(self, stored: DataType) -> int:
-        """Pieces in one row of banks, which are permuted."""
-        return max(BANKS // (self.run * stored.itemsize), 1)
+        """Pieces that are permuted: one row of banks, no more than the threads of a column have,
+        so that the next row of a thread is `down` places on."""
+        return max(min(BANKS // (self.run * stored.itemsize), self.down // self.run), 1)
 
     def turned(self, offset: Form) -> Form | None:
         """`offset` where a turned access begins; None for one that is not turned."""
@@ -69,14 +71,14 @@ class Strip:
         return substitute(offset, values)
 
 
-def strip(axes: ColumnAxes, turned: Sequence[TensorView], across: int) -> Strip:
-    """That of so many threads across, for accesses to `turned`."""
+def strip(axes: ColumnAxes, turned: Sequence[TensorView], across: int, down: int) -> Strip:
+    """That of so many threads across and down, for accesses to `turned`."""
     rows, narrow = axes.row.size, min(tv.dtype.itemsize for tv in turned)
     run = MAX_ALIGNMENT // narrow
     while rows % run:
         run //= 2
     columns, pieces = axis(axes.vector.size * axes.lanes), axis(rows // run)
-    return Strip(axes, across * axes.lanes, run, _stride(rows, narrow), columns, pieces)
+    return Strip(axes, across * axes.lanes, down, run, _stride(rows, narrow), columns, pieces)
 
 
 def strip_bytes(axes: ColumnAxes, turned: Sequence[TensorView]) -> int:

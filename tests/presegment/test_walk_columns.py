@@ -1,0 +1,77 @@
+"""Sums over all columns of a plane whose columns are reduced too, in two stages."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.programs import chain, expand, fusion, permute, total, unsqueeze
+from tests.schedule.segments import floats
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.walk_columns import walk_columns
+
+
+def below(sums: TensorView, x: TensorView, dim: int) -> TensorView:
+    return call("sub", x, expand(unsqueeze(sums, dim), *x.shape))
+
+
+def of_channels(*shape: int) -> Fusion:
+    x = floats(*shape)
+    others = (0, *range(2, x.ndim))
+    return fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), *others))
+
+
+def test_channels_are_summed_by_stretches_of_columns() -> None:
+    assert str(walk_columns(of_channels(64, 64, 196), 4)) == dedent("""\
+        fusion(T0: f32[i64, i64, i196]) {
+          T1: f32[i64, i196, i64] = permute(T0, dims=[0, 2, 1])
+          T2: f32[i64, i196, r64] = sum(T1, dims=[2])
+          T3: f32[i64, b1, i196] = broadcast(T2, is_broadcast_dim=[False, True, False])
+          T4: f32[i64, b64, i196] = expand(T3, shape=[64, 64, 196])
+          T5: f32[i64, i64, i196] = sub(T0, T4)
+          T6: f32[i64, i64, i196] = neg(T0)
+          T7: f32[i64, i196, i64] = permute(T6, dims=[0, 2, 1])
+          T8: f32[i8, i1568, i64] = reshape(T7, new_shape=[8, 1568, 64])
+          T9: f32[i8, r1568, i64] = sum(T8, dims=[1], walked=12544)
+          T10: f32[r8, i64] = sum(T9, dims=[0])
+          return T5, T10
+        }""")
+
+
+def test_rows_that_lie_apart_are_dealt_in_stretches() -> None:
+    x = floats(16, 64, 196)
+    turned = permute(x, 0, 2, 1)
+    found = str(
+        walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), 4)
+    )
+    assert "T6: f32[i8, i392, i64] = reshape(T1, new_shape=[8, 392, 64])" in found
+    assert "T7: f32[i8, r392, i64] = sum(T6, dims=[1], walked=3136)" in found
+
+
+def rows_side_by_side() -> Fusion:
+    x = floats(4096, 64)
+    return fusion([x], below(total(x, 1), x, 1), total(x, 0))
+
+
+def what_columns_wait_for() -> Fusion:
+    x = floats(64, 64, 196)
+    left = call("sub", x, expand(unsqueeze(unsqueeze(total(x, 0, 2), 0), 2), *x.shape))
+    return fusion([x], below(total(left, 1), left, 1))
+
+
+KEPT = {
+    "a small plane": (of_channels(2, 64, 196), 4),
+    "long columns": (of_channels(8, 4096, 196), 4),
+    "few vectors": (of_channels(67, 64, 1031), 80),
+    "rows that lie row after row": (rows_side_by_side(), 1),
+    "sums that columns wait for": (what_columns_wait_for(), 4),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_other_sums_stay(name: str) -> None:
+    program, multiprocessors = KEPT[name]
+    assert walk_columns(program, multiprocessors) is program

@@ -1,0 +1,118 @@
+"""Sums over all columns in the kernel that keeps these: gradients of norms over channels, and of
+rows that lie apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+import torch
+
+from tests.devices import ORDERS
+from tests.programs import (
+    STRICT,
+    chain,
+    check,
+    cubin_of,
+    cuda_kernels,
+    expand,
+    fusion,
+    like,
+    total,
+    unsqueeze,
+    whole,
+)
+from tests.test_strip_kernels import less_its_sums, swapped
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.kept_ir import KeptKernel
+
+walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
+SHAPES = {
+    "vectors": (64, 64, 40),
+    "groups that end inside a tile": (10, 96, 196),
+    "odd columns": (14, 264, 35),
+    "odd rows": (12, 65, 128),
+    "many rows": (4, 1000, 36),
+    "few columns": (40, 640, 4),
+}
+
+
+@pytest.fixture
+def small_planes(few_multiprocessors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planes of any size are walked, by few blocks."""
+    monkeypatch.setattr(walk_columns, "MIN_WALKED", 1)
+
+
+def below_sums(x: TensorView, dim: int) -> TensorView:
+    return call("sub", x, expand(unsqueeze(total(x, dim), dim), *x.shape))
+
+
+def is_walked(plan: object) -> None:
+    sources = plan.kernels  # type: ignore[attr-defined]
+    assert len(sources) == 2
+    assert "int group = blockIdx.x" in sources[0].text
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("name", SHAPES)
+def test_of_channels(name: str, dtype: torch.dtype, order: str) -> None:
+    """Of the plane, and of what needs the sums of its columns."""
+    x = whole(*SHAPES[name], dtype=dtype)
+    (a,) = like(x)
+    left = below_sums(a, 1)
+    sums = total(chain(a, "neg"), 0, 2), call("max", left, dims=(0, 2))
+    options = replace(STRICT, thread_order=order)
+    plan = check(fusion([a], left, *sums), x, options=options)
+    if x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
+        is_walked(plan)
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("name", SHAPES)
+def test_of_rows_that_lie_apart(name: str, dtype: torch.dtype, order: str) -> None:
+    """One plane is read as it lies, one passes through strips; the result lies like the first."""
+    x = whole(*SHAPES[name], dtype=dtype)
+    y = whole(*SHAPES[name], dtype=dtype).mT.contiguous()
+    a, b = like(x, y)
+    made = less_its_sums(call("mul", swapped(a), b))
+    sums = total(b, 0, 1), total(call("mul", swapped(a), b), 0, 1)
+    options = replace(STRICT, thread_order=order)
+    plan = check(fusion([a, b], swapped(made), *sums), x, y, options=options)
+    if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
+        is_walked(plan)
+
+
+def gradients(x: TensorView, y: TensorView, dim: int) -> Fusion:
+    """What the backward of a layer norm over `dim` does."""
+    wide, other = (call("cast", t, dtype=DataType.Float) for t in (x, y))
+    products = call("mul", wide, other)
+
+    def spread(sums: TensorView) -> TensorView:
+        return expand(unsqueeze(sums, dim), *x.shape)
+
+    made = call("sub", call("sub", other, spread(total(other, dim))), wide)
+    made = call("sub", made, call("mul", wide, spread(total(products, dim))))
+    dims = [d for d in range(x.ndim) if d != dim]
+    sums = [call("cast", total(t, *dims), dtype=x.dtype) for t in (other, products)]
+    return fusion([x, y], call("cast", made, dtype=DataType.BFloat16), *sums)
+
+
+@pytest.mark.parametrize(
+    "shape", [(64, 256, 3136), (16, 96, 25088), (64, 384, 784), (64, 768, 196)], ids=str
+)
+def test_gradients_of_channels_read_their_planes_once(shape: tuple[int, ...]) -> None:
+    x, y = (torch.empty(shape, dtype=torch.bfloat16) for _ in range(2))
+    segmented, kernels = cuda_kernels(gradients(*like(x, y), 1), x, y)
+    assert len(kernels) == 2
+    assert isinstance(kernels[0], KeptKernel)
+    assert cubin_of(kernels[0]).spill_bytes == 0
+    assert segmented.edge_bytes < x.nbytes // 4

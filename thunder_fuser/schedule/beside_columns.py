@@ -1,0 +1,63 @@
+"""Sums over all columns beside columns that are kept: a block walks a stretch of these, a group.
+
+    T1[c] = sum(T0[r, c]);  T2[g, r] = sum of T0[r, c] - T1[c] over the columns c of group g
+
+Each thread adds its columns of all turns to a sum per row that it has; behind the last turn the
+threads side by side bring theirs together. What lies in memory is read once for both kinds of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.digits import atom, combine, divmod_form, unflatten
+from thunder_fuser.analysis.index_map import term_at
+from thunder_fuser.analysis.reductions import column_shape, is_scan, plane_of
+from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.phases import Element
+from thunder_fuser.schedule.rejected import Rejected
+from thunder_fuser.segment.segment import Segment, Store
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Sums over the columns of each `group`, their results at (group, row), and their terms at
+    (row, column). Nothing but their stores follows from them."""
+
+    group: IterDomain
+    reductions: tuple[Element, ...]
+    terms: tuple[Element, ...]
+    stores: tuple[tuple[Store, Index], ...]
+
+
+def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Beside:
+    """Of `sums` over the columns. Raises Rejected."""
+    rows, columns = axes.row.size, axes.vector.size * axes.lanes
+    groups = {divmod(prod(tv.shape), rows) for tv in sums}
+    count, rest = groups.pop()
+    if groups or rest or columns % count or columns // count % axes.lanes:
+        raise Rejected("sums over other columns than a block walks")
+    group = axis(count)
+    number, place = divmod_form(axes.column, columns // count)
+    reductions, terms, stores = [], [], []
+    for tv in sums:
+        assert tv.definition is not None
+        if plane_of(tv) != (columns, rows) or column_shape(tv) is None or is_scan(tv):
+            raise Rejected("sums over other columns than a block walks")
+        if tv.definition.op.state_size != 1 or tv.dtype.is_complex:
+            raise Rejected("a sum of several values over the columns that a block walks")
+        reduced = [a.size for a in tv.domain.logical if a.is_reduction]
+        index = unflatten(combine(number, atom(axes.row), rows), tv.shape)
+        terms.append(term_at(tv, index, unflatten(place, reduced)))
+        own = unflatten(combine(atom(group), atom(axes.row), rows), tv.shape)
+        reductions.append((tv, own))
+        found = [s for s in segment.stores if s.value is tv]
+        if not found:
+            raise Rejected("a sum over columns is read before all blocks are done")
+        stores += [(s, own) for s in found]
+    return Beside(group, tuple(reductions), tuple(terms), tuple(stores))
