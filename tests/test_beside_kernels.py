@@ -34,11 +34,11 @@ walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 SHAPES = {
     "vectors": (64, 64, 40),
-    "groups that end inside a tile": (10, 96, 196),
-    "odd columns": (14, 264, 35),
+    "few vectors at a time": (10, 96, 196),
+    "odd columns": (16, 264, 35),
     "odd rows": (12, 65, 128),
     "many rows": (4, 1000, 36),
-    "few columns": (40, 640, 4),
+    "few columns": (128, 640, 4),
 }
 
 
@@ -89,6 +89,17 @@ def test_of_rows_that_lie_apart(name: str, dtype: torch.dtype, order: str) -> No
     plan = check(fusion([a, b], swapped(made), *sums), x, y, options=options)
     if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
         is_walked(plan)
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("shape", [(9, 128, 100), (7, 65, 33), (3, 2000, 40)])
+def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...]) -> None:
+    x, y = whole(*shape), whole(*shape).mT.contiguous()
+    a, b = like(x, y)
+    made = less_its_sums(call("mul", swapped(a), b))
+    sums = total(b, 0, 1), total(call("mul", swapped(a), b), 0, 1)
+    check(fusion([a, b], swapped(made), *sums), x, y)
+    check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x)
 
 
 def gradients(x: TensorView, y: TensorView, dim: int) -> Fusion:

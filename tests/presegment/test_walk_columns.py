@@ -24,7 +24,7 @@ def of_channels(*shape: int) -> Fusion:
     return fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), *others))
 
 
-def test_channels_are_summed_by_stretches_of_columns() -> None:
+def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
     assert str(walk_columns(of_channels(64, 64, 196), 4)) == dedent("""\
         fusion(T0: f32[i64, i64, i196]) {
           T1: f32[i64, i196, i64] = permute(T0, dims=[0, 2, 1])
@@ -34,21 +34,23 @@ def test_channels_are_summed_by_stretches_of_columns() -> None:
           T5: f32[i64, i64, i196] = sub(T0, T4)
           T6: f32[i64, i64, i196] = neg(T0)
           T7: f32[i64, i196, i64] = permute(T6, dims=[0, 2, 1])
-          T8: f32[i8, i1568, i64] = reshape(T7, new_shape=[8, 1568, 64])
-          T9: f32[i8, r1568, i64] = sum(T8, dims=[1], walked=12544)
-          T10: f32[r8, i64] = sum(T9, dims=[0])
-          return T5, T10
+          T8: f32[i12544, i64] = reshape(T7, new_shape=[12544, 64])
+          T9: f32[i49, i8, i32, i64] = reshape(T8, new_shape=[49, 8, 32, 64])
+          T10: f32[i8, i49, i32, i64] = permute(T9, dims=[1, 0, 2, 3])
+          T11: f32[i8, r49, r32, i64] = sum(T10, dims=[1, 2], walked=12544)
+          T12: f32[r8, i64] = sum(T11, dims=[0])
+          return T5, T12
         }""")
 
 
-def test_rows_that_lie_apart_are_dealt_in_stretches() -> None:
+def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
     x = floats(16, 64, 196)
     turned = permute(x, 0, 2, 1)
     found = str(
         walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), 4)
     )
-    assert "T6: f32[i8, i392, i64] = reshape(T1, new_shape=[8, 392, 64])" in found
-    assert "T7: f32[i8, r392, i64] = sum(T6, dims=[1], walked=3136)" in found
+    assert "reshape(T6, new_shape=[14, 7, 32, 64])" in found
+    assert "sum(T8, dims=[1, 2], walked=3136)" in found
 
 
 def rows_side_by_side() -> Fusion:

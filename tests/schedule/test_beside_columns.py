@@ -19,14 +19,14 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import HOST
 
 
-def parts(x: TensorView, groups: int, of: str = "sum") -> TensorView:
-    """x (columns, rows) in so many stretches of columns, each summed."""
+def parts(x: TensorView, groups: int, of: str = "sum", run: int = 16) -> TensorView:
+    """The columns of x (columns, rows) dealt to so many groups, a run at a time, and summed."""
     columns, rows = x.shape
     row = total(x, 0).definition if of == "sum" else call(of, x, dims=(0,)).definition
     assert row is not None
     assert row.op.family is Family.REDUCTION
-    dealt = reshape(x, groups, columns // groups, rows)
-    made = apply(row.op, [dealt], {"dims": (1,), WALKED: columns})
+    dealt = permute(reshape(x, columns // (groups * run), groups, run, rows), 1, 0, 2, 3)
+    made = apply(row.op, [dealt], {"dims": (1, 2), WALKED: columns})
     assert isinstance(made, TensorView)
     return made
 
@@ -43,10 +43,11 @@ def test_sums_are_stored_for_each_group_and_row() -> None:
     segment = beside(lambda x, left: [parts(x, 3), parts(left, 3, "max")])
     assert str(schedule_turned(segment, HOST)) == dedent("""\
         kept columns over row{64}, vector{24}, lane{4}, group{3}
-          8 threads across, 16 down
+          4 threads across, 32 down
           phase 0: T2[4*vector + lane] of T1[4*vector + lane, row]
-          beside, of groups of columns: T8[group, row], T10[group, row] of \
-T7[(vector/8), 4*(vector%8) + lane, row], T9[(vector/8), 4*(vector%8) + lane, row]
+          beside, of groups of columns: T9[group, row], T12[group, row] of \
+T8[((vector/4)%3), (vector/12), 4*(vector%4) + lane, row], \
+T11[((vector/4)%3), (vector/12), 4*(vector%4) + lane, row]
           store whole columns: T6[row, 4*vector + lane]""")
 
 
@@ -56,7 +57,7 @@ REFUSED = {
         "sums over other columns than a block walks",
     ),
     "groups that cut vectors": (
-        beside(lambda x, left: [parts(x, 48)]),
+        beside(lambda x, left: [parts(x, 48, run=2)]),
         "sums over other columns than a block walks",
     ),
     "what follows from a sum": (

@@ -50,7 +50,7 @@ def _turn(kernel: KeptKernel) -> list[str]:
     names, lanes = kernel.names, kernel.axes.lanes
     lines = [*_filled(kernel), *_loaded(kernel)]
     lines += [load_text(a, names) for a in kernel.once]
-    lines += [*_ahead(kernel), *_awaited(kernel)]
+    lines += _awaited(kernel)
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
     if kernel.full.statements:
@@ -93,34 +93,37 @@ def _results(kernel: KeptKernel) -> list[str]:
     return ["#pragma unroll", head, *indent([row, *lines, *first]), "}"]
 
 
-def _places(kernel: KeptKernel, turn: str = "turn") -> list[str]:
+def _places(kernel: KeptKernel) -> list[str]:
     """Which vector of columns a thread has. Threads beyond the last vector keep that as well, so
     that all take part in the sums."""
     across, kind = kernel.threads_across, index_type(kernel.reach)
-    size, start, first = (
-        number(kernel.axes.vector.size),
-        "",
-        f"({kind})blockIdx.x * {across} + place",
-    )
+    size = number(kernel.axes.vector.size)
     if kernel.group is not None:
-        size, first = number(kernel.vectors_walked), f"{turn} * {across} + place"
-        start = f"group * {size} + "
+        return [f"const {kind} vector = {_first(kernel, across)} + place;"]
+    first = f"({kind})blockIdx.x * {across} + place"
     if not _is_cut(kernel):
-        return [f"const {kind} vector = {start}{first};"]
-    own = f"is_active ? wanted : {size} - 1"
-    own = f"({own})" if start else own
+        return [f"const {kind} vector = {first};"]
     return [
         f"const {kind} wanted = {first};",
         f"const bool is_active = wanted < {size};",
-        f"const {kind} vector = {start}{own};",
+        f"const {kind} vector = is_active ? wanted : {size} - 1;",
     ]
 
 
+def _first(kernel: KeptKernel, width: int) -> str:
+    """Where the tile of a turn, so many columns or vectors of them, begins: groups are side by
+    side, each with some tiles."""
+    assert kernel.group is not None
+    groups, tiles = number(kernel.group.size), number(kernel.tiles)
+    if kernel.tiles == 1:
+        return f"(turn * {groups} + group) * {width}"
+    return f"((turn / {tiles} * {groups} + group) * {tiles} + turn % {tiles}) * {width}"
+
+
 def _is_cut(kernel: KeptKernel) -> bool:
-    """True where the last block, or the last turn of each, has threads without columns."""
-    if kernel.group is not None:
-        return kernel.turns * kernel.threads_across != kernel.vectors_walked
-    return kernel.blocks * kernel.threads_across != kernel.axes.vector.size
+    """True where the last block has threads without columns."""
+    walked = kernel.blocks * kernel.turns * kernel.threads_across
+    return walked != kernel.axes.vector.size
 
 
 def _strips(kernel: KeptKernel) -> list[str]:
@@ -154,19 +157,6 @@ def _awaited(kernel: KeptKernel) -> list[str]:
     return ["tf::commit_copies();", "tf::await_copies<0>();", "__syncthreads();"]
 
 
-def _ahead(kernel: KeptKernel) -> list[str]:
-    """The next turn's columns on their way to a cache while the block waits for its own."""
-    if kernel.group is None or kernel.turns == 1:
-        return []
-    names = kernel.names
-    kept = [f"tf::prefetch({address(a, names)});" for a in kernel.kept]
-    filled = [f"tf::prefetch({address(a, names)});" for a in kernel.fills]
-    lines = [*_places(kernel, "ahead"), *_over_rows(kernel, kept)]
-    lines += _over_pieces(kernel, filled, "ahead")
-    head = f"if (const int ahead = turn + 1; ahead < {number(kernel.turns)}) {{"
-    return [head, *indent(lines), "}"]
-
-
 def _emptied(kernel: KeptKernel) -> list[str]:
     """What was turned behind the phases."""
     if not kernel.empties or kernel.strip is None:
@@ -178,24 +168,23 @@ def _emptied(kernel: KeptKernel) -> list[str]:
     return ["__syncthreads();", *_over_pieces(kernel, lines)]
 
 
-def _over_pieces(kernel: KeptKernel, lines: list[str], turn: str = "turn") -> list[str]:
+def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's pieces of a block's columns, side by side along these."""
     if not lines or kernel.strip is None:
         return []
     strip, kind = kernel.strip, index_type(kernel.reach)
     pieces, width = number(strip.piece.size), number(strip.width)
-    size, start, first = number(strip.column.size), "", f"({kind})blockIdx.x * {width} + own"
+    start = f"({kind})blockIdx.x * {width}"
     if kernel.group is not None:
-        size = number(kernel.vectors_walked * kernel.axes.lanes)
-        start, first = f"group * {size} + ", f"{turn} * {width} + own"
+        start = _first(kernel, strip.width)
     places = [
         f"const int own = n / {pieces};",
         f"const {kind} piece = n % {pieces};",
-        f"const {kind} column = {start}{first};",
+        f"const {kind} column = {start} + own;",
     ]
     inner = lines
     if _is_cut(kernel):
-        inner = [f"if ({first} < {size}) {{", *indent(lines), "}"]
+        inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
     head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{"
     return ["#pragma unroll 4", head, *indent([*places, *inner]), "}"]
 

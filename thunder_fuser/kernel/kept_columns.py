@@ -81,6 +81,7 @@ class _KeptWriter:
             () if turned is None else turned.turned_loads,
             () if turned is None else turned.stores,
             None if planned.beside is None else planned.beside.group,
+            1 if planned.beside is None else planned.beside.vectors // planned.threads_across,
             tuple(total for total, _ in sums),
             self._results(),
         )

@@ -40,8 +40,8 @@ class KeptKernel:
     the next one; `full` is done for every row behind all phases, `final` once per vector of
     columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. What is turned
     `fills` a `strip` of its name each before the phases, or `empties` one behind them. With a
-    `group` each block walks a stretch of the columns, while `full` adds to the sums `beside`, one
-    per row of a thread; `results` are stored behind the last turn."""
+    `group` each block walks columns, so many `tiles` of neighbours at a time, while `full` adds to
+    the sums `beside`, one per row of a thread; `results` are stored behind the last turn."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -58,6 +58,7 @@ class KeptKernel:
     fills: tuple[VectorAccess, ...] = ()
     empties: tuple[VectorAccess, ...] = ()
     group: IterDomain | None = None
+    tiles: int = 1
     beside: tuple[Accumulator, ...] = ()
     results: Scope = NOTHING
 
@@ -72,15 +73,11 @@ class KeptKernel:
         return ceil_div(self.axes.vector.size, self.threads_across)
 
     @property
-    def vectors_walked(self) -> int:
-        """Vectors of columns that a block has, one after the other those of its threads across."""
-        return (
-            self.threads_across if self.group is None else self.axes.vector.size // self.group.size
-        )
-
-    @property
     def turns(self) -> int:
-        return ceil_div(self.vectors_walked, self.threads_across)
+        """Tiles of columns that a block has."""
+        if self.group is None:
+            return 1
+        return self.axes.vector.size // (self.group.size * self.threads_across)
 
     @property
     def rows_per_thread(self) -> int:

@@ -85,7 +85,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
             return None
         row = walked_row(plane, fusion, count[plane])
         found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
-        return None if found is None else _in_two(tv, inputs[0], *found)
+        return None if found is None else in_two(tv, inputs[0], *found)
 
     return rewrite(fusion, rule)
 
@@ -177,11 +177,11 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
     return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
 
 
-def _in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
+def in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
     """Part g of every `parts` sums rows w * parts * run + g * run + i of all w and i < `run`."""
     source = widened(tv, source)
-    kept = [a.size for a in tv.domain.logical if not a.is_reduction]
     terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
+    kept = [a.size for a in tv.domain.logical if not a.is_reduction]
     dealt = [ceil_div(terms, parts * run), parts, *([run] if run > 1 else []), *kept]
     rest = prod(dealt[: len(dealt) - len(kept)]) - terms
     if rest:

@@ -2,13 +2,15 @@
 
     T1: f32[i64, i3136] = sum(T0: f32[i64, i256, i3136], dims=[1]);  T9 = sum(T0, dims=[0, 2])
         =>   T2: f32[i64, i3136, i256] = permute(T0);  T1 = sum(T2, dims=[2])
-             T3: f32[i448, i448, i256] = reshape(T2);  T4: f32[i448, i256] = sum(T3, dims=[1])
-             T9 = sum(T4, dims=[0])
+             T3: f32[i4, i784, i64, i256] = reshape(T2);  T4: f32[i784, i4, i64, i256] = permute(T3)
+             T5: f32[i784, i256] = sum(T4, dims=[1, 2]);  T9 = sum(T5, dims=[0])
 
 A layer norm over channels, or of rows that lie side by side in memory as those of
-`permute(T0, dims=[0, 2, 1])`. The kept column template sums a part per block while it walks a
-stretch of columns (`schedule/beside_columns.py`), so that the plane is read once; the parts are
-summed behind it, in a fixed order. Rows that lie row after row are `split_reductions.py`'s.
+`permute(T0, dims=[0, 2, 1])`. The kept column template sums a part per block while it walks columns
+(`schedule/beside_columns.py`), so that the plane is read once; the parts are summed behind it, in a
+fixed order. Blocks walk side by side: with a stretch of columns each they are at more places of
+memory at a time than the L2 cache keeps lines of. Rows that lie row after row are
+`split_reductions.py`'s.
 """
 
 from __future__ import annotations
@@ -18,17 +20,18 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.reductions import WALKED, is_long, is_scan
+from thunder_fuser.analysis.reductions import is_long, is_scan
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, reduced, widened
+from thunder_fuser.presegment.split_reductions import constants, in_two
 
 BLOCKS = 2  # that walk on a multiprocessor
 MOST = 8  # groups of a multiprocessor: their parts are read again
-ACROSS = 8  # vectors of a tile, in which a group should end
+ACROSS = 8  # vectors of columns that a block has at a time, at most
+SECTOR = 32  # bytes of a row that it has at least
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 
@@ -43,7 +46,7 @@ def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if _is_reduction(tv) and tv not in {*ahead, *along}]
-    groups: dict[tuple[int, ...], int] = {}
+    groups: dict[tuple[int, ...], tuple[int, int]] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         count = _groups(fusion, plane, dim, beside, multiprocessors)
@@ -113,9 +116,10 @@ def _groups(
     dim: int,
     sums: Sequence[TensorView],
     multiprocessors: int,
-) -> int | None:
-    """Into how many stretches the columns of a plane are cut; None where there are no `sums` over
-    all of them, the plane is small or its rows are long, or they lie row after row."""
+) -> tuple[int, int] | None:
+    """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
+    are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
+    row."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
@@ -126,15 +130,19 @@ def _groups(
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     vectors, slots = prod(plane) // (rows * lanes), BLOCKS * multiprocessors
+    run = gcd(vectors, ACROSS)
+    if run * lanes * min(itemsizes) < SECTOR:
+        return None
+    tiles = vectors // run
 
     def cost(count: int) -> float:
-        """Of so many groups: idle blocks, idle threads, and parts that are written and read."""
-        own = vectors // count
-        turns, tiles = ceil_div(count, slots) * slots / count, ceil_div(own, ACROSS) * ACROSS / own
-        return turns * tiles * (1 + 8 * len(sums) * count / (vectors * lanes * read))
+        """Of so many groups: idle blocks, and parts that are written and read again."""
+        turns = ceil_div(count, slots) * slots / count
+        return turns * (1 + 8 * len(sums) * count / (vectors * lanes * read))
 
-    possible = (n for n in range(multiprocessors, MOST * multiprocessors + 1) if vectors % n == 0)
-    return min(possible, key=cost, default=None)
+    possible = (n for n in range(multiprocessors, MOST * multiprocessors + 1) if tiles % n == 0)
+    count = min(possible, key=cost, default=None)
+    return None if count is None else (count, run * lanes)
 
 
 def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:
@@ -171,14 +179,8 @@ def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
     return call("reshape", source, new_shape=constants(shape))
 
 
-def _in_two(tv: TensorView, source: TensorView, dim: int, groups: int) -> TensorView:
-    """Part g sums the columns of the g-th stretch."""
-    assert tv.definition is not None
-    rows = source.shape[dim]
-    columns = prod(source.shape) // rows
-    last = _rows_last(widened(tv, source), dim)
-    dealt = _reshaped(last, (groups, columns // groups, rows))
-    parts = apply(tv.definition.op, [dealt], {"dims": (1,), WALKED: columns})
-    assert isinstance(parts, TensorView)
-    made = reduced(tv, parts, (0,))
+def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: tuple[int, int]) -> TensorView:
+    """Part g sums every so many-th stretch of columns."""
+    last = _rows_last(source, dim)
+    made = in_two(tv, _reshaped(last, (prod(last.shape[:-1]), last.shape[-1])), *dealt)
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)

@@ -1,4 +1,4 @@
-"""Sums over all columns beside columns that are kept: a block walks a stretch of these, a group.
+"""Sums over all columns beside columns that are kept: a block walks a group of these.
 
     T1[c] = sum(T0[r, c]);  T2[g, r] = sum of T0[r, c] - T1[c] over the columns c of group g
 
@@ -27,9 +27,11 @@ from thunder_fuser.segment.segment import Segment, Store
 @dataclass(frozen=True, eq=False)
 class Beside:
     """Sums over the columns of each `group`, their results at (group, row), and their terms at
-    (row, column). Nothing but their stores follows from them."""
+    (row, column). Nothing but their stores follows from them. Groups have so many neighbouring
+    `vectors` of columns each in turn."""
 
     group: IterDomain
+    vectors: int
     reductions: tuple[Element, ...]
     terms: tuple[Element, ...]
     stores: tuple[tuple[Store, Index], ...]
@@ -38,12 +40,14 @@ class Beside:
 def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Beside:
     """Of `sums` over the columns. Raises Rejected."""
     rows, columns = axes.row.size, axes.vector.size * axes.lanes
-    groups = {divmod(prod(tv.shape), rows) for tv in sums}
-    count, rest = groups.pop()
-    if groups or rest or columns % count or columns // count % axes.lanes:
+    groups = {(prod(tv.shape), *reduced_sizes(tv)) for tv in sums}
+    results, *dealt = groups.pop()
+    is_whole = results * prod(dealt) == rows * columns  # no columns are added that nobody has
+    if groups or not is_whole or len(dealt) != 2 or results % rows or dealt[1] % axes.lanes:
         raise Rejected("sums over other columns than a block walks")
-    group = axis(count)
-    number, place = divmod_form(axes.column, columns // count)
+    group, (_, run) = axis(results // rows), dealt
+    stretch, place = divmod_form(axes.column, run)
+    turn, number = divmod_form(stretch, group.size)
     reductions, terms, stores = [], [], []
     for tv in sums:
         assert tv.definition is not None
@@ -51,13 +55,17 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
             raise Rejected("sums over other columns than a block walks")
         if tv.definition.op.state_size != 1 or tv.dtype.is_complex:
             raise Rejected("a sum of several values over the columns that a block walks")
-        reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         index = unflatten(combine(number, atom(axes.row), rows), tv.shape)
-        terms.append(term_at(tv, index, unflatten(place, reduced)))
+        terms.append(term_at(tv, index, (turn, place)))
         own = unflatten(combine(atom(group), atom(axes.row), rows), tv.shape)
         reductions.append((tv, own))
         found = [s for s in segment.stores if s.value is tv]
         if not found:
             raise Rejected("a sum over columns is read before all blocks are done")
         stores += [(s, own) for s in found]
-    return Beside(group, tuple(reductions), tuple(terms), tuple(stores))
+    return Beside(group, run // axes.lanes, tuple(reductions), tuple(terms), tuple(stores))
+
+
+def reduced_sizes(tv: TensorView) -> list[int]:
+    """Of the reduced axes."""
+    return [a.size for a in tv.domain.logical if a.is_reduction]

@@ -23,7 +23,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
@@ -47,7 +47,6 @@ from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, SHARED_
 
 SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
 MIN_THREADS = 128  # of a block
-ENOUGH = 2  # blocks on a multiprocessor: while one computes, another loads or stores
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
 SCRATCH = 24  # registers that a thread needs beside its rows, its sums and their results
 PREFERRED = KeptParameters()
@@ -185,7 +184,7 @@ def _planned(
         raise Rejected("rows that lie row after row")
     turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    held = _Held(kept, tuple(tv for tv, _ in turned), len(sums), added.group.size if added else 0)
+    held = _Held(kept, tuple(tv for tv, _ in turned), len(sums), added.vectors if added else 0)
     across, down, at_once = _threads(axes, segment, phases, held, target, parameters)
     return KeptSchedule(
         segment,
@@ -267,13 +266,13 @@ def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
 
 @dataclass(frozen=True)
 class _Held:
-    """What a thread has of a row: registers of what it reads, and how many sums beside, of so many
-    groups of columns; and what is `turned`."""
+    """What a thread has of a row: registers of what it reads, and how many sums beside, while
+    blocks are `dealt` so many vectors of columns at a time; and what is `turned`."""
 
     kept: int
     turned: tuple[TensorView, ...]
     sums: int
-    groups: int
+    dealt: int
 
 
 @dataclass(frozen=True)
@@ -323,15 +322,19 @@ def _threads(
             (ceil_div(rows, tile.down) * (kept + held.sums) + scratch) * tile.threads
         )
 
-    if held.groups:  # blocks enough, whatever they have at a time
-        vectors //= held.groups
-    widths = list(_widths(vectors, axes.lanes * narrowest(segment, long), parameters.line))
+    vectors = held.dealt or vectors
+    vector_bytes = axes.lanes * narrowest(segment, long)
+    is_crooked = held.dealt > 0 and vector_bytes < MAX_ALIGNMENT  # rows begin inside of sectors
+    least = 2 * SECTOR if is_crooked else SECTOR
+    widths = list(_widths(vectors, vector_bytes, parameters.line, least))
+    if held.dealt and held.dealt % widths[0]:
+        raise Rejected("columns dealt to blocks in other numbers than they have threads")
     limits = (parameters.held, 2 * parameters.held)
     tiles = [_Tile(a, _down(rows, kept, limit)) for limit in limits for a in widths]
-    possible = [t for least in (ENOUGH, 1) for t in tiles if fitting(t) >= least]
+    possible = [t for least in (parameters.blocks, 1) for t in tiles if fitting(t) >= least]
     if not possible:
         raise Rejected("columns that are too long to be kept")
-    best, enough = possible[0], BLOCKS * target.multiprocessors if not held.groups else 0
+    best, enough = possible[0], BLOCKS * target.multiprocessors if not held.dealt else 0
     while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
         best = _Tile(best.across // 2, best.down)
     while best.threads < MIN_THREADS:
@@ -340,16 +343,17 @@ def _threads(
         if wanted.down > rows or not fitting(wanted):
             break
         best = wanted
-    return best.across, best.down, ENOUGH if fitting(best) == ENOUGH else None
+    told = max(parameters.blocks, 2)
+    return best.across, best.down, told if fitting(best) == told else None
 
 
-def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
-    """Threads along a row that a block may have, from so many bytes down to a sector."""
+def _widths(vectors: int, vector_bytes: int, line: int, least: int) -> Iterator[int]:
+    """Threads along a row that a block may have, from a `line` of bytes down to the `least`."""
     across = 1
     while across * vector_bytes < line and across < vectors:
         across *= 2
     yield across
-    while across // 2 * vector_bytes >= SECTOR:
+    while across // 2 * vector_bytes >= least:
         across //= 2
         yield across
 

@@ -118,6 +118,7 @@ class KeptParameters:
 
     line: int = 128  # bytes of a row that a block takes, at most
     held: int = 32  # registers of a thread for what it keeps; twice as many where they must be
+    blocks: int = 2  # on a multiprocessor, for which a block may take fewer columns
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,8 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(held=64),
         KeptParameters(line=64),
         KeptParameters(line=256),
+        KeptParameters(blocks=1),
+        KeptParameters(blocks=3),
     )
 
 

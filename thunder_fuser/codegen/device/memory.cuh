@@ -286,15 +286,6 @@ TF_FN int strip_place(unsigned column, unsigned row) {
   return column * STRIDE + (row / RUN ^ column / LANES % VECTORS) * RUN + row % RUN;
 }
 
-// chunk: prefetch
-// Has memory on its way to the L2 cache.
-template <class T>
-TF_FN void prefetch(const T* from) {
-#ifndef TF_HOST
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-#endif
-}
-
 // chunk: copy_async commit_copies await_copies
 // Copies of a thread's own vectors to shared memory that go on while it computes. What was started is
 // a group from commit_copies on; await_copies<N> waits for all groups but the last N. Accesses below 4
