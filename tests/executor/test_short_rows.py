@@ -133,3 +133,44 @@ def test_rows_of_which_no_block_has_several_are_walked_for_the_columns_again() -
     for ours, value in zip(found, exact, strict=True):
         torch.testing.assert_close(ours, value, rtol=1e-4, atol=1e-4)
     assert not any("const int side" in text for text in texts(jfn))
+
+
+def biased_softmax(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x * 0.125 + b, -1)
+
+
+def positioned(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x + b, x.shape[-1:])
+
+
+IMAGES: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
+    "odd rows": (biased_softmax, BF16, (8, 4, 32, 129)),
+    "odd rows in floats": (biased_softmax, F32, (8, 2, 64, 131)),
+    "rows of which a vector is in three lanes": (biased_softmax, F16, (16, 2, 64, 70)),
+    "few rows": (biased_softmax, BF16, (512, 2, 72)),
+    "positions of a norm": (positioned, BF16, (32, 24, 264)),
+}
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("case", IMAGES)
+def test_what_images_share_is_summed_beside_their_rows(case: str, device: torch.device) -> None:
+    program, dtype, shape = IMAGES[case]
+    args = [torch.randn(shape).to(dtype), torch.randn(shape[1:]).to(dtype)]
+    jfn = judged(program, args, torch.randn(shape).to(dtype), device)
+    walk, *others = texts(jfn)
+    assert "const int side" in walk
+    assert len(others) == (case == "few rows")
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("columns", [129, 131, 258])
+@pytest.mark.parametrize("program", [rms_norm, scaled_layer_norm])
+def test_odd_rows_that_begin_in_one_lane_are_walked_side_by_side(
+    program: Program, columns: int, device: torch.device
+) -> None:
+    args = [torch.randn(4096, columns).bfloat16(), torch.randn(columns).bfloat16()]
+    jfn = judged(program, args, torch.randn(4096, columns).bfloat16(), device)
+    walk, _ = texts(jfn)
+    assert "const int side" in walk
+    assert "store_within" in walk

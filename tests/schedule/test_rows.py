@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import H200, chain, expand, flip, full, ints, piece, reshape, total
+from tests.programs import H200, chain, expand, flip, full, ints, piece, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import Form, atom, evaluate, unflatten
 from thunder_fuser.analysis.layout import Layout
@@ -210,10 +210,16 @@ def test_column_sums_of_different_groups_are_refused() -> None:
 
 def test_a_column_sum_that_is_used_at_once_is_refused() -> None:
     v = floats(512, 1024)
+    used = expand(unsqueeze(total(reshape(v, 8, 64, 1024), 1), 1), 8, 64, 1024)
+    segment = segment_of([v], centred(v), call("mul", used, reshape(v, 8, 64, 1024)))
+    assert rows.reject(segment, H200) == "a column sum is read before all blocks are done"
+
+
+def test_what_follows_from_a_column_sum_alone_is_stored_in_its_place() -> None:
+    v = floats(512, 1024)
     used = chain(total(reshape(v, 8, 64, 1024), 1), "exp")
-    assert rows.reject(segment_of([v], centred(v), used), H200) == (
-        "a column sum is read before all blocks are done"
-    )
+    schedule = rows.schedule(segment_of([v], centred(v), reshape(used, 2, 4, 1024)), H200)
+    assert "store one element a column: T7[(group/4), (group%4), 4*vector + lane]" in str(schedule)
 
 
 def test_a_result_that_is_repeated_over_the_rows_is_refused() -> None:

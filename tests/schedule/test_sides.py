@@ -6,8 +6,10 @@ import pytest
 
 from tests.programs import H200, expand, reshape, total, unsqueeze
 from tests.schedule.segments import halves, segment_of
-from thunder_fuser.ir.build import call
+from thunder_fuser.analysis.reductions import WALKED
+from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import op
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rows import RowSchedule
@@ -110,3 +112,29 @@ def test_rows_that_fill_no_warps_are_walked_one_after_another(columns: int, at_o
     assert is_beside == ((columns, at_once) in [(512, 6), (64, 24), (100, 8)])
     assert found.rows_per_block == (at_once if is_beside else 1)
     assert bool(found.residency.slots) != is_beside
+
+
+def over_images(x: TensorView) -> TensorView:
+    """The sums over images, as a walk of the rows of the plane."""
+    count, rows, _ = x.shape
+    attrs = {"dims": (1,), WALKED: count * rows}
+    made = apply(op("sum"), [call("permute", x, dims=(1, 0, 2))], attrs)
+    assert isinstance(made, TensorView)
+    return made
+
+
+def test_a_warp_has_a_row_of_many_images() -> None:
+    """Their groups are more than a machine has blocks at a time."""
+    x = halves(8, 4096, 1024)
+    mine = over_images(x)
+    found = rows.schedule(segment_of([x], total(x, 2), mine), H200)
+    assert (found.axes.group.size, found.axes.turn.size, found.rows_per_block) == (4096, 1, 8)
+    assert (found.residency.threads, found.residency.blocks) == (32, 2)
+
+
+def test_odd_rows_of_images_are_shifted() -> None:
+    x = halves(64, 512, 257)
+    mine = over_images(x)
+    found = rows.schedule(segment_of([x], total(x, 2), mine), H200)
+    assert found.axes.is_shifted
+    assert (found.residency.threads, found.rows_per_block) == (16, 16)

@@ -60,6 +60,7 @@ class _RowWriter:
         self.names = name_values(planned.segment)
         levels = (*(phase.reductions for phase in planned.phases), planned.totals.reductions)
         self.reductions = [tv for level in levels for tv, _ in level]
+        self.summed = {tv for tv, _ in planned.columns.reductions}
         layouts, tensors = self.segment.layouts, self.names.tensors
         accesses: Accesses
         if self.axes.is_shifted:
@@ -146,7 +147,7 @@ class _RowWriter:
 
     def _needs(self, results: Sequence[Result]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
-        leaves = self.segment.leaves | set(self.reductions) | self.held
+        leaves = self.segment.leaves | set(self.reductions) | self.summed | self.held
         return demand(results, leaves, self._is_uniform)
 
     def _is_uniform(self, place: Loaded) -> bool:

@@ -12,6 +12,7 @@ from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
+from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.presegment.share_exponentials import share_exponentials
@@ -44,6 +45,7 @@ def arrange(
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = sum_rows_first(fusion, multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
+    fusion = group_rows(fusion, layouts, multiprocessors)
     fusion = walk_columns(factor_sums(fusion), multiprocessors)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))

@@ -39,7 +39,13 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
 )
-from thunder_fuser.analysis.short_rows import is_short, threads_of_row
+from thunder_fuser.analysis.short_rows import (
+    THREADS,
+    is_short,
+    shifted_vectors,
+    threads_beside,
+    threads_of_row,
+)
 from thunder_fuser.analysis.short_rows import rows_at_once as rows_side_by_side
 from thunder_fuser.analysis.walked_rows import (
     WalkedRow,
@@ -127,6 +133,10 @@ def _dealt(
     if found is not None:
         return found
     period = row.lanes // whole  # of so many rows one begins with a vector
+    shifted = shifted_vectors(columns, row.lanes)
+    if period > 1 and is_short(shifted) and terms * columns >= MIN_SHORT * multiprocessors:
+        parts = _shifted(terms, shifted, row.sums, period, multiprocessors)
+        return None if parts is None else (parts, 1)
     blocks = blocks_of_row(row, max_cluster)
     is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
     if row.vectors < MIN_VECTORS or blocks is None or not is_many:
@@ -156,6 +166,18 @@ def _side_by_side(
         parts = _parts(terms // count, limit, 1, is_even) if limit > 1 else None
         found += [(parts, count)] if parts and is_busy(parts, multiprocessors) else []
     return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
+
+
+def _shifted(terms: int, vectors: int, sums: int, period: int, multiprocessors: int) -> int | None:
+    """The parts of short rows of odd length, a block for each: its rows begin in the same lane."""
+    threads = threads_beside(vectors, sums)
+    if threads is None:
+        return None
+    limit = SHORT_THREADS * multiprocessors // THREADS
+    parts = _divisor(terms, min(limit, terms // MIN_SHORT_ROWS), period)
+    if parts is None or not is_busy(parts, multiprocessors):
+        return None
+    return parts if rows_side_by_side(threads, terms // parts) else None
 
 
 def _parts(terms: int, limit: int, period: int, is_even: bool) -> int | None:

@@ -166,6 +166,7 @@ def row_axes(
     is_short = columns < MIN_SHIFTED_WITH_WEIGHTS and any(
         prod(tv.shape) == columns for tv in segment.inputs
     )
+    is_short = is_short or columns < MIN_SHIFTED
     shifts = turns == 1 and columns % lanes and not is_short and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
@@ -183,7 +184,7 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
     if axes.columns % lanes == 0 or not _can_shift(segment, plane, long):
         return None
     made = _shifted(axes, lanes)
-    return None if axes.turn in made.column.bases else made
+    return None if {axes.turn, axes.side} & made.column.bases else made
 
 
 def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
@@ -242,8 +243,7 @@ def linear(tv: TensorView, index: Index) -> Form:
 def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
     """True where everything of the plane's size lies row after row, its last dim a row."""
     return (
-        plane.columns >= MIN_SHIFTED
-        and not plane.tables
+        not plane.tables
         and all(_is_in_one_dim(tv, plane.columns) for tv in long)
         and all(
             tv.shape[-1] == plane.columns

@@ -24,10 +24,18 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, loads_in, unflatten
 from thunder_fuser.analysis.index_map import edges, term_at
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_outermost, is_scan, is_walked, plane_of, row_shape
+from thunder_fuser.analysis.reductions import (
+    is_long,
+    is_outermost,
+    is_scan,
+    is_walked,
+    plane_of,
+    row_shape,
+)
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.analysis.walked_rows import is_busy
+from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Phase, phases_of
@@ -254,19 +262,23 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
 ) -> tuple[RowAxes, Columns]:
-    """The axes, and the sums `down` the columns, which deal the rows out. Rows that are walked side
-    by side are not shifted."""
+    """The axes, and the sums `down` the columns, which deal the rows out."""
     turns = _turns(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups)
     if not down:
         return axes, _columns(segment, down, axes)
-    sides = side_by_side(axes, down)
-    axes = axes if sides is None else axes.side_by_side(sides)
-    sums = _columns(segment, down, axes)
-    axes = replace(axes, row=row_of(sums.terms[0], axes))
-    aligned = shifted(segment, long, axes) if sides is None else None
-    return (axes, sums) if aligned is None else (aligned, _columns(segment, down, aligned))
+    axes = _summing(segment, down, axes)
+    sides = side_by_side(shifted(segment, long, axes) or axes, down)
+    if sides is not None:
+        axes = _summing(segment, down, axes.side_by_side(sides))
+    axes = shifted(segment, long, axes) or axes
+    return axes, _columns(segment, down, axes)
+
+
+def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> RowAxes:
+    """The axes with the row that the sums `down` take in a turn of a group."""
+    return replace(axes, row=row_of(_columns(segment, down, axes).terms[0], axes))
 
 
 def _turns(down: Sequence[TensorView]) -> int:
@@ -281,22 +293,39 @@ def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Col
     """Column sums whose results are only stored."""
     reductions, terms, stores = [], [], []
     for tv in down:
-        kept = [a.size for a in tv.logical]
-        groups = 1
-        while kept and groups < axes.group.size:
-            groups *= kept.pop(0)
-        if groups != axes.group.size:
-            raise Rejected("a column sum over other rows than a block walks")
-        outer = unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)])
-        index = (*outer, *along(axes, kept))
+        index = _of_group(tv, axes)
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
         terms.append(_of_plane(term_at(tv, index, unflatten(axes.walked, reduced)), axes))
-        found = [s for s in segment.stores if s.value is tv]
+        found = [(s, i) for s in segment.stores if (i := _made_of(tv, s, segment, axes))]
         if not found:
             raise Rejected("a column sum is read before all blocks are done")
-        stores += [(s, index) for s in found]
+        stores += found
     return Columns(tuple(reductions), tuple(terms), tuple(stores))
+
+
+def _of_group(tv: TensorView, axes: RowAxes) -> Index:
+    """The index of what has an element per group of rows and column."""
+    kept, groups = list(tv.shape), 1
+    while kept and groups < axes.group.size:
+        groups *= kept.pop(0)
+    if groups != axes.group.size or prod(kept) != axes.columns:
+        raise Rejected("a column sum over other rows than a block walks")
+    return (*unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)]), *along(axes, kept))
+
+
+def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> Index | None:
+    """The index of a store of a column sum, or of what follows from those of several groups alone,
+    such as their cast."""
+    is_it = store.value is tv
+    if prod(store.value.shape) != prod(tv.shape) or (axes.group.size == 1 and not is_it):
+        return None
+    needed = set(topological([store.value], segment.leaves | {tv}))
+    if tv not in needed or any(map(is_long, needed - {tv})) or needed & segment.leaves:
+        return None
+    index = _of_group(store.value, axes)
+    leaves = demand([(store.value, index)], {tv}).leaves
+    return index if leaves.keys() == {(tv, _of_group(tv, axes))} else None
 
 
 def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
