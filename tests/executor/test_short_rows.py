@@ -174,3 +174,30 @@ def test_odd_rows_that_begin_in_one_lane_are_walked_side_by_side(
     walk, _ = texts(jfn)
     assert "const int side" in walk
     assert "store_within" in walk
+
+
+def pooled(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (x + b).mean(-1)
+
+
+STAGED: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
+    "windows of 49": (biased_softmax, BF16, (6, 2, 56, 49)),
+    "rows that leave a block some": (biased_softmax, F16, (3, 1, 40, 49)),
+    "one block": (biased_softmax, BF16, (1, 1, 8, 35)),
+    "longer ones": (biased_softmax, BF16, (2, 3, 24, 199)),
+    "means": (pooled, BF16, (5, 48, 49)),
+}
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_odd_short_rows_pass_through_shared_memory(case: str, device: torch.device) -> None:
+    program, dtype, shape = STAGED[case]
+    args = [torch.randn(shape).to(dtype), torch.randn(shape[1:]).to(dtype)]
+    cotangent = torch.randn(shape[:-1] if program is pooled else shape).to(dtype)
+    jfn = judged(program, args, cotangent, device)
+    forward, _ = regions_of(jfn)
+    assert forward.last_used is not None
+    (plan,) = forward.last_used.leaf.program.plans[-1:]
+    (kernel,) = plan.kernels
+    assert kernel is not None
+    assert "_rows[place + vector]" in kernel.text

@@ -8,6 +8,7 @@ from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.side_text import met_sides, turns_of_sides, turns_text
 from thunder_fuser.codegen.split_text import identity, state_type
+from thunder_fuser.codegen.staged_text import filled_lines, filling, staged_lines, taken
 from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
@@ -51,6 +52,10 @@ def row_lines(kernel: RowKernel) -> list[str]:
 def _one_row(kernel: RowKernel) -> list[str]:
     """The row is on its way before an index that a tensor holds is waited for, unless it lies
     there."""
+    if kernel.staged:
+        taken_rows = _over_vectors(kernel, [taken(staged, kernel) for staged in kernel.staged])
+        kept = [*staged_lines(kernel), *_declare(kernel.kept, kernel), *taken_rows]
+        return [*kept, *_row(kernel), *filled_lines(kernel)]
     held, index = _loaded(kernel.kept, kernel), located(kernel, "turn")
     if kernel.slotted:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
@@ -283,6 +288,8 @@ def _final_lines(kernel: RowKernel) -> list[str]:
     columns in registers has one form of it: with another for vectors inside a row, rows of 4097
     took 128 us for 115."""
     lines = scope_lines(kernel.final, kernel)
+    if kernel.filled:
+        return filling(lines, kernel)
     if not kernel.sums or kernel.cluster > 1:
         return lines
     return [line.replace(INNER, NOT_KNOWN) for line in lines]

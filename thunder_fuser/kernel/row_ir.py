@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import (
@@ -114,6 +115,24 @@ class Tail:
 
 
 @dataclass(frozen=True)
+class Staged:
+    """What a block moves of its rows as one stretch of vectors, through the array `name` in shared
+    memory: of a tensor of so many `elements`, which repeat over the rows of the plane."""
+
+    access: VectorAccess
+    elements: int
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector of the stretch."""
+        return MAX_ALIGNMENT // self.access.dtype.itemsize
+
+    @property
+    def name(self) -> str:
+        return f"{self.access.name}_rows"
+
+
+@dataclass(frozen=True)
 class RowKernel:
     """One launch: `rows_per_block` rows of `threads_per_row` threads in a block, or a row in each
     `cluster` of several blocks.
@@ -132,7 +151,8 @@ class RowKernel:
     from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
     group side by side, in turns, the loads of a `batch` of turns at a time. The blocks of one that
-    `is_reversed` have the last rows first.
+    `is_reversed` have the last rows first. `staged` of the kept loads come through shared memory,
+    stores go by what is `filled` there.
     """
 
     pointers: tuple[Pointer, ...]
@@ -161,6 +181,8 @@ class RowKernel:
     are_parts_outermost: bool = False
     is_reversed: bool = False
     gathered: tuple[VectorAccess, ...] = ()
+    staged: tuple[Staged, ...] = ()
+    filled: tuple[Staged, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -205,7 +227,12 @@ class RowKernel:
             return self.threads // WARP * max(map(self.sum_bytes, self.sums))
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         stowed = sum(map(self.row_bytes, self.stowed))
-        return slots + stowed + sum(map(self.gathered_bytes, self.gathered))
+        moved = sum(map(self.staged_bytes, (*self.staged, *self.filled)))
+        return slots + stowed + sum(map(self.gathered_bytes, self.gathered)) + moved
+
+    def staged_bytes(self, staged: Staged) -> int:
+        """Of the rows of a block."""
+        return self.rows_per_block * self.axes.columns * staged.access.dtype.itemsize
 
     def gathered_bytes(self, access: VectorAccess) -> int:
         """Of what a block has of all its rows."""
@@ -277,6 +304,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         for a in kernel.slotted
     ]
     lines += [f"  {a.name} = stowed {print_access(a, names)}" for a in kernel.stowed]
+    lines += [f"  {s.name} = stretch of {s.access.pointer}" for s in kernel.staged]
     lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
     for number, phase in enumerate(kernel.phases):
         lines.append(f"  phase {number}")
@@ -289,6 +317,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
             for s in phase.scans
         ]
     lines += ["  final", *print_scope(kernel.final, names)]
+    lines += [f"  stretch of {s.access.pointer} = {s.name}" for s in kernel.filled]
     if kernel.single.statements:
         lines += ["  first thread", *print_scope(kernel.single, names)]
     if kernel.sums:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
@@ -29,6 +30,7 @@ from thunder_fuser.kernel.row_ir import (
     RowKernel,
     Scan,
     Scope,
+    Staged,
     Tail,
 )
 from thunder_fuser.kernel.shifted import ShiftedAccesses
@@ -127,6 +129,20 @@ class _RowWriter:
             planned.are_pieces_outermost,
             self.segment.is_reversed,
             gathered,
+            *self._staged(loads, final),
+        )
+
+    def _staged(
+        self, loads: Sequence[VectorAccess], final: Scope
+    ) -> tuple[tuple[Staged, ...], tuple[Staged, ...]]:
+        """What comes and goes through shared memory."""
+        if not self.planned.is_staged:
+            return (), ()
+        sizes = {self.names.tensors[tv]: prod(tv.shape) for tv in self.segment.inputs}
+        plane = self.axes.rows * self.axes.columns
+        kept = self._loads_in(self.planned.residency.registers, loads)
+        return tuple(Staged(a, sizes[a.pointer]) for a in kept), tuple(
+            Staged(a, plane) for a in final.stores
         )
 
     def _hinted(self, loads: Sequence[VectorAccess]) -> Sequence[VectorAccess]:

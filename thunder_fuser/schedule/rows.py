@@ -52,6 +52,7 @@ from thunder_fuser.schedule.row_axes import (
 )
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
+from thunder_fuser.schedule.staged import is_staged
 from thunder_fuser.schedule.stored_rows import stored_at
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
@@ -80,6 +81,7 @@ class RowSchedule:
     splits: int = 1  # blocks that share a row
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
     totals: Totals = NO_TOTALS
+    is_staged: bool = False  # rows pass through shared memory
 
     @property
     def are_pieces_outermost(self) -> bool:
@@ -145,6 +147,7 @@ class RowSchedule:
             places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
         gathered = [tensors[tv] for tv in self.segment.inputs if tv in found.gathered]
         places += [f"{', '.join(gathered)} gathered"] if gathered else []
+        places += ["through shared memory"] if self.is_staged else []
         return " and ".join(places) or "read in every phase"
 
     @property
@@ -232,8 +235,14 @@ def schedule(
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
         return planned(where, 1, chunk=chunk)
-    several = max(parameters.block // found.threads, 1)  # a cluster has one row
-    return planned(found, several if found.cluster == 1 else 1)
+    several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
+    reads = _reads(segment, reductions, [*read, *whole])
+    is_plain = not (scans or totals or any(loads_in(offset for _, offset in reads)))
+    is_held = found.registers == row.loads.keys() and not found.shared
+    if not (is_plain and is_held and is_staged(segment, axes, several, reads, full)):
+        return planned(found, several)
+    taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
+    return planned(replace(found, registers=taken), several, is_staged=True)
 
 
 def _beside(

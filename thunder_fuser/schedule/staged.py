@@ -1,0 +1,50 @@
+"""Short rows of odd length that pass through shared memory, so that memory sees whole vectors.
+
+    32 rows of 49 in 16 bits      196 vectors of 16 bytes, in which no row but the first is aligned
+
+A block copies what it reads of its rows as one stretch, its threads take the elements of their row
+out of that, and what they store goes the same way back. What repeats from image to image, such as a
+row of bias, is a stretch too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.digits import Form, divmod_form
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.row_axes import MIN_SHIFTED, RowAxes, is_of_row
+from thunder_fuser.segment.segment import Segment, Store
+
+MAX_STAGED = 24 * 1024  # bytes of a block's shared memory, of which several are on a multiprocessor
+
+
+def is_staged(
+    segment: Segment,
+    axes: RowAxes,
+    count: int,
+    reads: Iterable[tuple[TensorView, Form]],
+    full: Sequence[tuple[Store, Index]],
+) -> bool:
+    """True where `count` rows of a block are whole vectors of all that it reads of them, at
+    `reads`, and stores, and lie there element by element as in the plane."""
+    if axes.lanes > 1 or axes.is_shifted or not 1 < axes.columns < MIN_SHIFTED or count == 1:
+        return False
+    taken = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
+    moved = [*taken, *((s.target, offset_of(segment.layouts[s.target], i)) for s, i in full)]
+    size = count * axes.columns * sum(tv.dtype.itemsize for tv in dict(moved))
+    is_narrow = any(tv.dtype.itemsize < 4 for tv, _ in taken)
+    return is_narrow and size <= MAX_STAGED and all(_lies(segment, axes, count, *m) for m in moved)
+
+
+def _lies(segment: Segment, axes: RowAxes, count: int, tv: TensorView, offset: Form) -> bool:
+    layout, elements = segment.layouts[tv], prod(tv.shape)
+    lanes = MAX_ALIGNMENT // tv.dtype.itemsize
+    is_dense = layout.strides == dense_strides(tv.shape) and layout.alignment == MAX_ALIGNMENT
+    fills = all(size % lanes == 0 for size in (count * axes.columns, elements))
+    whole = axes.rows * axes.columns
+    in_plane = axes.flat if elements == whole else divmod_form(axes.flat, elements)[1]
+    return is_dense and fills and whole % elements == 0 and offset == in_plane
