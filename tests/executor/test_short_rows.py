@@ -201,3 +201,14 @@ def test_odd_short_rows_pass_through_shared_memory(case: str, device: torch.devi
     (kernel,) = plan.kernels
     assert kernel is not None
     assert "_rows[place + vector]" in kernel.text
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("shape", [(1024, 16, 49), (1024, 6, 37)])
+def test_a_bias_of_windows_has_its_gradient_in_vectors(
+    shape: tuple[int, ...], device: torch.device
+) -> None:
+    args = [torch.randn(shape).bfloat16(), torch.randn(shape[1:]).bfloat16()]
+    jfn = judged(biased_softmax, args, torch.randn(shape).bfloat16(), device)
+    _, sums, *_ = texts(jfn)
+    assert "lane < 4" in sums

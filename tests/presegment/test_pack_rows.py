@@ -54,6 +54,18 @@ def test_rows_are_summed_eight_at_a_time_in_the_accumulators_type() -> None:
         }""")
 
 
+def test_planes_of_odd_rows_are_one_dim() -> None:
+    assert str(packed(column_sum(halves(4096, 16, 49)))) == dedent("""\
+        fusion(T0: bf16[i4096, i16, i49]) {
+          T1: f32[i4096, i16, i49] = cast(T0, dtype=f32)
+          T2: f32[i4096, i784] = reshape(T1, new_shape=[4096, 784])
+          T3: f32[r4096, i784] = sum(T2, dims=[0])
+          T4: f32[i16, i49] = reshape(T3, new_shape=[16, 49])
+          T5: bf16[i16, i49] = cast(T4, dtype=bf16)
+          return T5
+        }""")
+
+
 @pytest.mark.parametrize(
     ("dtype", "columns", "expected"),
     [

@@ -13,6 +13,9 @@ plane in the row template (`split_reductions.py`), unless no blocks hold a row.
 
 Where something larger depends on the sums, they are stored first.
 
+So are sums over planes of odd rows, which are one dim then, several of them at a time if they end
+inside a vector themselves.
+
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
 """
@@ -98,7 +101,8 @@ def _rows_at_a_time(
     lanes = MAX_ALIGNMENT // min(itemsizes)
     packed = lanes // gcd(columns, lanes)
     is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * multiprocessors
-    is_narrow = gcd(columns, lanes) * min(itemsizes) < WIDE_ENOUGH
+    innermost = gcd(*(next(size for size in reversed(tv.shape) if size != 1) for tv in sums))
+    is_narrow = gcd(innermost, lanes) * min(itemsizes) < WIDE_ENOUGH
     fits = rows % packed == 0 and rows // packed >= MIN_TERMS
     return packed if is_large and is_narrow and fits else None
 
@@ -156,4 +160,6 @@ def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
     flat = call("reshape", widened(tv, source), new_shape=plane)
     parts = apply(tv.definition.op, [flat], {"dims": (0,)})
     assert isinstance(parts, TensorView)
+    if rows == 1:
+        return reduced(tv, call("reshape", parts, new_shape=constants(tv.shape)))
     return reduced(tv, call("reshape", parts, new_shape=constants([rows, *tv.shape])), (0,))
