@@ -58,6 +58,12 @@ def rows_side_by_side() -> Fusion:
     return fusion([x], below(total(x, 1), x, 1), total(x, 0))
 
 
+def few_rows() -> Fusion:
+    """Sums of rows that are read by all of a row: those down the columns are not."""
+    x = floats(480, 1024)
+    return fusion([x], total(chain(x, "neg"), 0), below(total(x, 1), x, 1))
+
+
 def what_columns_wait_for() -> Fusion:
     x = floats(64, 64, 196)
     left = call("sub", x, expand(unsqueeze(unsqueeze(total(x, 0, 2), 0), 2), *x.shape))
@@ -69,6 +75,7 @@ KEPT = {
     "long columns": (of_channels(8, 4096, 196), 4),
     "few vectors": (of_channels(67, 64, 1031), 80),
     "rows that lie row after row": (rows_side_by_side(), 1),
+    "few rows that lie row after row": (few_rows(), 1),
     "sums that columns wait for": (what_columns_wait_for(), 4),
 }
 

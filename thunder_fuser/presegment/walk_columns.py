@@ -49,6 +49,8 @@ def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
     groups: dict[tuple[int, ...], tuple[int, int]] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
+        if not _needed_whole(fusion, plane).isdisjoint(beside):
+            continue  # they are of rows, and what is kept for them of columns
         count = _groups(fusion, plane, dim, beside, multiprocessors)
         if count is not None:
             groups[plane] = count
@@ -67,6 +69,11 @@ def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
         return None
 
     return rewrite(fusion, rule) if groups else fusion
+
+
+def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
+    """What the results of a plane's size are made of."""
+    return set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
 
 
 def _is_reduction(tv: TensorView) -> bool:
