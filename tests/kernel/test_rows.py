@@ -14,6 +14,8 @@ from tests.programs import (
     assert_same,
     cat,
     chain,
+    expand,
+    full,
     fusion,
     ints,
     like,
@@ -23,6 +25,7 @@ from tests.programs import (
     reshape,
     run,
     total,
+    unsqueeze,
 )
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.codegen.emit import emit
@@ -358,3 +361,12 @@ def test_pieces_of_a_row_that_cut_no_vector_are_vectors() -> None:
     text = emit(kernel_of(segment_of([x], result))).text
     assert text.count("load_if<tf::bf16, 8, 16>") == 2
     assert "T0[" not in text
+
+
+def test_what_is_read_at_some_places_of_a_row_is_loaded_there() -> None:
+    """The gradient of the end of a running sum: one number a row, read where the row ends."""
+    x = floats(40)
+    row = cat(full(0.0, 40, 40), expand(unsqueeze(x, 1), 40, 3))
+    scan = call("cumsum", row, dim=1, reverse=True)
+    _, body = emit(kernel_of(segment_of([x], scan))).text.split("__global__")
+    assert body.index("const int vector") < body.index("load_if")

@@ -245,6 +245,11 @@ class VectorAccess:
     lane: IterDomain | None = None
     guards: tuple[Window, ...] = ()
 
+    @property
+    def bases(self) -> frozenset[IterDomain]:
+        """What it depends on where, and whether, it is loaded."""
+        return self.offset.bases.union(*(guard.form.bases for guard in self.guards))
+
 
 @dataclass(frozen=True)
 class Turning:

@@ -93,7 +93,7 @@ class _RowWriter:
         self._request(every)
         loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
-        once = [a for a in loads if self.axes.vector not in a.offset.bases]
+        once = [a for a in loads if self.axes.vector not in a.bases]
         gathered = self._of_tensors(planned.residency.gathered, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         if self.in_flight is not None:
@@ -343,4 +343,4 @@ class _RowWriter:
     ) -> tuple[VectorAccess, ...]:
         """The loads that a scope repeats for every vector."""
         used = loads_read_by(loads, statements)
-        return tuple(a for a in used if self.axes.vector in a.offset.bases)
+        return tuple(a for a in used if self.axes.vector in a.bases)
