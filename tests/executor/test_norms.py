@@ -42,6 +42,10 @@ CASES = {
     "softmax": (lambda x: torch.softmax(x, -1), [(57, 131)]),
     "softmax down columns": (lambda x: torch.softmax(x, 0), [(57, 13)]),
     "softmax of a middle dim": (lambda x: torch.softmax(x, 1), [(3, 45, 7)]),
+    "softmax down columns, along rows": (
+        lambda x: torch.softmax(x, 0).square().sum(1),
+        [(301, 64)],
+    ),
     "log_softmax": (lambda x: torch.log_softmax(x, -1), [(57, 131)]),
     "variance": (lambda x: x.var(1), [(57, 131)]),
     "deviation over two dims": (

@@ -215,6 +215,18 @@ def test_a_column_sum_that_is_used_at_once_is_refused() -> None:
     assert rows.reject(segment, H200) == "a column sum is read before all blocks are done"
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_rows_of_what_column_sums_give_are_refused(stored: bool) -> None:
+    """Such sums of a softmax down columns would be read before they are known, stored or not."""
+    v = floats(512, 1024)
+    groups = reshape(v, 8, 64, 1024)
+    e = chain(groups, "exp")
+    sums = total(e, 1)
+    divided = call("div", e, expand(unsqueeze(sums, 1), 8, 64, 1024))
+    segment = segment_of([v], total(divided, 2), *[sums][: int(stored)])
+    assert rows.reject(segment, H200) == "a column sum is read before all blocks are done"
+
+
 def test_what_follows_from_a_column_sum_alone_is_stored_in_its_place() -> None:
     v = floats(512, 1024)
     used = chain(total(reshape(v, 8, 64, 1024), 1), "exp")

@@ -211,6 +211,7 @@ def schedule(
     ]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     _check_rows(segment, reductions, axes, read, stores)
+    _check_columns(segment, [*reductions, *down], down, [*read, *((s.value, i) for s, i in stores)])
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     scans = [tv for tv in long if is_scan(tv)]
@@ -401,6 +402,18 @@ def _check_rows(
                 raise Rejected("a reduction is read at another row than it belongs to")
             if tv in targets and offset_of(segment.layouts[tv], index) not in written:
                 raise Rejected("an in-place target is read at another element than it is written")
+
+
+def _check_columns(
+    segment: Segment,
+    reductions: Sequence[TensorView],
+    down: Sequence[TensorView],
+    results: Sequence[tuple[TensorView, Index]],
+) -> None:
+    """No result may need a sum `down` columns, which is known when all rows have been walked."""
+    needs = needs_of(segment, reductions, results)
+    if not {tv for tv, _ in (*results, *needs.leaves)}.isdisjoint(down):
+        raise Rejected("a column sum is read before all blocks are done")
 
 
 def _row(
