@@ -51,6 +51,7 @@ ALLOWED = {
     "presegment/group_rows.py:_grouped": PARTS,
     "presegment/pack_rows.py:_rows_at_a_time": PARTS,
     "presegment/pack_rows.py:_packed": PARTS,
+    "presegment/share_sums.py:_refined": PARTS,
     "presegment/split_reductions.py:_divisor": PARTS,
     "presegment/split_reductions.py:_dealt": LANES,
     "presegment/split_reductions.py:_side_by_side": PARTS,

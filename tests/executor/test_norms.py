@@ -39,6 +39,17 @@ CASES = {
     "layer_norm": (layer_norm, [(57, 131), (131,), (131,)]),
     "layer_norm over two dims": (layer_norm, [(41, 5, 27), (5, 27), (5, 27)]),
     "layer_norm without weights": (lambda x: F.layer_norm(x, (67,)), [(37, 67)]),
+    "group_norm": (lambda x, w, b: F.group_norm(x, 3, w, b), [(2, 24, 27, 29), (24,), (24,)]),
+    "instance_norm": (
+        lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+        [(3, 17, 27, 29), (17,), (17,)],
+    ),
+    "global response norm": (
+        lambda x, w: (
+            x + w * x * (n := x.square().sum((1, 2), keepdim=True).sqrt()) / n.mean(-1, True)
+        ),
+        [(3, 13, 14, 66), (66,)],
+    ),
     "softmax": (lambda x: torch.softmax(x, -1), [(57, 131)]),
     "softmax down columns": (lambda x: torch.softmax(x, 0), [(57, 13)]),
     "softmax of a middle dim": (lambda x: torch.softmax(x, 1), [(3, 45, 7)]),

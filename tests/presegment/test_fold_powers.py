@@ -39,6 +39,22 @@ def test_a_small_power_is_written_out(exponent: float) -> None:
     assert str(folded) == "fusion(T0: f32[i4]) {\n" + FORMS[exponent] + "\n}"
 
 
+@pytest.mark.parametrize("op", ["div", "truediv"])
+def test_a_quotient_of_one_is_a_reciprocal(op: str) -> None:
+    x = tensor(DataType.Float, 4)
+    folded = fold_powers(Fusion((x,), (call(op, sc.constant(1.0), x),)))
+    assert str(folded) == "fusion(T0: f32[i4]) {\n  T1: f32[i4] = reciprocal(T0)\n  return T1\n}"
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "dividend"),
+    [("div", DataType.Float, 2.0), ("div", DataType.Int, 1), ("truediv", DataType.Int, 1)],
+)
+def test_any_other_quotient_stays(op: str, dtype: DataType, dividend: float) -> None:
+    program = Fusion((x := tensor(dtype, 4),), (call(op, sc.constant(dividend), x),))
+    assert fold_powers(program) is program
+
+
 def test_an_integer_exponent_counts_as_its_float() -> None:
     assert str(fold_powers(power(DataType.Float, 2))) == str(
         fold_powers(power(DataType.Float, 2.0))

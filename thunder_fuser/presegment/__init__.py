@@ -17,6 +17,7 @@ from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
+from thunder_fuser.presegment.share_sums import share_sums
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
@@ -43,7 +44,7 @@ def arrange(
     comes first: it decides which reductions are along rows."""
     fusion = follow_memory(fusion, layouts)
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
-    fusion = sum_rows_first(fusion, multiprocessors)
+    fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
     fusion = group_rows(fusion, layouts, multiprocessors)
     fusion = walk_columns(factor_sums(fusion), multiprocessors)

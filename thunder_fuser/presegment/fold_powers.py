@@ -2,8 +2,11 @@
 
     T1 = pow(T0, 2.0)    =>    T1 = mul(T0, T0)
     T1 = pow(T0, 1.0)    =>    T1 = T0
+    T1 = div(1.0, T0)    =>    T1 = reciprocal(T0)
 
 Only floating-point powers: torch's own kernels make the same choice for 2, 3, 0.5, -0.5, -1 and -2.
+A quotient of 1, as in a logistic function written out, is the power of -1: where the result is
+rounded to 16 bits anyway, hardware has an instruction for it, and for other quotients five.
 """
 
 from __future__ import annotations
@@ -34,11 +37,15 @@ def fold_powers(fusion: Fusion) -> Fusion:
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     assert tv.definition is not None
-    if tv.definition.op.name != "pow":
+    if not tv.dtype.is_floating:
         return None
-    match inputs:
-        case (TensorView() as base, Constant(float() | int() as exponent)) if (
-            base.dtype is tv.dtype and tv.dtype.is_floating and exponent in _FORMS
+    match tv.definition.op.name, inputs:
+        case "pow", (TensorView() as base, Constant(float() | int() as exponent)) if (
+            base.dtype is tv.dtype and exponent in _FORMS
         ):
             return _FORMS[exponent](base)
+        case "div" | "truediv", (Constant(float() | int() as one), TensorView() as base) if (
+            base.dtype is tv.dtype and one == 1
+        ):
+            return call("reciprocal", base)
     return None

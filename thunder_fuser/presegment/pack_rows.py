@@ -22,7 +22,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import gcd, prod
 
@@ -43,6 +43,7 @@ from thunder_fuser.presegment.split_reductions import (
     constants,
     is_summed,
     reduced,
+    spread,
     walked_row,
     widened,
 )
@@ -68,11 +69,11 @@ def pack_rows(
             walked.setdefault(plane, []).append(tv)
     alone = (_without_rows(plane, fusion, sums, max_cluster) for plane, sums in walked.items())
     packed = {tv: n for sums in alone if (n := rows_of(sums)) is not None for tv in sums}
-    spread = _spread(fusion, packed)
+    apart = spread(fusion, packed)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         made = _packed(tv, inputs[0], packed[tv]) if tv in packed else None
-        return call("segment_set", made) if made is not None and tv in spread else made
+        return call("segment_set", made) if made is not None and tv in apart else made
 
     return rewrite(fusion, rule)
 
@@ -139,18 +140,6 @@ def _is_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout
         is_repeated = all(prod(t.shape) < elements for t in tv.definition.tensors)
         return is_repeated or row.name == "reshape"
     return row.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
-
-
-def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
-    """Those of `sums` that something larger depends on: each element of that would sum parts."""
-    depends: dict[TensorView, frozenset[TensorView]] = {}
-    found = set[TensorView]()
-    for tv in fusion.tensors:
-        read = tv.definition.tensors if tv.definition else ()
-        above = frozenset[TensorView]().union(*(depends[t] for t in read))
-        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
-        depends[tv] = above | {tv} if tv in sums else above
-    return found
 
 
 def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:

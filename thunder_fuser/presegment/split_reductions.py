@@ -27,7 +27,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -250,6 +250,18 @@ def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> Ten
 def _op(tv: TensorView) -> OpDef:
     assert tv.definition is not None
     return tv.definition.op
+
+
+def spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
+    """Those of `sums` that something larger depends on: each element of that would sum parts."""
+    depends: dict[TensorView, frozenset[TensorView]] = {}
+    found = set[TensorView]()
+    for tv in fusion.tensors:
+        read = tv.definition.tensors if tv.definition else ()
+        above = frozenset[TensorView]().union(*(depends[t] for t in read))
+        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
+        depends[tv] = above | {tv} if tv in sums else above
+    return found
 
 
 def constants(sizes: Sequence[int]) -> tuple[Constant, ...]:

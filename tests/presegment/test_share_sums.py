@@ -1,0 +1,148 @@
+"""Which sums of one plane are summed once over what they have in common, and that results stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.programs import expand, fusion, like, reshape, total, unsqueeze
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.share_sums import MIN_PLANE, share_sums
+from thunder_fuser.runtime.evaluate import evaluate
+
+IMAGES, CHANNELS, PLACES = 6, 35, 256
+SHAPE = (IMAGES, CHANNELS, PLACES)
+Build = Callable[[TensorView, TensorView], tuple[TensorView, ...]]
+
+
+def weighted(x: TensorView, w: TensorView) -> TensorView:
+    return call("mul", expand(reshape(w, 1, CHANNELS, 1), *SHAPE), x)
+
+
+def group_sums(x: TensorView, w: TensorView) -> tuple[TensorView, ...]:
+    """Of groups of five channels with weights, and of the channels of all images."""
+    product = call("mul", x, call("sin", x))
+    of_groups = reshape(weighted(product, w), IMAGES, CHANNELS // 5, 5, PLACES)
+    return total(of_groups, 2, 3), total(product, 0, 2)
+
+
+def sums_of(made: Fusion) -> list[tuple[int, ...]]:
+    """The shapes of what long sums sum."""
+    sums = [t.definition for t in made.tensors if t.definition and t.definition.op.name == "sum"]
+    return [expr.tensors[0].shape for expr in sums]
+
+
+def test_what_groups_and_channels_have_in_common_is_summed_once() -> None:
+    x = tensor(DataType.Float, *SHAPE)
+    groups = reshape(call("sin", x), IMAGES, CHANNELS // 5, 5, PLACES)
+    made = share_sums(fusion([x], total(groups, 2, 3), total(call("sin", x), 0, 2)), 1)
+    assert str(made) == dedent("""\
+        fusion(T0: f32[i6, i35, i256]) {
+          T1: f32[i6, i35, i256] = sin(T0)
+          T2: f32[i6, i7, i5, i256] = reshape(T1, new_shape=[6, 7, 5, 256])
+          T3: f32[i6, i7, i5, r256] = sum(T2, dims=[3])
+          T4: f32[i6, i7, r5] = sum(T3, dims=[2])
+          T5: f32[r6, i7, i5] = sum(T3, dims=[0])
+          T6: f32[i35] = reshape(T5, new_shape=[35])
+          return T4, T6
+        }""")
+
+
+SHARED: dict[str, Build] = {
+    "groups and channels": group_sums,
+    "channels and images": lambda x, w: (total(weighted(x, w), 0, 2), total(x, 1, 2)),
+    "the common sum itself": lambda x, w: (total(weighted(x, w), 2), total(x, 0, 2)),
+    "down columns": lambda x, w: (
+        total(reshape(x, 3, 140, 128), 1),
+        total(reshape(weighted(x, w), 420, 128), 0),
+    ),
+    "negated twice, and once": lambda x, w: (
+        total(call("neg", weighted(call("neg", x), w)), 1, 2),
+        total(call("neg", x), 0, 2),
+    ),
+    "of what the other gives": lambda x, w: (
+        sums := total(x, 1, 2),
+        total(call("mul", x, expand(reshape(sums, IMAGES, 1, 1), *SHAPE)), 0, 2),
+    ),
+    "of factors alone": lambda x, w: (
+        total(x, 1, 2),
+        total(call("add", x, x), 0, 2),
+        total(weighted(expand(reshape(w, 1, CHANNELS, 1), *SHAPE), w), 0, 2),
+    ),
+    "casts of one tensor": lambda x, w: (
+        total(call("cast", call("cast", x, dtype=DataType.BFloat16), dtype=DataType.Float), 1, 2),
+        total(weighted(x, w), 0, 2),
+    ),
+    "of several dims": lambda x, w: (
+        total(reshape(x, IMAGES, CHANNELS, 16, 16), 2, 3),
+        total(reshape(weighted(x, w), IMAGES, CHANNELS, 16, 16), 0, 2, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_results_stay_what_they_are(name: str) -> None:
+    x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
+    x, w = like(x0, w0)
+    program = fusion([x, w], *SHARED[name](x, w))
+    made = share_sums(program, 1)
+    assert made is not program
+    exact = evaluate(program, (x0.double(), w0.double()))
+    for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
+        atol = 1e-5 * wanted.abs().max().item()
+        torch.testing.assert_close(found.double(), wanted.double(), rtol=1e-5, atol=atol)
+
+
+KEPT: dict[str, Build] = {
+    "one set of dims": lambda x, w: (total(x, 0, 2), total(weighted(x, w), 0, 2)),
+    "nothing in common": lambda x, w: (total(x, 2), total(x, 0)),
+    "three, of which all have nothing": lambda x, w: (total(x, 0, 2), total(x, 2), total(x, 0, 1)),
+    "few terms in common": lambda x, w: (total(x, 0), total(x, 0, 2)),
+    "dims that are no parts of each other": lambda x, w: (
+        total(reshape(x, 30, 7, PLACES), 1, 2),
+        total(reshape(x, 21, 10, PLACES), 1, 2),
+    ),
+    "half precision": lambda x, w: (
+        total(call("cast", x, dtype=DataType.Half), 0, 2),
+        total(call("cast", x, dtype=DataType.Half), 1, 2),
+    ),
+    "maxima": lambda x, w: (call("max", x, dims=(0, 2)), call("max", x, dims=(1, 2))),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_others_stay(name: str) -> None:
+    x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
+    program = fusion([x, w], *KEPT[name](x, w))
+    assert share_sums(program, 1) is program
+
+
+def test_sums_of_other_planes_stay() -> None:
+    x, y = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, *SHAPE)
+    program = fusion([x, y], total(x, 0, 2), total(y, 1, 2))
+    assert share_sums(program, 1) is program
+
+
+@pytest.mark.parametrize("multiprocessors", [2 * IMAGES * CHANNELS, 2])
+def test_small_planes_and_few_rows_stay(multiprocessors: int) -> None:
+    x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
+    program = fusion([x, w], *group_sums(x, w))
+    assert IMAGES * CHANNELS * PLACES < 2 * MIN_PLANE
+    assert share_sums(program, multiprocessors) is program
+
+
+def test_a_factor_that_varies_with_what_is_common_stays_in_the_terms() -> None:
+    x0, y0 = torch.randn(SHAPE), torch.randn(IMAGES, PLACES)
+    x, y = like(x0, y0)
+    terms = call("mul", x, expand(unsqueeze(y, 1), *SHAPE))
+    made = share_sums(fusion([x, y], total(terms, 1, 2), total(x, 0, 2)), 1)
+    assert sums_of(made).count(SHAPE) == 2
+    found, _ = evaluate(made, (x0, y0))
+    exact = (x0.double() * y0.double()[:, None]).sum((1, 2))
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-3)

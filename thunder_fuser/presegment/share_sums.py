@@ -1,0 +1,239 @@
+"""Sum once what sums over different dims of one plane have in common.
+
+    T1 = sum(mul(w, mul(T0, x)), dims=[1, 2]);  T2 = sum(mul(rstd, mul(T0, x)), dims=[0, 2])
+        =>   T3: f32[i64, i256, r4096] = sum(mul(T0, x), dims=[2])
+             T1 = sum(mul(w, T3), dims=[1]);  T2 = sum(mul(rstd, T3), dims=[0])
+
+A group norm's gradients are such sums: of its groups, over some channels each, and of its weights,
+over images. In kernels of their own they would read the planes again, and those of groups keep rows
+as long as a group until these are summed. What each channel of an image comes to is one pass over
+the planes, whatever it is multiplied by behind that, and the gradient of the input a second one.
+Where something larger depends on a sum, it is stored first.
+
+Only of f32 and f64, since nothing is rounded there that was not before. Where a factor that was
+drawn out is infinite, and terms have both signs, the sum is infinite instead of NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+
+from thunder_fuser.analysis.access import demand
+from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_long, walked_rows
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ops import Family
+from thunder_fuser.presegment.split_reductions import constants, spread
+
+MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again
+MIN_PLANE = 32 * 1024  # elements per multiprocessor: of fewer, one more launch takes longer than
+# reading them again from the cache
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """The dims of a plane that several sums reduce, and which of them all of these do."""
+
+    sizes: tuple[int, ...]
+    common: frozenset[int]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return tuple(k for k in range(len(self.sizes)) if k not in self.common)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The shape of the sums over what is common."""
+        return tuple(self.sizes[k] for k in self.kept)
+
+
+def share_sums(fusion: Fusion, multiprocessors: int) -> Fusion:
+    """`fusion` with such sums in two stages, of planes with a row for each multiprocessor."""
+    planes = _planes(fusion, multiprocessors)
+    products = _Products()
+    apart = spread(fusion, planes)
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        plane = planes.get(tv)
+        if plane is None:
+            return None
+        (terms,) = inputs
+        assert isinstance(terms, TensorView)
+        made = _in_stages(tv, terms, plane, products)
+        return call("segment_set", made) if tv in apart else made
+
+    return rewrite(fusion, rule)
+
+
+def _planes(fusion: Fusion, multiprocessors: int) -> dict[TensorView, _Plane]:
+    """The sums that share what they reduce with others, over other dims, that read the same."""
+    groups: dict[tuple[TensorView, int, DataType], list[TensorView]] = {}
+    for tv in filter(_is_sum, fusion.tensors):
+        count = prod(_operand_shape(tv))
+        for source in topological([tv]):
+            if source.definition is None and prod(source.shape) == count:
+                groups.setdefault((source, count, tv.dtype), []).append(tv)
+    found: dict[TensorView, _Plane] = {}
+    for (_, count, _), sums in groups.items():
+        plane = _shared(sums)
+        if plane is None or count < MIN_PLANE * multiprocessors:
+            continue
+        if prod(plane.rows) >= multiprocessors and count >= MIN_TERMS * prod(plane.rows):
+            found |= {tv: plane for tv in sums if tv not in found}
+    return found
+
+
+def _shared(sums: Sequence[TensorView]) -> _Plane | None:
+    """The plane of sums over several sets of dims, in dims that are dims or parts of dims of each;
+    None for those that have no dims in common, or all of them."""
+    sizes = _refined([_operand_shape(tv) for tv in sums])
+    if sizes is None:
+        return None
+    reduced = {_reduced(tv, sizes) for tv in sums}
+    common = frozenset.intersection(*reduced)
+    return _Plane(sizes, common) if common and len(reduced) > 1 else None
+
+
+def _refined(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The sizes, outermost first, whose products are the sizes of all of the shapes."""
+    ends = sorted({prod(shape[k:]) for shape in shapes for k in range(len(shape) + 1)})
+    if any(outer % inner for inner, outer in pairwise(ends)):
+        return None
+    return tuple(outer // inner for inner, outer in pairwise(ends))[::-1]
+
+
+def _reduced(tv: TensorView, sizes: tuple[int, ...]) -> frozenset[int]:
+    """Which of the refined dims `tv` reduces."""
+    ends = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    shape, axes = _operand_shape(tv), tv.domain.logical
+    found = set[int]()
+    for k, axis in enumerate(axes):
+        if axis.is_reduction:
+            inner = prod(shape[k + 1 :])
+            found |= {n for n, end in enumerate(ends) if inner <= end < inner * shape[k]}
+    return frozenset(found)
+
+
+def _operand_shape(tv: TensorView) -> tuple[int, ...]:
+    return tuple(axis.size for axis in tv.domain.logical)
+
+
+def _is_sum(tv: TensorView) -> bool:
+    """True for a long sum of what is not rounded on the way."""
+    if tv.definition is None or tv.definition.op.name != "sum" or not is_long(tv):
+        return False
+    (terms,) = tv.definition.tensors
+    is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
+    return is_exact and terms.dtype is tv.dtype and walked_rows(tv) is None
+
+
+@dataclass
+class _Products:
+    """The sums of products over common dims that were made so far, and their factors: those that
+    are computed alike, as are several casts of a gradient, are one."""
+
+    made: dict[tuple[object, ...], TensorView] = field(default_factory=dict)
+    known: dict[object, TensorView] = field(default_factory=dict)
+    order: dict[TensorView, int] = field(default_factory=dict)
+
+    def summed(self, factors: Sequence[TensorView], plane: _Plane) -> TensorView:
+        """The sum of the product of `factors`, in any order."""
+        ordered = sorted(map(self._first, factors), key=self._number)
+        key = (*ordered, plane)
+        if key not in self.made:
+            product, *others = (_reshaped(factor, plane.sizes) for factor in ordered)
+            for other in others:
+                product = call("mul", product, other)
+            self.made[key] = call("sum", product, dims=tuple(sorted(plane.common)))
+        return self.made[key]
+
+    def _first(self, factor: TensorView) -> TensorView:
+        """The first factor that is computed like this one."""
+        expr = factor.definition
+        if expr is None or expr.op.family is not Family.POINTWISE:
+            return factor
+        return self.known.setdefault((expr.op.name, expr.inputs, expr.attrs, factor.dtype), factor)
+
+    def _number(self, factor: TensorView) -> int:
+        return self.order.setdefault(factor, len(self.order))
+
+
+def _in_stages(tv: TensorView, terms: TensorView, plane: _Plane, products: _Products) -> TensorView:
+    """`tv` as a sum over what is common, times what was drawn out of it, summed over the rest."""
+    factors, is_negative = _factors(terms)
+    drawn = [f for f in factors if _is_of_rows(f, plane)]
+    drawn = drawn if len(drawn) < len(factors) else drawn[1:]
+    made = products.summed([f for f in factors if f not in drawn], plane)
+    for factor in drawn:
+        made = call("mul", made, _of_rows(factor, plane))
+    others = _reduced(tv, plane.sizes) - plane.common
+    if others:
+        dims = tuple(k for k, dim in enumerate(plane.kept) if dim in others)
+        made = call("sum", made, dims=dims)
+    made = call("neg", made) if is_negative else made
+    return _reshaped(made, tv.shape)
+
+
+def _factors(terms: TensorView) -> tuple[list[TensorView], bool]:
+    """What the terms are the product of, and whether that is to be negated; reshapes between them
+    are left out."""
+    dtype, found, stack, is_negative = terms.dtype, list[TensorView](), [terms], False
+    while stack:
+        tv = stack.pop()
+        match tv.definition:
+            case Expr(op=row, inputs=(TensorView() as x, *_)) if row.name == "reshape":
+                stack.append(x)
+            case Expr(op=row, inputs=(TensorView() as x,)) if row.name == "neg":
+                is_negative = not is_negative
+                stack.append(x)
+            case Expr(op=row, inputs=(TensorView() as a, TensorView() as b)) if (
+                row.name == "mul" and a.dtype is b.dtype is dtype
+            ):
+                stack += [b, a]
+            case _:
+                found.append(tv)
+    return found, is_negative
+
+
+def _is_of_rows(factor: TensorView, plane: _Plane) -> bool:
+    """True for what is the same wherever the common dims are."""
+    whole = _reshaped(factor, plane.sizes)
+    varying = {whole.logical[k] for k in plane.common}
+    index = tuple(map(atom, whole.logical))
+    leaves = demand([(whole, index)], _Sources()).leaves
+    return all(form.bases.isdisjoint(varying) for _, place in leaves for form in place)
+
+
+class _Sources:
+    """What is computed by more than arithmetic of elements and views, or not at all."""
+
+    def __contains__(self, tv: object) -> bool:
+        assert isinstance(tv, TensorView)
+        plain = (Family.POINTWISE, Family.VIEW, Family.FULL)
+        return tv.definition is None or tv.definition.op.family not in plain
+
+
+def _of_rows(factor: TensorView, plane: _Plane) -> TensorView:
+    """A factor that is the same wherever the common dims are, where these are 0."""
+    whole = _reshaped(factor, plane.sizes)
+    ends = [1 if k in plane.common else size for k, size in enumerate(plane.sizes)]
+    zeros, ones = [0] * len(ends), [1] * len(ends)
+    piece = call(
+        "slice",
+        whole,
+        start_indices=constants(zeros),
+        end_indices=constants(ends),
+        strides=constants(ones),
+    )
+    return _reshaped(piece, plane.rows)
+
+
+def _reshaped(tv: TensorView, shape: tuple[int, ...]) -> TensorView:
+    return tv if tv.shape == shape else call("reshape", tv, new_shape=constants(shape))
