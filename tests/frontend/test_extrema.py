@@ -10,6 +10,7 @@ import torch
 from tests.devices import copies
 from tests.frontend.fusions import defined, example
 from tests.programs import cubin_of, cuda_kernels
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.program import Program
 
@@ -95,6 +96,28 @@ def test_the_ends_of_a_type_have_their_place(name: str) -> None:
         tiny = ends.smallest_normal / 4
         place(name, torch.tensor([tiny, -tiny, 0.0], dtype=wide))
         place(name, torch.tensor([ends.max, math.inf, ends.min, -math.inf], dtype=wide))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("kind", "places"), [(DataType.BFloat16, 65536), (DataType.Half, 8192)], ids=str
+)
+@pytest.mark.parametrize("more", [0, 1])
+def test_keys_of_16_bit_floats_are_short_while_they_have_room_for_places(
+    more: int, kind: DataType, places: int, name: str
+) -> None:
+    shape = (3, places + more)
+    x = draws(shape, {DataType.BFloat16: torch.bfloat16, DataType.Half: torch.float16}[kind])
+    x[0] = 1.0
+    x[1] = -1.0
+    x[1, -1] = 5.0 if name == "argmax" else -5.0  # the last place of all
+    with FusionDefinition(cache=FusionCache(Program, 8)) as fd:
+        a = fd.define_tensor(shape=list(shape), contiguity=True, dtype=kind)
+        fd.add_output(getattr(fd.ops, name)(a, 1))
+    (found,) = fd.execute(copies([x]))
+    assert torch.equal(found.cpu(), getattr(x, name)(1))
+    key = "i64" if more else "i32"
+    assert f": {key}[i3, r{places + more}] = {name[3:]}(" in str(fd.leaf.fusion)
 
 
 @pytest.mark.parametrize("dim", [None, 0, 2, -1])

@@ -312,7 +312,6 @@ TF_FN T lerp(T start, T end, T w) {
 // chunk: order_key
 // 32 bits that order as the values do: the zeros are equal, and NaN is above all.
 TF_FN long long order_key(float x) {
-  if (x != x) return 0x7fffffff;
-  const int b = static_cast<int>(tf::bits(x == 0.0f ? 0.0f : x));
-  return b < 0 ? b ^ 0x7fffffff : b;
+  const int b = static_cast<int>(tf::bits(x + 0.0f));
+  return x != x ? 0x7fffffff : b ^ (b >> 31 & 0x7fffffff);
 }
