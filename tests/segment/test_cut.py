@@ -122,6 +122,15 @@ def test_a_unary_chain_of_an_input_is_recomputed_behind_the_stop() -> None:
     ) == 2
 
 
+def test_a_gather_is_not_repeated_whose_rows_are_read_several_times() -> None:
+    table, place, y = torch.randn(20, 9), torch.randint(20, (30,)), torch.randn(30, 9)
+    t, i, b = like(table, place, y)
+    value = call("mul", call("index_select", t, i, dim=0), b)
+    plan = check(fusion([t, i, b], call("mul", stop(chain(value, "neg")), value)), table, place, y)
+    assert edges(plan) == ["f32[30, 9]"] * 2
+    assert [len(s.inputs) for s in plan.segmented.segments] == [3, 2]
+
+
 # What an edge carries
 
 

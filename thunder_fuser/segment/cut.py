@@ -258,6 +258,7 @@ class _Cutter:
                 return False
             else:
                 stack.extend(current.definition.tensors)
+                extra += _repeated(current)
         return extra <= 2 * prod(tv.shape) * tv.dtype.itemsize
 
     def _build(self) -> tuple[tuple[Segment, ...], tuple[str, ...]]:
@@ -407,6 +408,16 @@ class _Cutter:
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:
     return gcd(root.alignment, view.offset * tv.dtype.itemsize) or root.alignment
+
+
+def _repeated(tv: TensorView) -> int:
+    """Bytes that a gather reads beyond those that its producer has: of rows that are there several
+    times."""
+    assert tv.definition is not None
+    if tv.definition.op.family is not Family.GATHER:
+        return 0
+    table = tv.definition.tensors[0]
+    return max(prod(tv.shape) - prod(table.shape), 0) * table.dtype.itemsize
 
 
 def _is_reduction(tv: TensorView) -> bool:
