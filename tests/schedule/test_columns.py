@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import H200, chain, flip, ints, total
+from tests.programs import H200, chain, expand, flip, ints, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -184,6 +184,14 @@ def test_lanes_divide_the_columns_and_every_address(width: int, alignment: int, 
     v = halves(40, width)
     segment = segment_of([v], total(v, 0), lies={v: Layout(v.shape, (width, 1), alignment)})
     assert columns.schedule(segment, H200).axes.lanes == lanes
+
+
+def test_lanes_are_those_of_the_plane_whatever_is_read_beside_it() -> None:
+    v, of_rows, of_columns = halves(40, 64), floats(40), halves(64)
+    terms = call("mul", call("mul", v, expand(unsqueeze(of_rows, 1), 40, 64)), of_columns)
+    lies = {of_rows: Layout((40,), (1,), 4), of_columns: Layout((64,), (1,), 2)}
+    segment = segment_of([v, of_rows, of_columns], total(terms, 0), lies=lies)
+    assert columns.schedule(segment, H200).axes.lanes == 8
 
 
 def test_the_innermost_kept_axis_alone_is_cut_into_lanes() -> None:

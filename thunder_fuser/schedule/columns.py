@@ -204,11 +204,11 @@ def _alike(value: TensorView) -> list[TensorView]:
 def column_axes(
     segment: Segment, long: Sequence[TensorView], rows: int, columns: int
 ) -> ColumnAxes:
-    itemsizes = [tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) >= rows * columns]
+    plane = [tv for tv in segment.inputs if prod(tv.shape) >= rows * columns]
     widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
-    lanes = max(widest // max(min(itemsizes, default=4), 1), 1)
+    lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
-    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in segment.inputs]
+    aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
     lanes = max(min([lanes, *aligned]), 1)
     while any(size % lanes for size in innermost):
         lanes //= 2
