@@ -35,11 +35,13 @@ STEPS = (
 RESULTS = ("y", "y.sum({dims})", "torch.amax(y, {dims})")
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_errors_are_like_those_of_eager(seed: int, device: torch.device) -> None:
     check(random.Random(seed), device)
 
 
+@pytest.mark.sanitizer
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize("seed", range(PROGRAMS, 2 * PROGRAMS))
 def test_they_are_on_a_machine_that_small_tensors_fill(seed: int, device: torch.device) -> None:
