@@ -14,9 +14,10 @@ from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import Form, atom, evaluate, unflatten
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import apply, call, tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.segment.segment import Segment
@@ -213,6 +214,15 @@ def test_a_column_sum_that_is_used_at_once_is_refused() -> None:
     used = expand(unsqueeze(total(reshape(v, 8, 64, 1024), 1), 1), 8, 64, 1024)
     segment = segment_of([v], centred(v), call("mul", used, reshape(v, 8, 64, 1024)))
     assert rows.reject(segment, H200) == "a column sum is read before all blocks are done"
+
+
+def test_a_column_sum_of_more_than_one_number_is_refused() -> None:
+    """Blocks that walk rows store what they added up; a variance follows from that."""
+    v = floats(512, 1024)
+    variance = apply(SQUARED_DEVIATION, [reshape(v, 8, 64, 1024)], {"dims": (1,)})
+    assert isinstance(variance, TensorView)
+    segment = segment_of([v], centred(v), variance)
+    assert rows.reject(segment, H200) == "a column sum of more than one number"
 
 
 @pytest.mark.parametrize("stored", [True, False])

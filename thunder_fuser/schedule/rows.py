@@ -300,9 +300,11 @@ def _turns(down: Sequence[TensorView]) -> int:
 
 
 def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
-    """Column sums whose results are only stored."""
+    """Column sums whose results are only stored, as they are when all rows have been walked."""
     reductions, terms, stores = [], [], []
     for tv in down:
+        if tv.definition is not None and not tv.definition.op.is_finished:
+            raise Rejected("a column sum of more than one number")
         index = _of_group(tv, axes)
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]
         reductions.append((tv, index))
