@@ -64,6 +64,10 @@ CASES = {
         [(29, 7, 19)],
     ),
     "standardised columns": (lambda x: (x - x.mean(0)) / x.std(0), [(67, 5)]),
+    "deviation of a middle dim beside rows": (
+        lambda x: (y := F.layer_norm(x, (130,))) * y.std(1, correction=0, keepdim=True),
+        [(9, 65, 130)],
+    ),
     "logsumexp": (lambda x: torch.logsumexp(x, -1), [(57, 131)]),
 }
 
@@ -149,3 +153,17 @@ def kinds(region: FusedRegion) -> list[str]:
     """What runs each segment of the region's only plan: kernel or torch."""
     (plan,) = region.plans()
     return re.findall(r"^segment \d+ \((\w+);", plan, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+def test_statistics_of_rows_and_columns_are_those_of_both(device: torch.device) -> None:
+    """Of a plane that is large for the machine, so that blocks walk its rows."""
+
+    def statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        normed = F.layer_norm(x, (x.shape[-1],))
+        return normed, x.var(0), normed.std(0), x.std(1), x.sum(0)
+
+    x = torch.randn(4096, 130) * 2 + 0.5
+    found = thunder.jit(statistics, executors=[fuser])(x.to(device))
+    for value, exact in zip(found, statistics(x.double()), strict=True):
+        torch.testing.assert_close(value.cpu().double(), exact, rtol=1e-5, atol=2e-5)

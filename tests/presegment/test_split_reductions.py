@@ -256,6 +256,15 @@ def test_a_sum_that_rows_of_another_plane_wait_for_is_split() -> None:
     assert parts(program) == 256
 
 
+def test_what_parts_do_not_combine_as_terms_do_is_not_split() -> None:
+    """The squared deviations of parts from their means are not those of the whole."""
+    x = tensor(DataType.Float, 2048, 4096)
+    deviation = apply(SQUARED_DEVIATION, [x], {"dims": (0,)})
+    assert isinstance(deviation, TensorView)
+    program = fusion([x], total(x, 1), deviation)
+    assert split_reductions(program, 132) is program
+
+
 def test_extrema_are_split_in_their_own_type() -> None:
     x = tensor(DataType.BFloat16, 512, 4096)
     made = split_reductions(Fusion((x,), (call("max", x, dims=(0,)), total(x, 1))), FEW)

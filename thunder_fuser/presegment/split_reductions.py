@@ -97,8 +97,9 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
 
 def is_summed(tv: TensorView) -> bool:
-    """True for a long reduction down columns."""
-    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+    """True for a long reduction down columns whose parts combine as its terms do."""
+    is_down = is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+    return is_down and _op(tv).is_finished
 
 
 def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
