@@ -62,6 +62,7 @@ from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
+from thunder_fuser.executor.stable_gradients import register_stable
 from thunder_fuser.executor.stand_ins import lookasides
 from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions
@@ -86,6 +87,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         register_missing()
+        register_stable()
         self._lookasides.update(lookasides(CONVERSIONS | SYNONYMS | COMPOSITIONS))
         rules: tuple[Any, ...] = (attention, cross_entropy, logsumexp, nll_loss, *losses.RULES)
         for rule in rules:

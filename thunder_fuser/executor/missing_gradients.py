@@ -6,7 +6,7 @@ They are registered beside Thunder's own, once, where there is none: whoever wri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import thunder.core.prims as prims
@@ -88,8 +88,13 @@ GRADIENTS: dict[Any, Callable[..., Any]] = {
 
 def register_missing() -> None:
     """Register the rules of `GRADIENTS` for which Thunder has none of its own."""
-    for prim, rule in GRADIENTS.items():
+    register(GRADIENTS)
+
+
+def register(rules: Mapping[Any, Callable[..., Any]]) -> None:
+    """Register the gradients of those symbols, by id, for which Thunder has none of its own."""
+    for symbol, rule in rules.items():
         if not any(
-            prim in known for known in (_grad_fn_map, augmented_forward_impls, backward_impls)
+            symbol in known for known in (_grad_fn_map, augmented_forward_impls, backward_impls)
         ):
-            register_grad(prim, rule)
+            register_grad(symbol, rule)
