@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import thunder
 import torch
+import torch.nn.functional as F
 
 from tests.executor.jitted import check, regions, saved
 from thunder_fuser.executor.storage import is_write, leaves
@@ -153,3 +154,38 @@ def test_a_write_outside_of_a_region_into_a_private_tensor() -> None:
 
     jfn = check(program, torch.randn(ROWS, COLUMNS), torch.randn(COLUMNS, COLUMNS) / COLUMNS)
     assert writes(jfn) == 0
+
+
+OVERWRITTEN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "activation": lambda x: F.silu(x * 3, inplace=True) * 2,
+    "activation in pieces": lambda x: F.hardswish(x * 3, inplace=True) * 2,
+    "chain": lambda x: (x * 3).add_(x).mul_(x) * 2,
+    "factor": lambda x: (x * 3).mul_(x) * 2,
+    "last": lambda x: (x * 3).square_(),
+    "power": lambda x: (x * 3).pow_(3) * 2,
+    "quotient": lambda x: (x * 3).div_(x.abs() + 1) * 2,
+    "reduced": lambda x: (x * 3).sub_(x.mean(1, keepdim=True)).pow_(2).sum(0),
+    "sine": lambda x: (x * 3).sin_() * 2,
+}
+
+
+@pytest.mark.parametrize("program", OVERWRITTEN)
+def test_a_gradient_is_of_what_was_overwritten(program: str) -> None:
+    """Where Thunder's own reads what was written."""
+    jfn = check(OVERWRITTEN[program], draw(ROWS, COLUMNS))
+    assert writes(jfn) == 0
+
+
+def test_a_gradient_of_what_torch_computes_is_of_what_was_overwritten() -> None:
+    w = torch.randn(8, 3, 3, 3, requires_grad=True)
+    x = torch.randn(2, 3, 12, 12, requires_grad=True)
+    check(lambda x, w: F.silu(F.conv2d(x, w), inplace=True) * 2, x, w)
+
+
+def test_what_is_returned_before_and_after_a_write_is_one_tensor() -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.sin(x)
+        z = y.mul_(2)
+        return y, z
+
+    check(program, torch.randn(ROWS, COLUMNS))

@@ -8,19 +8,20 @@
 
 LitGPT fills the mask of Gemma-2's attention like this, once a layer. A region cannot hold a write
 into a tensor that it makes itself; as values the three regions around it are one, and the backward
-computes the mask again instead of keeping it.
+computes the mask again instead of keeping it. Nor is an activation in place, as of `nn.SiLU(True)`,
+a write then; the gradient reads what was there before, which Thunder's own would read overwritten.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import thunder.core.prims as prims
 from thunder.core.proxies import Proxy, TensorProxy, variableify
-from thunder.core.symbol import BoundSymbol
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
@@ -29,8 +30,8 @@ from thunder_fuser.executor.storage import Storages, is_write, leaves, renamed, 
 
 
 def without_private_writes(trace: TraceCtx) -> TraceCtx:
-    """The trace with such writes as values. What is an argument, is returned, or is read through a
-    view that is older than a write stays written."""
+    """The trace with such writes as values. What is an argument, is returned under several names or
+    is read through a view that is older than a write stays written."""
     bsyms = trace.bound_symbols
     storages = Storages(bsyms)
     private = _private(bsyms, storages) if storages.written else frozenset()
@@ -96,11 +97,17 @@ def _without(
 def _private(bsyms: Sequence[BoundSymbol], storages: Storages) -> frozenset[str]:
     """The written storages whose writes can be values."""
     (edge,) = boundaries([[b for b in bsyms if not prim_name(b).startswith("UNPACK")]])
-    public = {storages.of(p.name) for p in (*edge.inputs, *bsyms[-1].flat_proxy_args)}
+    returned = {p.name: p for p in tensors(bsyms[-1].flat_proxy_args)}
+    results = Counter(storages.of(name) for name in returned)
+    public = {storages.of(p.name) for p in edge.inputs}
+    public |= {storage for storage, names in results.items() if names > 1}  # views of each other
     if storages.written - public:
         walk = _Walk(storages, public)
-        for leaf in leaves(bsyms[:-1]):
-            walk.enter(leaf)
+        for bsym in bsyms[:-1]:
+            is_backward = BoundSymbolTag.BACKWARD in bsym.tags
+            for leaf in leaves([bsym]):
+                walk.enter(leaf, is_backward)
+        walk.leave(returned.values())
     return storages.written - public
 
 
@@ -114,13 +121,18 @@ class _Walk:
     writes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by storage
     shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
 
-    def enter(self, leaf: BoundSymbol) -> None:
+    def enter(self, leaf: BoundSymbol, is_backward: bool) -> None:
+        """A gradient is of what its forward read, whatever was written over that."""
         if pairs := renamed(leaf):
             self.shown.update({new.name: self.shown.get(old.name, 0) for old, new in pairs})
         elif prim_name(leaf) == WRITE_PRIM:
             self._write(leaf)
         else:
-            self._compute(leaf)
+            self._compute(leaf, is_backward)
+
+    def leave(self, returned: Iterable[Any]) -> None:
+        """What is returned has its last value."""
+        self.public.update(self.storages.of(p.name) for p in returned if not self._is_current(p))
 
     def _write(self, leaf: BoundSymbol) -> None:
         source, target, out = leaf.args[0], leaf.args[1], leaf.output
@@ -135,12 +147,13 @@ class _Walk:
         self.writes[storage] += 1
         self._show(out)
 
-    def _compute(self, leaf: BoundSymbol) -> None:
+    def _compute(self, leaf: BoundSymbol, is_backward: bool) -> None:
         reads = tensors(leaf.flat_proxy_args)
         outs = tensors(leaf.flat_proxy_outs)
         if is_write(leaf):
             self.public.update(self.storages.of(p.name) for p in (*reads, *outs))
-        self.public.update(self.storages.of(p.name) for p in reads if not self._is_current(p))
+        late = [] if is_backward else [p for p in reads if not self._is_current(p)]
+        self.public.update(self.storages.of(p.name) for p in late)
         for out in outs:
             self._show(out)
 
