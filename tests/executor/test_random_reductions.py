@@ -38,33 +38,38 @@ RESULTS = ("y", "y.sum({dims})", "torch.amax(y, {dims})")
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_errors_are_like_those_of_eager(seed: int, device: torch.device) -> None:
-    check(random.Random(seed), device)
+    check(seed, device)
 
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize("seed", range(PROGRAMS, 2 * PROGRAMS))
 def test_they_are_on_a_machine_that_small_tensors_fill(seed: int, device: torch.device) -> None:
-    check(random.Random(seed), device)
+    check(seed, device)
 
 
-def check(rng: random.Random, device: torch.device) -> None:
-    """The result and the gradients of a random program."""
+def check(seed: int, device: torch.device) -> None:
+    """The result and the gradients of a random program, on values that another run finds again:
+    which of two that are nearly the largest is the larger, rounding decides."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
     shape = _shape(rng)
     source = random_program(rng, len(shape))
     scope: dict[str, Callable[..., torch.Tensor]] = {}
     exec(source, {"torch": torch}, scope)
     dtype = rng.choice([torch.float32, torch.float32, torch.bfloat16])
-    x = torch.randn(shape, dtype=dtype)
-    w = torch.randn([size if rng.random() < 0.5 else 1 for size in shape], dtype=dtype)
+    x = torch.randn(shape, dtype=dtype, generator=generator)
+    some = [size if rng.random() < 0.5 else 1 for size in shape]
+    w = torch.randn(some, dtype=dtype, generator=generator)
     program = scope["program"]
-    cotangent = torch.randn(program(x, w).shape, dtype=dtype)
+    cotangent = torch.randn(program(x, w).shape, dtype=dtype, generator=generator)
     exact = runs(program, [x.double(), w.double()], cotangent)
     eager = runs(program, [x, w], cotangent)
     found = runs(thunder.jit(program, executors=[fuser]), [x, w], cotangent, device)
     eps = torch.finfo(dtype).eps
+    sums = torch.finfo(torch.float32).eps * x.numel() ** 0.5  # of terms around 1 that cancel
     for name, value, theirs, ours in zip("yxw", exact, eager, found, strict=True):
-        allowed = 4 * (theirs - value).abs().max() + 128 * eps * value.abs().max() + eps
+        allowed = 4 * (theirs - value).abs().max() + 128 * eps * value.abs().max() + eps + 4 * sums
         error = (ours - value).abs().max()
         assert error <= allowed, f"{source}of {dtype} {shape}: {name} is {error:.3g} off"
 
