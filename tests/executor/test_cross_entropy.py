@@ -9,10 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.devices import ORDERS
+from tests.devices import CPU, ORDERS
 from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.test_norms import runs
 from thunder_fuser.executor.explain import regions_of
+from thunder_fuser.runtime.errors import IndexRangeError
 
 ROWS, CLASSES = 43, 131
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
@@ -182,9 +183,28 @@ def test_ignoring_another_class_and_extreme_logits() -> None:
     assert len(regions(jfn).forward) == 1
 
 
-def test_a_class_that_does_not_exist_makes_the_loss_nan() -> None:
-    jfn = jit(lambda x, t: F.cross_entropy(x, t))
-    assert jfn(torch.randn(3, 5), torch.tensor([1, 5, 2])).isnan()
+@pytest.mark.parametrize("differentiated", [False, True])
+@pytest.mark.parametrize("shape", [(5, 37), (5, 37, 3)])
+@pytest.mark.parametrize("wrong", [-1, -100, 37, 1 << 33])
+def test_a_class_that_does_not_exist_is_an_error(
+    wrong: int, shape: tuple[int, ...], differentiated: bool, device: torch.device
+) -> None:
+    if device != CPU:
+        pytest.skip("an assertion on the device ends the process")
+    t = torch.randint(37, (shape[0], *shape[2:]))
+    t[3] = wrong
+    jfn = jit(lambda x, t: F.cross_entropy(x, t, ignore_index=0), **KERNELS)
+    with pytest.raises(IndexRangeError, match=f"index {wrong} is out of range .* extent 37"):
+        jfn(torch.randn(shape, requires_grad=differentiated), t)
+
+
+@ON_EVERY_DEVICE
+def test_classes_of_a_plane_are_not_padded_where_nothing_is_differentiated() -> None:
+    x, t = torch.randn(5, 37, 3), torch.randint(37, (5, 3))
+    jfn = check(lambda x, t: F.cross_entropy(x, t), x, t)
+    (forward,) = regions(jfn).forward
+    assert "take_along_axis" in forward or "gather" in forward
+    assert "pad" not in forward
 
 
 @ON_EVERY_DEVICE

@@ -57,7 +57,7 @@ def can_replace(
 
 
 def forward(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-    """The loss. A class outside of [0, classes) that is not ignored makes it NaN."""
+    """The loss. A class outside of [0, classes) that is not ignored is an error, as in torch."""
     loss, _ = _loss(a, target, _options(*args, **kwargs))
     return loss
 
@@ -72,7 +72,7 @@ def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, g, 0.0), 1)
     probability = ltorch.exp(ltorch.sub(parts.below_max, parts.log_sum))
     # In 32 bits: one comparison of each element instead of two.
-    column = ltorch.to(ltorch.where(parts.is_class, target, -1), dtypes.int32)
+    column = ltorch.to(ltorch.where(parts.is_counted, target, -1), dtypes.int32)
     index = ltorch.arange(a.shape[1], device=a.device, dtype=dtypes.int32)
     is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
     spread = options.smoothing / a.shape[1]
@@ -84,11 +84,10 @@ def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Parts(NamedTuple):
-    """`below_max` is [rows, classes], `log_sum` [rows, 1], `is_class` and `is_counted` [rows]."""
+    """`below_max` is [rows, classes], `log_sum` [rows, 1], `is_counted` [rows]."""
 
     below_max: Any
     log_sum: Any
-    is_class: Any
     is_counted: Any
     count: Any
 
@@ -114,22 +113,22 @@ def _loss(a: Any, target: Any, options: _Options) -> tuple[Any, _Parts]:
     classes = a.shape[1]
     is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
     wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
-    is_class = ltorch.logical_and(ltorch.ge(target, 0), ltorch.lt(target, classes))
+    is_counted = ltorch.ne(target, options.ignore_index)
     top = ltorch.amax(wide, 1, True)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
-    chosen = ltorch.unsqueeze(ltorch.where(is_class, target, 0), 1)
+    # What is ignored may be no class; any other target is checked where it is read.
+    chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), 1)
     wanted = ltorch.squeeze(ltorch.gather(wide, 1, chosen), 1)
     if options.smoothing:
         mean = ltorch.true_divide(ltorch.sum(wide, 1), classes)
         share = ltorch.mul(mean, options.smoothing)
         wanted = ltorch.add(ltorch.mul(wanted, 1.0 - options.smoothing), share)
     picked = ltorch.sub(wanted, ltorch.squeeze(top, 1))
-    is_counted = ltorch.ne(target, options.ignore_index)
-    distance = ltorch.where(is_class, ltorch.sub(ltorch.squeeze(log_sum, 1), picked), float("nan"))
+    distance = ltorch.sub(ltorch.squeeze(log_sum, 1), picked)
     losses = ltorch.where(is_counted, distance, 0.0)
     count = ltorch.sum(ltorch.to(is_counted, wide.dtype))
     loss = losses if options.reduction == "none" else ltorch.sum(losses)
     if options.reduction == "mean":
         loss = ltorch.true_divide(loss, count)
-    return ltorch.to(loss, a.dtype), _Parts(below, log_sum, is_class, is_counted, count)
+    return ltorch.to(loss, a.dtype), _Parts(below, log_sum, is_counted, count)

@@ -72,6 +72,9 @@ from thunder_fuser.options import current
 
 NAME = "thunder_fuser"
 FUSION_PREFIX = "TF"  # region names are TF0, TF1, ...: Thunder reads the digits back
+# Replaced where a composite holds them too. What Thunder makes of these pads the classes by one and
+# takes a negative class from the end.
+_REPLACED_INSIDE = frozenset({nll_loss.SYMBOL.id})
 
 
 class FuserExecutor(FusionExecutor):  # type: ignore[misc]
@@ -107,9 +110,11 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         return claims.is_claimed_directly(bsym) and claims.why_not(bsym) is None
 
     def can_fuse(self, bsym: BoundSymbol) -> bool:
-        """True if the symbol can be part of a region, or is replaced by symbols that can;
+        """True if the symbol can be part of a region as it is, or is replaced by symbols that can;
         `why_not` gives the reason otherwise."""
-        return claims.why_not(bsym) is None or self._is_replaced(bsym)
+        if self._is_replaced(bsym):
+            return True
+        return claims.why_not(bsym) is None and not self._holds_replaced(bsym)
 
     def can_execute_or_fuse(self, bsym: BoundSymbol) -> bool:
         """What Thunder asks before it takes our gradient of a symbol, without its arguments."""
@@ -123,6 +128,14 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
 
     def _is_replaced(self, bsym: BoundSymbol) -> bool:
         return self.get_execution_transform(bsym) is not None
+
+    def _holds_replaced(self, bsym: BoundSymbol) -> bool:
+        """True for a composite that Thunder has to take apart for one of its parts."""
+        return any(
+            (part.sym.id in _REPLACED_INSIDE and self._is_replaced(part))
+            or self._holds_replaced(part)
+            for part in bsym.subsymbols
+        )
 
     def get_fuel(self, amount: int = 1, /) -> bool:
         """Take fuel for `amount` regions; False, and nothing taken, if there is not enough."""
