@@ -103,3 +103,18 @@ def test_a_comparison_of_computed_values_is_kept() -> None:
     jfn = check(program, torch.randn(9, 131, requires_grad=True), **KERNELS)
     assert 9 * 131 in saved(jfn).values()
     assert "eq" not in str(thunder.last_backward_traces(jfn)[-1])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.sigmoid(torch.amax(x * 2 + 1, 2)),
+        lambda x: torch.logsumexp(x * 2 + 1, 2),
+        lambda x: torch.softmax(x * 2 + 1, 2) * 3,
+        lambda x: torch.max(torch.tanh(x), 0)[0],
+    ],
+    ids=["amax", "logsumexp", "softmax", "max"],
+)
+def test_gradients_of_extrema_of_no_rows_are_empty(program: Callable[..., torch.Tensor]) -> None:
+    """Torch finds these, of a value that it alone has."""
+    check(program, torch.randn(3, 0, 4, requires_grad=True), **KERNELS)

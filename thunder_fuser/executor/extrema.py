@@ -66,7 +66,7 @@ def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
     for leaf in filter(are_floats_compared, leaves([bsym])):
         for one, other in (leaf.args, leaf.args[::-1]):
             path = [x for x in _path(other.name, makers) if x.output.name not in inside]
-            if path and prim_name(path[0]) in EXTREMA:
+            if path and prim_name(path[0]) in EXTREMA and why_not(path[0]) is None:
                 terms = path[0].args[0].name
                 is_of_it = _root(terms, makers) == _root(one.name, makers)
                 if is_of_it and not _is_in_memory(terms, makers):
