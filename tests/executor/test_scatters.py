@@ -80,6 +80,14 @@ def test_the_gradient_of_a_gather_is_in_the_region_of_what_follows() -> None:
     assert "scatter_add" in backward
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_one_alone_is_eagers(dtype: torch.dtype) -> None:
+    """What Thunder makes of one of bf16 for torch is not complete once regions are formed."""
+    x, source = (table(13, 3).detach().to(dtype).requires_grad_() for _ in range(2))
+    index = torch.randint(3, (13, 3))
+    check(lambda x, i, s: torch.scatter_add(x, -1, i, s), x, index, source, **KERNELS)
+
+
 def test_equal_places_are_added_in_their_order(device: torch.device) -> None:
     """In f32 the order of these shows."""
     values = torch.tensor([[1e8, 1.0, -1e8, 1.0, 3e-9, 7.0, -7.0, 1.0]])

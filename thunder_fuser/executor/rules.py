@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder.core.dtypes import bfloat16, to_strong_dtype
 from thunder.core.prims import OpTags
 from thunder.core.symbol import BoundSymbol, has_tags
 
@@ -45,8 +46,15 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
 
 
 def must_fuse(group: Group) -> bool:
-    """True if nobody else runs the group: torch takes a philox offset only as a constant."""
-    return group.claimed and any(prim_name(x) == "UNIFORM_PHILOX" for x in leaves(group.bsyms))
+    """True if nobody else runs the group: torch takes a philox offset only as a constant, and what
+    Thunder makes of a scatter_add of bf16 for torch is not complete once regions are formed."""
+    return group.claimed and any(_is_ours_alone(leaf) for leaf in leaves(group.bsyms))
+
+
+def _is_ours_alone(leaf: BoundSymbol) -> bool:
+    name = prim_name(leaf)
+    adds = name == "SCATTER_ADD" and to_strong_dtype(leaf.args[0].dtype) is bfloat16
+    return adds or name == "UNIFORM_PHILOX"
 
 
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
