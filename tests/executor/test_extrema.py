@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import thunder
+import thunder.core.prims as prims
+import thunder.torch as ltorch
 import torch
+from thunder.extend import OperatorExecutor
 
 from tests.devices import here
 from tests.executor.jitted import check, jit, region, regions, saved
-from thunder_fuser import explain
+from thunder_fuser import explain, fuser
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
@@ -118,3 +121,22 @@ def test_a_comparison_of_computed_values_is_kept() -> None:
 def test_gradients_of_extrema_of_no_rows_are_empty(program: Callable[..., torch.Tensor]) -> None:
     """Torch finds these, of a value that it alone has."""
     check(program, torch.randn(3, 0, 4, requires_grad=True), **KERNELS)
+
+
+def test_an_extremum_that_another_executor_finds_stays_its_own() -> None:
+    """Of the parts of its symbol nothing has a name outside."""
+    other = OperatorExecutor("another_amax")
+    found = other.register_operator("another_amax", like=ltorch.amax, fn=torch.amax)
+    other.register_implementation(
+        prims.amax, execution_transform=lambda a, dims: found(a, dims), checker=lambda *_: True
+    )
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.amax(torch.sin(x) * 2 + 1, 1) * 3
+
+    x = torch.randn(9, 131, device=here(), requires_grad=True)
+    y = thunder.jit(program, executors=[other, fuser])(x)
+    cotangent = torch.randn_like(y)
+    (ours,) = torch.autograd.grad(y, x, cotangent)
+    (theirs,) = torch.autograd.grad(program(x), x, cotangent)
+    torch.testing.assert_close(ours, theirs)

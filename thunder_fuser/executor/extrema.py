@@ -35,8 +35,13 @@ def extrema_again(trace: TraceCtx) -> TraceCtx:
     if not any(map(is_backward, bsyms)):
         return trace
     makers = {p.name: leaf for leaf in leaves(bsyms) for p in leaf.flat_proxy_outs}
+    # Of what another executor computes as a whole nothing but the results has a name outside.
     earlier = {
-        p.name for b in bsyms if not is_backward(b) for x in leaves([b]) for p in x.flat_proxy_outs
+        p.name
+        for bsym in bsyms
+        if not is_backward(bsym) and why_not(bsym) is None
+        for leaf in leaves([bsym])
+        for p in leaf.flat_proxy_outs
     }
     result, body = from_trace(trace), list[BoundSymbol]()
     with tracectx(result):
@@ -66,7 +71,7 @@ def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
     for leaf in filter(are_floats_compared, leaves([bsym])):
         for one, other in (leaf.args, leaf.args[::-1]):
             path = [x for x in _path(other.name, makers) if x.output.name not in inside]
-            if path and prim_name(path[0]) in EXTREMA and why_not(path[0]) is None:
+            if path and prim_name(path[0]) in EXTREMA:
                 terms = path[0].args[0].name
                 is_of_it = _root(terms, makers) == _root(one.name, makers)
                 if is_of_it and not _is_in_memory(terms, makers):
