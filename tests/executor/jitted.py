@@ -90,12 +90,13 @@ def _assert_close(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor
 
 
 def _scale(t: torch.Tensor) -> float:
-    """The power of two that takes large values to within 2, for which torch's absolute bounds are
-    made: a sum of large terms that happens to be small is rounded as these are."""
+    """The power of two that takes the median magnitude to within 2, for which torch's absolute
+    bounds are made: a sum of large terms that happens to be small is rounded as these are. One
+    large value does not widen the bounds of all others."""
     finite = t[t.isfinite()]
     if not t.is_floating_point() or not finite.numel():
         return 1.0
-    return 2.0 ** max(0, math.frexp(float(finite.abs().max()))[1] - 1)
+    return 2.0 ** max(0, math.frexp(float(finite.double().abs().median()))[1] - 1)
 
 
 def _scaled(tensors: Sequence[torch.Tensor], scales: Sequence[float]) -> list[torch.Tensor]:
