@@ -21,6 +21,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.nll_loss import at_target, is_target, reduced
 
 SYMBOL = ltorch.cross_entropy
 _REDUCTIONS = ("none", "sum", "mean")
@@ -71,14 +72,10 @@ def gradient(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
         g = ltorch.true_divide(g, parts.count)
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, g, 0.0), 1)
     probability = ltorch.exp(ltorch.sub(parts.below_max, parts.log_sum))
-    # In 32 bits: one comparison of each element instead of two.
-    column = ltorch.to(ltorch.where(parts.is_counted, target, -1), dtypes.int32)
-    index = ltorch.arange(a.shape[1], device=a.device, dtype=dtypes.int32)
-    is_target = ltorch.eq(ltorch.unsqueeze(column, 1), index)
     spread = options.smoothing / a.shape[1]
     others = ltorch.sub(probability, spread) if spread else probability
     chosen = ltorch.sub(probability, 1.0 - options.smoothing + spread)
-    excess = ltorch.where(is_target, chosen, others)
+    excess = ltorch.where(is_target(a, target, parts.is_counted), chosen, others)
     put_grad(a, ltorch.to(ltorch.mul(excess, per_row), a.dtype))
     return loss
 
@@ -117,18 +114,12 @@ def _loss(a: Any, target: Any, options: _Options) -> tuple[Any, _Parts]:
     top = ltorch.amax(wide, 1, True)
     below = ltorch.sub(wide, top)
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), 1, True))
-    # What is ignored may be no class; any other target is checked where it is read.
-    chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), 1)
-    wanted = ltorch.squeeze(ltorch.gather(wide, 1, chosen), 1)
+    wanted = at_target(wide, target, is_counted)
     if options.smoothing:
         mean = ltorch.true_divide(ltorch.sum(wide, 1), classes)
         share = ltorch.mul(mean, options.smoothing)
         wanted = ltorch.add(ltorch.mul(wanted, 1.0 - options.smoothing), share)
     picked = ltorch.sub(wanted, ltorch.squeeze(top, 1))
     distance = ltorch.sub(ltorch.squeeze(log_sum, 1), picked)
-    losses = ltorch.where(is_counted, distance, 0.0)
-    count = ltorch.sum(ltorch.to(is_counted, wide.dtype))
-    loss = losses if options.reduction == "none" else ltorch.sum(losses)
-    if options.reduction == "mean":
-        loss = ltorch.true_divide(loss, count)
+    loss, count = reduced(distance, is_counted, options.reduction)
     return ltorch.to(loss, a.dtype), _Parts(below, log_sum, is_counted, count)

@@ -75,12 +75,8 @@ def gradient(
         g = ltorch.true_divide(g, parts.count)
     dim = _class_dim(a)
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, ltorch.neg(g), 0.0), dim)
-    # In 32 bits: a comparison of each element.
-    column = ltorch.to(ltorch.where(parts.is_counted, target, -1), dtypes.int32)
-    index = ltorch.arange(a.shape[dim], device=a.device, dtype=dtypes.int32)
-    index = ltorch.reshape(index, [a.shape[dim], *(1 for _ in a.shape[dim + 1 :])])
-    is_target = ltorch.eq(ltorch.unsqueeze(column, dim), index)
-    put_grad(a, ltorch.to(ltorch.where(is_target, per_row, 0.0), a.dtype))
+    selected = ltorch.where(is_target(a, target, parts.is_counted), per_row, 0.0)
+    put_grad(a, ltorch.to(selected, a.dtype))
     return loss
 
 
@@ -92,17 +88,37 @@ class _Parts(NamedTuple):
 
 
 def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
-    dim, wide = _class_dim(a), _wide(a)
     is_counted = ltorch.ne(target, ignore_index)
-    # What is ignored may be no class; any other target is checked where it is read.
-    chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), dim)
-    wanted = ltorch.to(ltorch.squeeze(ltorch.gather(a, dim, chosen), dim), wide)
-    losses = ltorch.where(is_counted, ltorch.neg(wanted), 0.0)
-    count = ltorch.sum(ltorch.to(is_counted, wide))
-    loss = losses if reduction == "none" else ltorch.sum(losses)
-    if reduction == "mean":
-        loss = ltorch.true_divide(loss, count)
+    wanted = ltorch.to(at_target(a, target, is_counted), _wide(a))
+    loss, count = reduced(ltorch.neg(wanted), is_counted, reduction)
     return ltorch.to(loss, a.dtype), _Parts(is_counted, count)
+
+
+def at_target(a: Any, target: Any, is_counted: Any) -> Any:
+    """The element of each row of `a` at its class, shaped like the target; of a row that is not
+    counted any element. What is ignored may be no class; any other target is checked where it is
+    read."""
+    dim = _class_dim(a)
+    chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), dim)
+    return ltorch.squeeze(ltorch.gather(a, dim, chosen), dim)
+
+
+def is_target(a: Any, target: Any, is_counted: Any) -> Any:
+    """Which elements of `a` stand at the class of a row that is counted; [rows, classes, ...]."""
+    dim = _class_dim(a)
+    # In 32 bits: a comparison of each element.
+    column = ltorch.to(ltorch.where(is_counted, target, -1), dtypes.int32)
+    index = ltorch.arange(a.shape[dim], device=a.device, dtype=dtypes.int32)
+    index = ltorch.reshape(index, [a.shape[dim], *(1 for _ in a.shape[dim + 1 :])])
+    return ltorch.eq(ltorch.unsqueeze(column, dim), index)
+
+
+def reduced(values: Any, is_counted: Any, reduction: str) -> tuple[Any, Any]:
+    """The losses of all rows by torch's `reduction`, and how many rows are counted."""
+    losses = ltorch.where(is_counted, values, 0.0)
+    count = ltorch.sum(ltorch.to(is_counted, values.dtype))
+    loss = losses if reduction == "none" else ltorch.sum(losses)
+    return (ltorch.true_divide(loss, count) if reduction == "mean" else loss), count
 
 
 def _ignored(ignore_index: int | None) -> int:
