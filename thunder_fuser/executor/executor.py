@@ -25,6 +25,7 @@ from thunder_fuser.executor import (
     attention,
     claims,
     cross_entropy,
+    log_softmax,
     logsumexp,
     losses,
     nll_loss,
@@ -72,9 +73,18 @@ from thunder_fuser.options import current
 
 NAME = "thunder_fuser"
 FUSION_PREFIX = "TF"  # region names are TF0, TF1, ...: Thunder reads the digits back
-# Replaced where a composite holds them too. What Thunder makes of these pads the classes by one and
-# takes a negative class from the end.
-_REPLACED_INSIDE = frozenset({nll_loss.SYMBOL.id})
+# Symbols that are replaced as a whole, with their gradients.
+RULES: tuple[Any, ...] = (
+    attention,
+    cross_entropy,
+    log_softmax,
+    logsumexp,
+    nll_loss,
+    *losses.RULES,
+)
+# Replaced where a composite holds them too, because their values are not Thunder's: it takes a
+# negative class from the end, and has no NaN beside an infinite logit.
+_REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
 
 
 class FuserExecutor(FusionExecutor):  # type: ignore[misc]
@@ -92,8 +102,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         self._lookasides.update(lookasides(CONVERSIONS | SYNONYMS | COMPOSITIONS))
-        rules: tuple[Any, ...] = (attention, cross_entropy, logsumexp, nll_loss, *losses.RULES)
-        for rule in rules:
+        for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,
                 rule.can_replace,
