@@ -84,6 +84,18 @@ def test_a_refusal_names_its_reason(case: str) -> None:
     assert kept_columns.reject(segment, H200) == reason
 
 
+def test_a_result_of_a_column_may_be_read_at_an_index_that_a_tensor_holds() -> None:
+    """As the class of a cross entropy: in memory, not in the registers that keep the plane."""
+    at = tensor(DataType.Int, 1, 64)
+    chosen = call("take_along_axis", x, at, dim=0)
+    largest = unsqueeze(call("max", x, dims=(0,)), 0)
+    segment = segment_of([x, at], call("sub", chosen, largest), centred(x))
+    assert kept_columns.reject(segment, H200) is None
+    written = segment_of([x, at], call("sub", chosen, largest), writes=[(centred(x), x)])
+    refused = "an in-place target is read by others than the one that writes it"
+    assert kept_columns.reject(written, H200) == refused
+
+
 def test_what_needs_columns_whole_comes_in_phases() -> None:
     v = floats(256, 64)
     assert str(kept_columns.schedule(segment_of([v], twice(v)), H200)) == dedent("""\

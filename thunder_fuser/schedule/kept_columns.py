@@ -174,7 +174,7 @@ def _planned(
         else:
             stores.append((store, place_of(store, columns, axes)))
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
-    _check_columns(segment, reductions, [*walked, *((s.value, i) for s, i in stores)])
+    _check_columns(segment, reductions, walked, [(s.value, i) for s, i in stores])
     _check_writes(segment, full, stores, walked)
     reads = _planes(segment, reductions, walked, axes)
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
@@ -202,14 +202,18 @@ def _planned(
 
 
 def _check_columns(
-    segment: Segment, reductions: Sequence[Element], results: Sequence[Element]
+    segment: Segment,
+    reductions: Sequence[Element],
+    walked: Sequence[Element],
+    stored: Sequence[Element],
 ) -> None:
-    """Every reduction must be read at its own column, and the plane at no index that a tensor
-    holds, nor where a window may leave it."""
+    """Every reduction must be read at its own column, and no window may leave the plane. At an
+    index that a tensor holds nothing of what is `walked` may be read, which registers hold; what is
+    `stored` of a column is read in memory there."""
     own = dict(reductions)
-    for result in results:
+    for result in (*walked, *stored):
         needs = demand([result], segment.leaves | own.keys())
-        if needs.places:
+        if needs.places and result in walked:
             raise Rejected("columns that are kept are read at an index that a tensor holds")
         if any(True for _ in needs.windows()):
             raise Rejected("columns that are kept are read through windows")
