@@ -9,6 +9,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
+MAX_REPEATED = 8  # terms that every element that needs their result may combine anew
 WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has: the
 # rows of the plane, which may be fewer than those dealt out
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
@@ -169,3 +170,9 @@ def walked_rows(tv: TensorView) -> int | None:
     rows = attrs.get(WALKED)
     assert rows is None or isinstance(rows, int)
     return rows
+
+
+def mark_of(tv: TensorView) -> dict[str, int]:
+    """The attribute that marks a reduction, for another one that takes its place."""
+    rows = walked_rows(tv)
+    return {} if rows is None else {WALKED: rows}

@@ -13,7 +13,7 @@ from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
 
-from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION
+from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION
 
 _PRIMS = frozenset(
     getattr(PrimIDs, name) for name in ("SUM", "PROD", "AMAX", "AMIN", "STD", "VAR", "VAR_MEAN")
@@ -25,9 +25,10 @@ def is_reduction(bsym: BoundSymbol) -> bool:
     return bsym.sym.id in _PRIMS
 
 
-def is_long(bsym: BoundSymbol) -> bool:
-    """True for a reduction prim of more terms than one thread combines, over static axes."""
-    return _terms(bsym) > MAX_SHORT_REDUCTION
+def is_repeatable(bsym: BoundSymbol) -> bool:
+    """True for a reduction prim, over static axes, that costs less to compute twice than to
+    keep."""
+    return _terms(bsym) <= MAX_REPEATED
 
 
 def reduction_refusal(bsym: BoundSymbol) -> str | None:
@@ -37,7 +38,7 @@ def reduction_refusal(bsym: BoundSymbol) -> str | None:
         return "it reduces a dim of a tensor that has none"
     if any(isinstance(a.shape[d], NumberProxy) for d in dims):
         return "it reduces an axis whose extent is not static"
-    if is_complex_dtype(a.dtype) and is_long(bsym):
+    if is_complex_dtype(a.dtype) and _terms(bsym) > MAX_SHORT_REDUCTION:
         return f"it reduces {_terms(bsym)} complex numbers; at most {MAX_SHORT_REDUCTION}"
     return None
 

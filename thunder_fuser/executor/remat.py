@@ -28,7 +28,7 @@ from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.extrema import are_floats_compared
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
 from thunder_fuser.executor.liveness import boundaries, live
-from thunder_fuser.executor.reductions import is_long, is_reduction
+from thunder_fuser.executor.reductions import is_reduction, is_repeatable
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.scans import is_scan
@@ -162,7 +162,7 @@ class _Regions:
 def _is_cheap(leaf: BoundSymbol) -> bool:
     """True for what costs less to compute twice than to keep, and gives the same value again."""
     if is_reduction(leaf):
-        return not is_long(leaf)
+        return is_repeatable(leaf)
     parts = list(leaves([leaf]))
     if is_scan(leaf) or any(is_sum(x) or are_floats_compared(x) for x in parts):
         return False

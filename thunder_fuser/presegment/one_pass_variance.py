@@ -15,7 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.reductions import column_shape, is_long
+from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
@@ -48,7 +48,7 @@ def _rule(is_shared: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorV
             if x is None:
                 return None
             turned = x if order is None else call("permute", x, dims=order)
-            attrs = {"dims": tv.definition.attr("dims")}
+            attrs = {"dims": tv.definition.attr("dims"), **mark_of(tv)}
             made = apply(SQUARED_DEVIATION, [turned], attrs)
             assert isinstance(made, TensorView)
             return made

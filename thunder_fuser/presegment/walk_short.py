@@ -1,0 +1,64 @@
+"""Mark short reductions that every element of what they reduce needs again.
+
+    T1: f32[i16, i512, i512] = max(T0: f32[i16, i21, i512, i512], dims=[1]);  ... T9 = softmax(T0)
+        =>   T1 = max(T0, dims=[1], walked=5376)
+
+One thread combines a few terms in registers. But to compute one element of a softmax over 21
+channels it combines all of them, 21 times what is needed, and the sums of a norm's gradient are
+added by threads that do so for each of their terms. Marked, such reductions are those of any plane:
+a block keeps its rows or columns (`schedule/rows.py`, `schedule/kept_columns.py`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from thunder_fuser.analysis.reductions import (
+    MAX_REPEATED,
+    MAX_SHORT_REDUCTION,
+    WALKED,
+    is_long,
+)
+from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import Family
+
+
+def walk_short(fusion: Fusion) -> Fusion:
+    """`fusion` with such reductions marked."""
+    planes = {_plane(tv) for tv in fusion.tensors} - {None}
+    whole = {
+        plane: set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
+        for plane in planes
+        if plane is not None
+    }
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        plane = _plane(tv)
+        if plane is None or tv not in whole[plane]:
+            return None
+        assert tv.definition is not None
+        attrs = {**dict(tv.definition.attrs), WALKED: plane[0]}
+        made = apply(tv.definition.op, inputs, attrs)
+        assert isinstance(made, TensorView)
+        return made
+
+    return rewrite(fusion, rule)
+
+
+def _plane(tv: TensorView) -> tuple[int, int] | None:
+    """(rows, columns) in memory of what a short reduction combines, if it has terms enough and they
+    are one stretch of axes; else None."""
+    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+        return None
+    sizable = [a for a in tv.domain.logical if a.size != 1]
+    reduced = [k for k, a in enumerate(sizable) if a.is_reduction]
+    terms = prod(sizable[k].size for k in reduced)
+    is_short = MAX_REPEATED < terms <= MAX_SHORT_REDUCTION and not is_long(tv)
+    if not is_short or tv.dtype.is_complex or len(reduced) != reduced[-1] - reduced[0] + 1:
+        return None
+    inner = sizable[reduced[-1] + 1 :] or sizable[reduced[0] :]
+    outer = sizable[: -len(inner)]
+    return prod(a.size for a in outer), prod(a.size for a in inner)
