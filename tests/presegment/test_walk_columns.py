@@ -35,12 +35,18 @@ def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
           T6: f32[i64, i64, i196] = neg(T0)
           T7: f32[i64, i196, i64] = permute(T6, dims=[0, 2, 1])
           T8: f32[i12544, i64] = reshape(T7, new_shape=[12544, 64])
-          T9: f32[i49, i8, i32, i64] = reshape(T8, new_shape=[49, 8, 32, 64])
-          T10: f32[i8, i49, i32, i64] = permute(T9, dims=[1, 0, 2, 3])
-          T11: f32[i8, r49, r32, i64] = sum(T10, dims=[1, 2], walked=12544)
-          T12: f32[r8, i64] = sum(T11, dims=[0])
+          T9: f32[i14, i7, i128, i64] = reshape(T8, new_shape=[14, 7, 128, 64])
+          T10: f32[i7, i14, i128, i64] = permute(T9, dims=[1, 0, 2, 3])
+          T11: f32[i7, r14, r128, i64] = sum(T10, dims=[1, 2], walked=12544)
+          T12: f32[r7, i64] = sum(T11, dims=[0])
           return T5, T12
         }""")
+
+
+@pytest.mark.parametrize(("rows", "across"), [(33, 32), (64, 32), (128, 16), (256, 8), (512, 8)])
+def test_blocks_have_more_columns_at_a_time_of_fewer_rows(rows: int, across: int) -> None:
+    made = str(walk_columns(of_channels(64, rows, 2048), 4))
+    assert f", i{4 * across}, i{rows}] = reshape(" in made
 
 
 def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
@@ -49,7 +55,7 @@ def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
     found = str(
         walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), 4)
     )
-    assert "reshape(T6, new_shape=[14, 7, 32, 64])" in found
+    assert "reshape(T6, new_shape=[7, 7, 64, 64])" in found
     assert "sum(T8, dims=[1, 2], walked=3136)" in found
 
 

@@ -20,7 +20,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.reductions import is_long, is_scan
+from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -30,7 +30,8 @@ from thunder_fuser.presegment.split_reductions import constants, in_two
 
 BLOCKS = 2  # that walk on a multiprocessor
 MOST = 8  # groups of a multiprocessor: their parts are read again
-ACROSS = 8  # vectors of columns that a block has at a time, at most
+ACROSS = 8  # vectors of columns that a block has at a time, at most, if that is of all rows
+HELD = 2048  # vectors in all
 SECTOR = 32  # bytes of a row that it has at least
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
@@ -137,7 +138,7 @@ def _groups(
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     vectors, slots = prod(plane) // (rows * lanes), BLOCKS * multiprocessors
-    run = gcd(vectors, ACROSS)
+    run = gcd(vectors, max(ACROSS, 1 << (HELD // rows).bit_length() - 1))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
     tiles = vectors // run
@@ -177,7 +178,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
     assert tv.definition is not None
-    made = apply(tv.definition.op, [source], {"dims": dims})
+    made = apply(tv.definition.op, [source], {"dims": dims, **mark_of(tv)})
     assert isinstance(made, TensorView)
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)
 

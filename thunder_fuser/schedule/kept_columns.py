@@ -330,7 +330,8 @@ def _threads(
     vector_bytes = axes.lanes * narrowest(segment, long)
     is_crooked = held.dealt > 0 and vector_bytes < MAX_ALIGNMENT  # rows begin inside of sectors
     least = 2 * SECTOR if is_crooked else SECTOR
-    widths = list(_widths(vectors, vector_bytes, parameters.line, least))
+    line = max(parameters.line, held.dealt * vector_bytes)
+    widths = list(_widths(vectors, vector_bytes, line, least))
     if held.dealt and held.dealt % widths[0]:
         raise Rejected("columns dealt to blocks in other numbers than they have threads")
     limits = (parameters.held, 2 * parameters.held)
