@@ -103,7 +103,9 @@ class Options:
     progress: str = _option(
         "auto", _one_of("auto", "on", "off"), "show the progress of long compilations"
     )
-    compile_jobs: int = _option(4, _integer(1), "threads that compile, at most 8")
+    compile_jobs: int | None = _option(
+        None, _integer(1, or_none=True), "threads that compile, at most 8; one per core if none"
+    )
     ranges: str = _option(
         "off",
         _one_of("off", "nvtx", "profiler"),

@@ -14,6 +14,7 @@ from tests.frontend.fusions import example
 from thunder_fuser.frontend import FusionCache, FusionDefinition
 from thunder_fuser.options import Options
 from thunder_fuser.program import Program
+from thunder_fuser.runtime import kernels
 from thunder_fuser.runtime.host_compiler import compiler_available
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.toolchain import TOOLCHAINS
@@ -36,10 +37,12 @@ def several_kernels(x: torch.Tensor) -> FusionDefinition:
     return fd
 
 
-@pytest.mark.parametrize(("jobs", "most"), [(1, 1), (3, 3)])
+@pytest.mark.parametrize(("jobs", "cores", "most"), [(1, 8, 1), (3, 1, 3), (None, 2, 2)])
 def test_compile_jobs_bounds_how_many_compile_at_once(
-    jobs: int, most: int, monkeypatch: pytest.MonkeyPatch
+    jobs: int | None, cores: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Where none are given as many as there are cores."""
+    monkeypatch.setattr(kernels, "_cores", lambda: cores)
     chain, lock, running, peak = TOOLCHAINS["host"], Lock(), 0, 0
 
     def compile_slowly(*args: Any) -> Any:

@@ -80,7 +80,7 @@ class KernelCache:
     def launchers(
         self, sources: Sequence[Source], target: Target, options: Options, device: int | None = None
     ) -> tuple[Launcher, ...]:
-        """`launcher` for several sources, compiled in up to `options.compile_jobs` threads."""
+        """`launcher` for several sources, compiled in several threads (`options.compile_jobs`)."""
         chain = TOOLCHAINS[target.kind]
         requests = [
             self._request(source, target, options, chain) if source.blocks else None
@@ -185,7 +185,7 @@ class KernelCache:
                 progress.step(was_stored)
                 return kernel
 
-            workers = min(MAX_WORKERS, options.compile_jobs, max(1, len(missing)))
+            workers = min(MAX_WORKERS, options.compile_jobs or _cores(), max(1, len(missing)))
             with ThreadPoolExecutor(workers, "thunder_fuser-compile") as pool:
                 # One kernel is compiled right here: a pool of one would only cost its start.
                 run = pool.map if workers > 1 else map
@@ -230,6 +230,13 @@ class KernelCache:
         with self._lock:
             now = {name: getattr(self._statistics, name) + n for name, n in added.items()}
             self._statistics = replace(self._statistics, **now)
+
+
+def _cores() -> int:
+    """That this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _generalised(source: Source) -> Source:
