@@ -178,24 +178,35 @@ def term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView,
 
 def element_of(store: Store, terms: Sequence[tuple[TensorView, Index]]) -> Index:
     """The element of a full store that goes with a term: the one it is a view of, also through what
-    is computed element by element and permuted; else the same in row-major order."""
-    value, order = store.value, tuple(range(store.value.ndim))
-    while (viewed := index_as_viewed(terms, value.shape)) is None:
-        made = value.definition
-        dims = made.attr("dims") if made is not None and made.op.name == "permute" else None
-        if isinstance(dims, tuple):
-            order = tuple(d for k in order if isinstance(d := dims[k], int))
-        operands = _alike(value)
-        if not operands:
-            return unflatten(linear(*terms[0]), store.value.shape)
-        value = next((tv for tv in operands if tv.definition is not None), operands[0])
-    return tuple(viewed[k] for k in order)
+    is computed element by element, permuted and reshaped; else the same in row-major order."""
+    found = _element(store.value, terms)
+    return unflatten(linear(*terms[0]), store.value.shape) if found is None else found
+
+
+def _element(value: TensorView, terms: Sequence[tuple[TensorView, Index]]) -> Index | None:
+    viewed = index_as_viewed(terms, value.shape)
+    if viewed is not None or value.definition is None:
+        return viewed
+    made = value.definition
+    operands = _alike(value)
+    if not operands:
+        return None
+    operand = next((tv for tv in operands if tv.definition is not None), operands[0])
+    index = _element(operand, terms)
+    if index is None or (operand.shape == value.shape and made.op.name != "permute"):
+        return index
+    if made.op.name == "permute":
+        dims = made.attr("dims")
+        assert isinstance(dims, tuple)
+        return tuple(index[d] for d in dims if isinstance(d, int))
+    return unflatten(linear(operand, index), value.shape)
 
 
 def _alike(value: TensorView) -> list[TensorView]:
-    """What a value is computed from element by element, or is a permutation of."""
+    """What a value is computed from element by element, or has the elements of in another shape or
+    order."""
     made = value.definition
-    if made is not None and made.op.name in ("permute", "stride_order"):
+    if made is not None and made.op.name in ("permute", "stride_order", "reshape"):
         return list(made.tensors)
     is_pointwise = made is not None and made.op.family is Family.POINTWISE
     return [tv for tv in made.tensors if tv.shape == value.shape] if made and is_pointwise else []

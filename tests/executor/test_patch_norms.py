@@ -1,0 +1,49 @@
+"""Layer norm of an image's patches, whose channels are down columns: values against fp64 beside
+eager's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.executor.judging import Program, judged
+from thunder_fuser import fuser
+
+pytestmark = pytest.mark.sanitizer
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+
+
+def patches(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """As behind the convolution of a ViT: [images, channels, high, wide] to [images, patches,
+    channels]."""
+    tokens = x.flatten(2).transpose(1, 2)
+    return F.layer_norm(tokens, tokens.shape[-1:], w, b)
+
+
+def activated_patches(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return patches(F.silu(x), w, b)
+
+
+CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
+    "of 14 by 14": (patches, BF16, (4, 64, 14, 14)),
+    "of 7 by 7": (patches, F32, (6, 96, 7, 7)),
+    "of one row": (patches, F16, (5, 40, 1, 16)),
+    "of one column": (patches, BF16, (5, 48, 24, 1)),
+    "of 1": (patches, F32, (9, 50, 1, 1)),
+    "of primes": (patches, BF16, (3, 37, 5, 11)),
+    "activated": (activated_patches, BF16, (4, 72, 8, 12)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_errors_are_like_those_of_eager(case: str, device: torch.device) -> None:
+    program, dtype, shape = CASES[case]
+    n, channels, high, wide = shape
+    args = [torch.randn(shape).to(dtype), *(torch.randn(channels).to(dtype) for _ in "wb")]
+    jfn = judged(program, args, torch.randn(n, high * wide, channels).to(dtype), device)
+    facts = fuser.facts(jfn)
+    assert facts.backward is not None
+    assert facts.forward.kernels == 1
+    assert facts.backward.kernels <= 2
+    assert facts.whole.unclaimed_ops == 0
