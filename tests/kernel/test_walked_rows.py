@@ -31,7 +31,8 @@ def walked(
 
 
 def met(axes: RowAxes) -> list[int]:
-    """The rows of all groups, of each until the first row of a turn is beyond the plane."""
+    """The rows of all groups, of each until the first row of a turn is beyond the plane; of ragged
+    turns those sides that have one."""
     found = []
     for group in range(axes.group.size):
         turns = axes.turn.size
@@ -39,7 +40,7 @@ def met(axes: RowAxes) -> list[int]:
             turns -= 1
         sides = range(1 if axes.side is None else axes.side.size)
         found += [_row(axes, group, turn, side) for turn in range(turns) for side in sides]
-    return found
+    return [row for row in found if row < axes.rows or not axes.is_ragged]
 
 
 def _row(axes: RowAxes, group: int, turn: int, side: int) -> int:
@@ -56,8 +57,10 @@ def _row(axes: RowAxes, group: int, turn: int, side: int) -> int:
         (1031, 50257, BF16, 8, True),  # clusters
         (32 * 257, 128, BF16, 2, True),  # several side by side
         (8 * 1021, 512, BF16, 2, True),
-        (28603, 256, F32, 132, False),
-        (1021, 512, BF16, 1, False),
+        (28603, 256, F32, 132, True),
+        (1021, 512, BF16, 1, True),  # the last turn has fewer rows than a block has side by side
+        (2053, 300, BF16, 2, True),  # the same of rows that begin in one lane
+        (2112, 300, BF16, 2, False),
     ],
 )
 def test_each_row_is_walked_once(

@@ -221,8 +221,11 @@ def test_shorter_rows_are_walked_by_more_blocks_or_by_none(
         (1 << 16, 96, (16, 256, 16)),
         (12024, 512, (9, 167, 8)),
         (1 << 16, 64, None),  # all of it is in the cache for the sums
-        (1 << 20, 60, (256, 256, 16)),  # vectors of four
+        (1 << 20, 60, (128, 32, 256)),  # of odd length: those of a block begin in the same lane
         (1009 * 2, 64, None),
+        (1_000_003, 64, (119, 263, 32)),  # in the last turn one block has 3 rows of 32
+        (223_696, 300, (53, 16, 264)),
+        (1 << 18, 300, (64, 16, 256)),
     ],
 )
 def test_short_rows_are_dealt_as_many_at_a_time_as_a_block_has(

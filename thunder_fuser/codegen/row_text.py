@@ -172,16 +172,31 @@ def _turns_of_group(kernel: RowKernel) -> list[str]:
 
 def _walk_side_by_side(kernel: RowKernel) -> list[str]:
     """The rows of a group, several at once, with sums down their columns."""
-    loads = [f"{a.name}_turns[b][k] = {load_call(a, kernel.names)};" for a in kernel.kept]
-    places = located(kernel, "turn")
+    loads = [f"{a.name}_turns[b][k] = {load_of_row(a, kernel)};" for a in kernel.kept]
+    places = [*_side(kernel), *located(kernel, "turn")]
+    wanted = [f"const {index_type(kernel.reach)} wanted = side;"] if kernel.axes.is_ragged else []
     return [
         *_turns_of_group(kernel),
+        *wanted,
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *turns_of_sides(
             kernel, [*places, *_over_vectors(kernel, loads)], [*places, *_phases(kernel)]
         ),
         *met_sides(kernel, _walked(kernel.columns, kernel)),
+    ]
+
+
+def _side(kernel: RowKernel) -> list[str]:
+    """Which row of a turn the thread has, if some turns have fewer than sides: then the first one
+    again, so that every thread of a warp takes part in the reductions."""
+    axes, kind = kernel.axes, index_type(kernel.reach)
+    if axes.side is None or not axes.is_ragged:
+        return []
+    row = form_text(axes.row, {**kernel.names, axes.side: "wanted"})
+    return [
+        f"const bool is_active = {WHOLE} || {row} < {number(axes.rows)};",
+        f"const {kind} side = is_active ? wanted : 0;",
     ]
 
 
@@ -344,7 +359,8 @@ def _rows(kernel: RowKernel) -> list[str]:
 
 
 def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
-    if kernel.rows_per_block == 1 or kernel.is_side_by_side or not lines:
+    has_rest = kernel.axes.is_ragged or (kernel.rows_per_block > 1 and not kernel.is_side_by_side)
+    if not has_rest or not lines:
         return lines
     return ["if (is_active) {", *indent(lines), "}"]
 

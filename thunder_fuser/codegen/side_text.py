@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.codegen.split_text import combining, state_type
-from thunder_fuser.codegen.statements import indent, load_call, number, vector_type
+from thunder_fuser.codegen.statements import WHOLE, indent, load_call, number, vector_type
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
@@ -19,17 +19,19 @@ def turns_text(kernel: RowKernel) -> str:
 
 def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) -> list[str]:
     """A loop over the turns, those of a batch unrolled. The `loads` of turn b fill `name_turns[b]`,
-    all before the first `row` is worked on."""
+    all before the first `row` is worked on. Of uneven deals all batches but the last one are told
+    that every thread has its rows, and memory goes on behind them: no thread asks."""
     batch, turns = kernel.batch, turns_text(kernel)
-    kind = index_type(kernel.reach)
+    kind, is_uneven = index_type(kernel.reach), kernel.axes.is_uneven
     loaded = [*kernel.kept, *kernel.once]
     alone = [f"{a.name}_turns[b] = {load_call(a, kernel.names)};" for a in kernel.once]
     named = [f"const auto& {a.name} = {a.name}_turns[b];" for a in loaded]
 
     def of_batch(lines: Sequence[str]) -> list[str]:
         inner = list(lines)
-        if batch > 1 and (kernel.axes.is_uneven or kernel.axes.turn.size % batch):
-            inner = [f"if (turn < {turns}) {{", *indent(inner), "}"]
+        if batch > 1 and (is_uneven or kernel.axes.turn.size % batch):
+            known = f"{WHOLE} || " if is_uneven else ""
+            inner = [f"if ({known}turn < {turns}) {{", *indent(inner), "}"]
         head = f"for (int b = 0; b < {batch}; ++b) {{"
         return ["#pragma unroll", head, *indent([f"const {kind} turn = first + b;", *inner]), "}"]
 
@@ -38,8 +40,18 @@ def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) 
         *of_batch([*loads, *alone]),
         *of_batch([*named, *row]),
     ]
-    head = f"for (int first = 0; first < {turns}; first += {batch}) {{"
-    return ["#pragma unroll 1", head, *indent(body), "}"]
+    if not is_uneven:
+        head = f"for (int first = 0; first < {turns}; first += {batch}) {{"
+        return ["#pragma unroll 1", head, *indent(body), "}"]
+    return [
+        f"const auto walk = [&](const int first, const auto {WHOLE}) {{",
+        *indent(body),
+        "};",
+        "int first = 0;",
+        "#pragma unroll 1",
+        f"for (; first + {batch} < {turns}; first += {batch}) walk(first, tf::Yes{{}});",
+        "walk(first, tf::No{});",
+    ]
 
 
 def _held(access: VectorAccess, kernel: RowKernel) -> str:

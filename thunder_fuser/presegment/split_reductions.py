@@ -16,9 +16,14 @@ Where no number of blocks divides the rows as it should, some blocks have none i
     T2: f32[i16443, i8192] = pad(T1);  T3: f32[i63, i261, i8192] = reshape(T2)    of 16381 rows
 
 Blocks walk side by side, as if the rows were dealt out: with a stretch of rows for each block they
-are at 256 places of memory at a time, and slower. Of short rows as many neighbours are dealt at a
-time as a block walks at once (`analysis/short_rows.py`). A sum that rows of the plane wait for is
-no sum beside them, and stays.
+are at 256 places of memory at a time, and slower. Of short rows as many are dealt at a time as a
+block walks at once (`analysis/short_rows.py`): neighbours, or of odd length those that begin in the
+same lane, as many rows apart as there are blocks.
+
+    T3: f32[i149, i264, i8, i300] = reshape(T2)    314,600 rows of 600: blocks of neighbours
+    T3: f32[i149, i8, i264, i299] = reshape(T2)    of 598: each has every 264th
+
+A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -28,6 +33,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -69,10 +75,33 @@ SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so
 MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading it again
 MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
+MIN_SHIFTED = 4  # vectors of a row of odd length, below which most of it is first and last ones
 MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 IDLE = 4  # blocks, of which one may have no rows where that gives the others as many each: by 200
 # of 264 they were walked 4 % sooner than by all of them unevenly
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Rows in so many `parts`, a `run` of them at a time: neighbours, or as far `apart` from each
+    other as there are parts."""
+
+    parts: int
+    run: int = 1
+    is_apart: bool = False
+
+    def sizes(self, terms: int) -> tuple[int, ...]:
+        """Turns, parts and runs, in the order of rows, of at least so many `terms`."""
+        turns = ceil_div(terms, self.parts * self.run)
+        if self.run == 1:
+            return turns, self.parts
+        inner = (self.run, self.parts) if self.is_apart else (self.parts, self.run)
+        return turns, *inner
+
+    @property
+    def rows_at_once(self) -> int:
+        return self.parts * self.run
 
 
 def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
@@ -91,7 +120,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
             return None
         row = walked_row(plane, fusion, count[plane])
         found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
-        return None if found is None else in_two(tv, inputs[0], *found)
+        return None if found is None else in_two(tv, inputs[0], found)
 
     return rewrite(fusion, rule)
 
@@ -117,10 +146,9 @@ def _dealt(
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
-) -> tuple[int, int] | None:
-    """How many parts one of the sums down the columns of such rows is split into, as many as are
-    walked at a time, and how many rows are dealt at a time; None to leave it. Where `is_even` all
-    parts have as many rows."""
+) -> Deal | None:
+    """How one of the sums down the columns of such rows is dealt out, to as many parts as are
+    walked at a time; None to leave it. Where `is_even` all parts have as many rows."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
@@ -129,15 +157,16 @@ def _dealt(
     terms, columns = down
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
-    walks = is_short(vectors) and terms * columns >= MIN_SHORT * multiprocessors
-    found = _side_by_side(terms, vectors, is_even, multiprocessors) if walks else None
-    if found is not None:
-        return found
+    is_much = terms * columns >= MIN_SHORT * multiprocessors
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
-    if period > 1 and is_short(shifted) and terms * columns >= MIN_SHORT * multiprocessors:
-        parts = _shifted(terms, shifted, row.sums, period, multiprocessors)
-        return None if parts is None else (parts, 1)
+    found = None
+    if period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes and is_much:
+        found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
+    if found is None and is_short(vectors) and is_much:
+        found = _side_by_side(terms, vectors, is_even, multiprocessors)
+    if found is not None:
+        return found
     blocks = blocks_of_row(row, max_cluster)
     is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
     if row.vectors < MIN_VECTORS or blocks is None or not is_many:
@@ -151,34 +180,55 @@ def _dealt(
         parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors, is_even)
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
-    return parts, 1
+    return Deal(parts)
 
 
-def _side_by_side(
-    terms: int, vectors: int, is_even: bool, multiprocessors: int
-) -> tuple[int, int] | None:
-    """The parts of short rows, and the neighbours that a block walks at once: so that most threads
-    have one, of as many as there can be on the machine at a time."""
+def _side_by_side(terms: int, vectors: int, is_even: bool, multiprocessors: int) -> Deal | None:
+    """Of short rows, the neighbours that a block walks at once: so that most threads have one, of
+    as many as there can be on the machine at a time."""
     threads = threads_of_row(vectors)
     walking, most = SHORT_THREADS * multiprocessors, terms // MIN_SHORT_ROWS
-    found = []
-    for count in rows_side_by_side(threads, terms):
+
+    def dealt(count: int, rows: int) -> Deal | None:
         limit = min(walking // (threads * count), most)
-        parts = _parts(terms // count, limit, 1, is_even) if limit > 1 else None
-        found += [(parts, count)] if parts and is_busy(parts, multiprocessors) else []
-    return max(found, key=lambda pair: (pair[0] * pair[1], pair[1]), default=None)
+        parts = _parts(rows, limit, 1, is_even) if limit > 1 else None
+        return Deal(parts, count) if parts and is_busy(parts, multiprocessors) else None
+
+    counts = rows_side_by_side(threads, terms)
+    found = [deal for n in counts if (deal := dealt(n, terms // n))]
+    even = max(found, key=lambda deal: (deal.rows_at_once, deal.run), default=None)
+    full = THREADS // threads
+    return even if is_even else _fuller(even, dealt(full, ceil_div(terms, full)))
 
 
-def _shifted(terms: int, vectors: int, sums: int, period: int, multiprocessors: int) -> int | None:
-    """The parts of short rows of odd length, a block for each: its rows begin in the same lane."""
+def _shifted(
+    terms: int, vectors: int, sums: int, period: int, is_even: bool, multiprocessors: int
+) -> Deal | None:
+    """Of short rows of odd length, those that begin in the same lane: a multiple of `period` rows
+    apart."""
     threads = threads_beside(vectors, sums)
     if threads is None:
         return None
-    limit = SHORT_THREADS * multiprocessors // THREADS
-    parts = _divisor(terms, min(limit, terms // MIN_SHORT_ROWS), period)
-    if parts is None or not is_busy(parts, multiprocessors):
-        return None
-    return parts if rows_side_by_side(threads, terms // parts) else None
+    blocks, most = SHORT_THREADS * multiprocessors // THREADS, terms // MIN_SHORT_ROWS
+
+    def dealt(parts: int | None, counts: Sequence[int]) -> Deal | None:
+        if not parts or not counts or not is_busy(parts, multiprocessors):
+            return None
+        return Deal(parts, counts[0], is_apart=True)
+
+    parts = _divisor(terms, min(blocks, most), period)
+    even = dealt(parts, rows_side_by_side(threads, terms // parts) if parts else ())
+    full, limit = THREADS // threads, min(blocks, most)
+    if is_even or limit < period:
+        return even
+    return _fuller(even, dealt(_parts(ceil_div(terms, full), limit, period, False), [full]))
+
+
+def _fuller(even: Deal | None, uneven: Deal | None) -> Deal | None:
+    """The even one, unless it leaves too many of the rows out that the machine could have."""
+    if even is None or uneven is None:
+        return even or uneven
+    return even if even.rows_at_once * IDLE >= uneven.rows_at_once * (IDLE - 1) else uneven
 
 
 def _parts(terms: int, limit: int, period: int, is_even: bool) -> int | None:
@@ -200,18 +250,21 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
     return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
 
 
-def in_two(tv: TensorView, source: Value, parts: int, run: int) -> TensorView:
-    """Part g of every `parts` sums rows w * parts * run + g * run + i of all w and i < `run`."""
+def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
+    """`tv` of what each part sums, which are dealt the rows of `source`."""
     source = widened(tv, source)
     terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
-    dealt = [ceil_div(terms, parts * run), parts, *([run] if run > 1 else []), *kept]
-    rest = prod(dealt[: len(dealt) - len(kept)]) - terms
+    sizes = deal.sizes(terms)
+    rest = prod(sizes) - terms
     if rest:
         source = _padded(tv, _of_shape(source, [terms, *kept]), rest)
-    pieces = _of_shape(source, dealt)
-    mine = call("permute", pieces, dims=(1, 0, *range(2, len(dealt))))
-    walked = apply(_op(tv), [mine], {"dims": (1, 2) if run > 1 else (1,), WALKED: terms})
+    pieces = _of_shape(source, [*sizes, *kept])
+    part = len(sizes) - 1 if deal.is_apart else 1
+    dealt, columns = range(len(sizes)), range(len(sizes), pieces.ndim)
+    order = (part, *(d for d in dealt if d != part), *columns)
+    mine = call("permute", pieces, dims=order)
+    walked = apply(_op(tv), [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
     assert isinstance(walked, TensorView)
     return reduced(tv, walked, (0,))
 

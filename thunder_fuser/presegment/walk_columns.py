@@ -26,7 +26,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, in_two
+from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
 
 BLOCKS = 2  # that walk on a multiprocessor
 MOST = 8  # groups of a multiprocessor: their parts are read again
@@ -190,5 +190,5 @@ def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
 def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: tuple[int, int]) -> TensorView:
     """Part g sums every so many-th stretch of columns."""
     last = _rows_last(source, dim)
-    made = in_two(tv, _reshaped(last, (prod(last.shape[:-1]), last.shape[-1])), *dealt)
+    made = in_two(tv, _reshaped(last, (prod(last.shape[:-1]), last.shape[-1])), Deal(*dealt))
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)

@@ -68,8 +68,8 @@ class VectorAxes:
 class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
-    deal the `rows` of the plane out, of which the last turns of some groups may have none; those of
-    a `side` each are all there or none is. Of shifted ones the plane `ends` inside a vector, or for
+    deal the `rows` of the plane out, of which the last turns of some groups may have none, or only
+    those of its first sides. Of shifted ones the plane `ends` inside a vector, or for
     other numbers of rows does."""
 
     group: IterDomain
@@ -101,6 +101,15 @@ class RowAxes(VectorAxes):
         """True where the last turns of some groups have no row."""
         sides = 1 if self.side is None else self.side.size
         return self.group.size * self.turn.size * sides != self.rows
+
+    @property
+    def is_ragged(self) -> bool:
+        """True where some sides of a turn have a row and others none."""
+        if self.side is None or not self.is_uneven:
+            return False
+        first = {self.group: 0, self.turn: 0, self.side: 0}
+        apart = evaluate(self.row, {**first, self.side: 1}) - evaluate(self.row, first)
+        return apart != 1 or self.rows % self.side.size != 0
 
     def holds(self, window: Window) -> bool:
         """True for what says no more than that there is such a row, as blocks walk no others."""

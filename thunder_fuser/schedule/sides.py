@@ -38,13 +38,12 @@ SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen
 
 def side_by_side(axes: RowAxes, down: Sequence[TensorView]) -> int | None:
     """How many of the rows that `down` sums a block walks at once; None for one after another, as
-    where they were not dealt out, and for no sums. Of uneven deals it takes neighbours that are all
-    there or none of them."""
+    where they were not dealt out in runs, and for no sums."""
     threads = _preferred(axes, len(down))
     if not down or threads is None or axes.group.size == 1:
         return None
     dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
-    if axes.is_uneven and (len(dealt) == 1 or axes.rows % dealt[-1]):
+    if axes.is_uneven and len(dealt) == 1:
         return None
     return next(iter(rows_at_once(threads, dealt[-1])), None)
 
