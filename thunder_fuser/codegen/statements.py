@@ -88,6 +88,9 @@ def copy_text(
         if access.is_apart:
             return f"tf::copy_async_apart<{access.access_bytes}>({arguments}, {inside});"
         return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside}, {is_whole});"
+    if access.guards:
+        test = _test(access.guards, names)
+        return f"tf::copy_async_if<{access.access_bytes}>({test}, {arguments});"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 
 

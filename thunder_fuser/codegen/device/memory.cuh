@@ -334,6 +334,14 @@ TF_FN void copy_async_within(
     if (tf::within(first + k, extent)) slots[index].v[k] = from[k];
 }
 
+// chunk: copy_async_if
+// The same of a vector as load_if takes it.
+template <int ACCESS_BYTES, class T, int N>
+TF_FN void copy_async_if(bool is_used, tf::Vec<T, N>* slots, int index, const T* from) {
+  if (is_used) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
+  slots[index] = {};
+}
+
 // chunk: copy_async_apart
 // The same of a vector as load_apart takes it.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent>
