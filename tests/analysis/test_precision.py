@@ -9,7 +9,7 @@ import torch
 
 from tests.programs import chain, expand, fusion, like, run, total, unsqueeze
 from tests.schedule.segments import floats, halves
-from thunder_fuser.analysis.precision import fast_enough
+from thunder_fuser.analysis.precision import compared, fast_enough
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -106,3 +106,21 @@ def test_the_sum_of_fast_terms_is_as_exact_as_eager_s(scale: float) -> None:
     eager = (torch.logsumexp(x, 1) - exact).abs().max()
     ulp = exact.abs().max() * 2**-24
     assert (found.cpu() - exact).abs().max() <= 2 * eager + 4 * ulp
+
+
+def test_what_is_compared_with_its_extremum_is_rounded_as_written() -> None:
+    x, y = floats(4, 600), floats(4, 600)
+    value = call("sub", call("mul", x, y), x)
+    top = call("cast", call("cast", call("max", value, dims=(1,)), dtype=BF16), dtype=x.dtype)
+    is_top = call("eq", value, expand(unsqueeze(top, 1), 4, 600))
+    beside = call("add", call("mul", x, x), y)
+    ops = [
+        str(tv.definition.op) for tv in compared(Fusion((x, y), (is_top, beside))) if tv.definition
+    ]
+    assert sorted(ops) == ["broadcast", "cast", "cast", "expand", "max", "mul", "sub"]
+
+
+def test_other_comparisons_leave_the_compiler_its_choice() -> None:
+    x = floats(4, 600)
+    product = call("mul", x, x)
+    assert not compared(fusion([x], call("gt", product, x), call("max", product, dims=(1,))))

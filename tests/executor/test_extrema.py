@@ -140,3 +140,24 @@ def test_an_extremum_that_another_executor_finds_stays_its_own() -> None:
     (ours,) = torch.autograd.grad(y, x, cotangent)
     (theirs,) = torch.autograd.grad(program(x), x, cotangent)
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("shape", [(16, 24), (31, 16), (70, 96), (1000, 1536)])
+def test_one_of_the_elements_is_the_extremum_however_a_kernel_rounds_them(
+    shape: tuple[int, int], dim: int
+) -> None:
+    """Were a product contracted with a sum in one scope of a kernel and not in another, none would
+    be, and the gradient not a number."""
+
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = x * (1 + 0.1 * w)
+        y = y * torch.sigmoid(y.mean(dim, keepdim=True)) - y.mean(dim, keepdim=True)
+        return torch.amax(y * w + x, dim)
+
+    device = here()
+    x, w = (torch.randn(shape, device=device, requires_grad=True) for _ in "xw")
+    result = jit(program, **KERNELS)(x, w)
+    for gradient in torch.autograd.grad(result.sum(), (x, w)):
+        assert gradient.isfinite().all()
+        assert (gradient.abs().amax(dim) > 0).all()

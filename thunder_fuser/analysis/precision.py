@@ -1,9 +1,9 @@
-"""Which f32 values the fast form of an op is good enough for."""
+"""Which f32 values the fast form of an op is good enough for, and which are rounded as written."""
 
 from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.ops import Family, OpDef
 
@@ -28,6 +28,26 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
             for source in tv.definition.tensors:
                 wide.update(_exponents(tv, source) or [source])
     return frozenset(tv for tv in fusion.tensors if tv not in wide)
+
+
+def compared(fusion: Fusion) -> frozenset[TensorView]:
+    """What the two sides of a comparison with an extremum are made of. An extremum of the same
+    values is one of them only if each is rounded alike wherever a kernel computes it: where the
+    compiler contracts a product into an FMA in one scope and not in another, no element equals it,
+    and the gradient divides by their number, 0."""
+    tests = (tv.definition for tv in fusion.tensors if tv.dtype is DataType.Bool)
+    sides = (made.tensors for made in tests if made is not None)
+    return frozenset(
+        topological(tv for both in sides if any(map(_is_extremum, both)) for tv in both)
+    )
+
+
+def _is_extremum(tv: TensorView) -> bool:
+    while (made := tv.definition) is not None and (
+        made.op.family is Family.VIEW or made.op.name == "cast"
+    ):
+        tv = made.tensors[0]
+    return made is not None and made.op.name in ("max", "min")
 
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:

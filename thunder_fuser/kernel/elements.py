@@ -213,7 +213,7 @@ class ElementWriter:
         return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
 
     def _accuracy(self, tv: TensorView) -> Accuracy:
-        if self.strict:
+        if self.strict or tv in self.segment.exact:
             return Accuracy.STRICT
         return Accuracy.FAST if tv in self.segment.fast else Accuracy.NORMAL
 

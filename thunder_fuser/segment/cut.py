@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import Layout, output_layout
-from thunder_fuser.analysis.precision import fast_enough
+from thunder_fuser.analysis.precision import compared, fast_enough
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_grouped,
@@ -145,9 +145,10 @@ class _Cutter:
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
     constants: frozenset[TensorView] = frozenset()
     fast: frozenset[TensorView] = frozenset()
+    exact: frozenset[TensorView] = frozenset()
 
     def run(self) -> SegmentedFusion:
-        self.fast = fast_enough(self.fusion)
+        self.fast, self.exact = fast_enough(self.fusion), compared(self.fusion)
         self.constants = constants(self.fusion)
         self.depth = depths(self.fusion, self.opaque, self.constants, *self._waits)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
@@ -403,7 +404,7 @@ class _Cutter:
     def _segment(self, stores: list[Store], is_opaque: bool = False) -> Segment:
         produced = {s.value for s in stores if s.value.definition is not None}
         leaves = frozenset(tv for tv in self.memory if self._storage(tv) not in produced)
-        return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.fast)
+        return Segment(tuple(stores), leaves, self.layouts, is_opaque, self.fast, self.exact)
 
 
 def _view_alignment(view: View, tv: TensorView, root: Layout) -> int:
