@@ -21,6 +21,7 @@ from thunder_fuser.target import MAX_THREADS, Target
 
 THREADS = 256  # of a block
 MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
+MUCH = 16  # registers of what a thread loads of a vector, beyond which those of large blocks spill
 SCANNING = 512  # of a block that walks a row
 SCANNED = 64  # registers that a thread fills with what it scans at a time
 FEWEST = 4  # pieces, below which a block has them all as soon
@@ -35,7 +36,7 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
     threads, splits = THREADS, ceil_div(row.vectors, held * THREADS)
     if splits < FEWEST or rows >= BLOCKS * target.multiprocessors:
         return None
-    if splits > MANY:
+    if splits > MANY and row.loaded <= MUCH:
         threads, splits = MAX_THREADS, ceil_div(row.vectors, max(held // 2, 1) * MAX_THREADS)
     return Residency(threads, registers=frozenset(row.loads)), splits
 
