@@ -63,6 +63,7 @@ ALLOWED = {
     "schedule/classes.py:_unroll_replicated": THREADS,
     "schedule/classes.py:_longer": PARTS,
     "schedule/columns.py:column_axes": LANES,
+    "schedule/columns.py:of_lanes": LANES,
     "schedule/columns.py:_in_one_turn": THREADS,
     "schedule/columns.py:_room": THREADS,
     "schedule/columns.py:_threads": THREADS,

@@ -1,5 +1,5 @@
-"""Layer norm of an image's patches, whose channels are down columns: values against fp64 beside
-eager's."""
+"""Norms of channels, which lie down columns, of images and of their patches: values against fp64
+beside eager's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.judging import Program, judged
+from tests.executor.test_short_planes import channel_norm, softmax
 from thunder_fuser import fuser
 
 pytestmark = pytest.mark.sanitizer
@@ -47,3 +48,21 @@ def test_errors_are_like_those_of_eager(case: str, device: torch.device) -> None
     assert facts.forward.kernels == 1
     assert facts.backward.kernels <= 2
     assert facts.whole.unclaimed_ops == 0
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32])
+@pytest.mark.parametrize("image", [(14, 14), (7, 7), (6, 10), (5, 11), (1, 12)])
+def test_images_whose_rows_are_no_whole_vectors(
+    image: tuple[int, int], dtype: torch.dtype, device: torch.device
+) -> None:
+    shape = (5, 40, *image)
+    args = [torch.randn(shape).to(dtype), *(torch.randn(40).to(dtype) for _ in "wb")]
+    for program, given in ((channel_norm, args), (softmax, args[:1])):
+        jfn = judged(program, given, torch.randn(shape).to(dtype), device)
+        assert fuser.facts(jfn).forward.kernels == 1
+
+
+def test_an_image_that_is_part_of_a_larger_one(device: torch.device) -> None:
+    whole = torch.randn(3, 40, 14, 20)
+    args = [whole[..., 3:17].detach(), torch.randn(40), torch.randn(40)]
+    judged(channel_norm, args, torch.randn(3, 40, 14, 14), device)

@@ -194,10 +194,23 @@ def test_lanes_are_those_of_the_plane_whatever_is_read_beside_it() -> None:
     assert columns.schedule(segment, H200).axes.lanes == 8
 
 
-def test_the_innermost_kept_axis_alone_is_cut_into_lanes() -> None:
-    """[40, 8, 3]: 24 columns divide by 4, rows of 3 do not."""
-    v = floats(40, 8, 3)
-    assert columns.schedule(segment_of([v], total(v, 0)), H200).axes.lanes == 1
+@pytest.mark.parametrize(
+    ("shape", "strides", "lanes"),
+    [
+        ((40, 8, 3), (24, 3, 1), 4),  # rows of 3 do not divide by 4, but 24 columns do
+        ((40, 8, 3), (32, 4, 1), 1),  # and lie apart
+        ((40, 8, 6), (64, 8, 1), 2),
+        ((40, 5, 7), (35, 7, 1), 1),
+        ((40, 14, 14), (392, 28, 2), 4),  # only what is stored does
+        ((40, 6, 7, 2), (84, 14, 2, 1), 4),
+    ],
+)
+def test_a_vector_has_columns_of_several_dims_where_they_lie_side_by_side(
+    shape: tuple[int, ...], strides: tuple[int, ...], lanes: int
+) -> None:
+    v = floats(*shape)
+    segment = segment_of([v], total(v, 0), lies={v: Layout(shape, strides, 16)})
+    assert columns.schedule(segment, H200).axes.lanes == lanes
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -156,15 +156,15 @@ def _groups(
 def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:
     """Neighbours in memory of the columns of a plane, where its rows lie apart; else None."""
     if dim != len(plane) - 1:
-        return plane[-1]
+        return prod(plane[dim + 1 :])
     along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
     for tv in topological([_operand(tv) for tv in along]):
         made = tv.definition
         if made is not None and made.op.name == "permute" and tv.shape == plane:
             order = made.attr("dims")
             assert isinstance(order, tuple)
-            if order[-1] != len(plane) - 1:
-                return made.tensors[0].shape[-1]
+            if order[-1] != len(plane) - 1 and isinstance(order[-1], int):
+                return prod(made.tensors[0].shape[order[-1] + 1 :])
     return None
 
 

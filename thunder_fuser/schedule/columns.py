@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import atom, ceil_div, unflatten
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import (
@@ -215,16 +215,56 @@ def _alike(value: TensorView) -> list[TensorView]:
 def column_axes(
     segment: Segment, long: Sequence[TensorView], rows: int, columns: int
 ) -> ColumnAxes:
+    """The axes of a plane, of which as many columns are a vector as lie side by side wherever
+    those of the innermost dim do: of 14 by 14 pixels four."""
     plane = [tv for tv in segment.inputs if prod(tv.shape) >= rows * columns]
     widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
     lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
     lanes = max(min([lanes, *aligned]), 1)
-    while any(size % lanes for size in innermost):
+
+    def of_lanes(count: int) -> ColumnAxes:
+        lane = parallelize(axis(count), ParallelType.VECTORIZE) if count > 1 else None
+        return ColumnAxes(axis(columns // count), lane, axis(rows))
+
+    found = of_lanes(gcd(lanes, *innermost))
+    while lanes > found.lanes:
+        wider = of_lanes(lanes)
+        is_whole = columns % lanes == 0
+        if is_whole and _straight(segment, long, wider) == _straight(segment, long, found):
+            return wider
         lanes //= 2
-    lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
-    return ColumnAxes(axis(columns // lanes), lane, axis(rows))
+    return found
+
+
+def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
+    """How much of what is read and stored of the plane lies column beside column."""
+    terms = [term_of(tv, result_index(tv, axes), axes) for tv in long]
+    size = axes.row.size * axes.vector.size * axes.lanes
+    full = [s for s in segment.written if prod(s.value.shape) == size]
+    stored = [(s, element_of(s, terms)) for s in full]
+    results = [*terms, *((s.value, index) for s, index in stored)]
+    read = demand(results, segment.leaves | set(long)).leaves
+    moved = [(tv, index) for tv, index in read if tv in segment.leaves]
+    moved += [(s.target, index) for s, index in stored]
+    return sum(_is_straight(offset_of(segment.layouts[tv], i), axes) for tv, i in moved)
+
+
+def _is_straight(offset: Form, axes: ColumnAxes) -> bool:
+    if axes.lane is None:
+        return not any(loads_in([offset])) and step_of(offset, axes) == 1
+    own = [term for term in offset.terms if term[1].base is axes.lane]
+    rest = Form(0, tuple(term for term in offset.terms if term[1].base is not axes.lane))
+    is_apart = axes.lane not in rest.bases
+    return is_apart and [weight for weight, digit in own if digit.is_whole] == [1]
+
+
+def step_of(offset: Form, axes: ColumnAxes) -> int:
+    """How far the second column lies behind the first."""
+    inner = axes.vector if axes.lane is None else axes.lane
+    start = dict.fromkeys(offset.bases, 0)
+    return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
 
 
 def _check_levels(

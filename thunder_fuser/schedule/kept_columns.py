@@ -35,12 +35,13 @@ from thunder_fuser.schedule.columns import (
     narrowest,
     place_of,
     result_index,
+    step_of,
     term_of,
 )
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.strips import Strip, lies_along, step_of, strip, strip_bytes
+from thunder_fuser.schedule.strips import Strip, lies_along, strip, strip_bytes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, SHARED_UNASKED, Target

@@ -16,7 +16,6 @@ from thunder_fuser.analysis.digits import (
     atom,
     ceil_div,
     divmod_form,
-    evaluate,
     scale,
     substitute,
 )
@@ -24,7 +23,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.columns import ColumnAxes, step_of
 
 BANKS = 128  # bytes of one row of shared memory: in so many, vectors are permuted
 
@@ -102,10 +101,3 @@ def lies_along(offset: Form, axes: ColumnAxes) -> bool:
     if steps != [1] or axes.row in rest.bases or step_of(offset, axes) in (0, 1):
         return False
     return all(digit.is_whole for _, digit in offset.terms if digit.base is axes.row)
-
-
-def step_of(offset: Form, axes: ColumnAxes) -> int:
-    """How far the second column lies behind the first."""
-    inner = axes.vector if axes.lane is None else axes.lane
-    start = dict.fromkeys(offset.bases, 0)
-    return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
