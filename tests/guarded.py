@@ -1,0 +1,95 @@
+"""Kernels of the host on tensors between pages that nobody may touch: `python -m tests.guarded`.
+
+An access before or behind one ends the process. With the name of a program only that one is run;
+`beside` reads a byte behind a tensor, as a kernel that is wrong would.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Callable
+
+import thunder
+import torch
+import torch.nn.functional as F
+
+from thunder_fuser import fuser
+
+ALIGNMENT = 16
+PROT_NONE = 0
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def guarded(x: torch.Tensor, is_last: bool) -> torch.Tensor:
+    """A copy that begins behind such a page or, as far as its alignment allows, ends before one."""
+    page = mmap.PAGESIZE
+    room = -(-x.nbytes // page) * page
+    region = mmap.mmap(-1, room + 2 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    for start in (0, page + room):
+        if LIBC.mprotect(ctypes.c_void_p(base + start), ctypes.c_size_t(page), PROT_NONE):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    offset = page + ((room - x.nbytes) // ALIGNMENT * ALIGNMENT if is_last else 0)
+    found = torch.frombuffer(region, dtype=x.dtype, count=x.numel(), offset=offset)
+    return found.view(x.shape).copy_(x)
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, x.shape[-1:], w, w)
+
+
+def channel_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    away = x - x.mean(1, keepdim=True)
+    return away * torch.rsqrt(away.pow(2).mean(1, keepdim=True) + 1e-6) * w[:, None, None]
+
+
+PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ...]]] = {
+    "sums both ways of a padded plane": (
+        lambda x, y: (lambda p: torch.cat((p.sum(0), p.sum(1))))(F.pad(x * y, (8, 8), value=2.0)),
+        ((1024, 512), (1024, 512)),
+    ),
+    "softmax of padded rows": (lambda x: torch.softmax(F.pad(x, (3, 5)), -1), ((97, 120),)),
+    "norm of padded columns": (lambda x: F.normalize(F.pad(x, (0, 0, 4, 4)), dim=0), ((60, 96),)),
+    "windows": (lambda x: (x[:, 3:-5] * 2 - x[:, 8:]).sum(-1), ((31, 264),)),
+    "a rolled plane": (lambda x: torch.roll(x, (3, -5), (0, 1)).cumsum(-1), ((33, 72),)),
+    "a cat of odd rows": (lambda x, y: torch.cat((x, -y), -1).sin(), ((17, 31), (17, 33))),
+    "norm of odd rows": (layer_norm, ((1021, 300), (300,))),
+    "norm of odd short rows": (layer_norm, ((1277, 37), (37,))),
+    "norm of many short rows": (layer_norm, ((1277, 64), (64,))),
+    "norm of long rows": (layer_norm, ((64, 4097), (4097,))),
+    "norm of channels": (channel_norm, ((5, 40, 14, 14), (40,))),
+    "norm of channels of odd images": (channel_norm, ((3, 21, 5, 7), (21,))),
+    "norm of patches": (lambda x, w: layer_norm(x.flatten(2).mT, w), ((4, 48, 7, 7), (48,))),
+    "a turned plane": (lambda x: (x * 2).mT.contiguous().sin(), ((67, 131),)),
+    "column sums": (lambda x: (x * x).sum(0), ((2050, 33),)),
+    "a full sum": (lambda x: x.square().mean(), ((1031, 67),)),
+    "group norm": (lambda x, w: F.group_norm(x, 4, w), ((3, 12, 7, 9), (12,))),
+}
+
+
+def run(name: str, dtype: torch.dtype, is_last: bool) -> None:
+    """Forward and backward, of arguments and a cotangent that are guarded."""
+    program, shapes = PROGRAMS[name]
+    args = [guarded(torch.randn(s).to(dtype), is_last).requires_grad_() for s in shapes]
+    result = thunder.jit(program, executors=[fuser], fuser_tune="off")(*args)
+    cotangent = guarded(torch.randn(result.shape).to(result.dtype), is_last)
+    for gradient in torch.autograd.grad(result, args, cotangent):
+        assert gradient.isfinite().all()
+
+
+def main(names: list[str]) -> None:
+    if names == ["beside"]:
+        x = guarded(torch.randn(4096), is_last=True)
+        ctypes.string_at(x.data_ptr() + x.nbytes, 1)
+        return
+    for name in names or PROGRAMS:
+        for dtype in (torch.float32, torch.bfloat16):
+            for is_last in (False, True):
+                print(name, dtype, "last" if is_last else "first", flush=True)
+                run(name, dtype, is_last)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
