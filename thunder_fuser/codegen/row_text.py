@@ -79,7 +79,6 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
         *declared(phase.reductions),
         *_loaded(kernel.kept, kernel),
         *_walked(phase.scope, kernel),
-        *_walked(kernel.final, kernel),
         *met(phase.reductions, kernel, split),
         *combined(phase.reductions, kernel),
         *single_lines(kernel),

@@ -195,8 +195,11 @@ class _RowWriter:
         return tuple(a for a in loads if a.pointer in names)
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
+        """Where blocks share a row, no store needs its reductions, and each vector is stored as it
+        is summed: in a loop of its own it would be computed again."""
         self.writer.begin()
-        self.writer.evaluate(self._needs(phase.terms))
+        stored = self.planned.full if self.planned.splits > 1 else ()
+        self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
         accumulated: list[LaneStatement] = []
         reductions: list[Reduce] = []
@@ -216,8 +219,9 @@ class _RowWriter:
                 reductions.append(Reduce(accumulator, result, row, rounded))
             accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
             self.writer.known[tv, index] = result
-        statements = (*self.writer.statements, *accumulated)
-        scope = Scope(self._used(loads, statements), statements)
+        writes, vectors = self._writes(stored)
+        statements = (*self.writer.statements, *writes, *accumulated)
+        scope = Scope(self._used(loads, statements), statements, vectors)
         return ReducePhase(scope, tuple(reductions), tuple(scans), held)
 
     def _shared(self) -> tuple[Key, ...]:
@@ -271,10 +275,10 @@ class _RowWriter:
         return "[k][lane]" if self.axes.lane is not None else "[k][0]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
-        """The stores of whole rows, and the row's part of the column sums."""
-        sums = self.planned.columns
+        """The stores of whole rows that one block has, and the row's part of the column sums."""
+        sums, stored = self.planned.columns, () if self.planned.splits > 1 else self.planned.full
         self.writer.begin()
-        full = [(s.value, i) for s, i in self.planned.full]
+        full = [(s.value, i) for s, i in stored]
         self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
@@ -285,7 +289,7 @@ class _RowWriter:
             accumulated.append(Accumulate(accumulator, tv.definition.op, value))
             accumulators.append(Accumulator(name, dtype, tv.definition.op))
             self.writer.known[tv, index] = accumulator
-        writes, vectors = self._writes(self.planned.full)
+        writes, vectors = self._writes(stored)
         statements = (*self.writer.statements, *writes, *accumulated)
         return Scope(self._used(loads, statements), statements, vectors), tuple(accumulators)
 
