@@ -131,6 +131,38 @@ def test_one_element_a_row_is_stored_by_its_first_thread() -> None:
     ]
 
 
+def test_a_piece_of_a_row_stores_what_it_sums() -> None:
+    x = floats(3, 40_004)
+    made = chain(x, "exp")
+    kernel = kernel_of(segment_of([x], made, total(made, 1)))
+    assert (kernel.splits, kernel.vectors_per_split % kernel.threads) == (5, 209)
+    (phase,) = kernel.phases
+    assert [a.pointer for a in phase.scope.stores] == ["T1"]
+    assert (kernel.final.statements, kernel.final.stores) == ((), ())
+    assert str(kernel).count(" exp(") == 1
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", [40_003, 40_004, 40_960])
+def test_what_pieces_of_a_row_store_and_sum(columns: int, order: str) -> None:
+    """Pieces that divide the row, that do not, and rows that begin anywhere."""
+    x = torch.randn(3, columns)
+    (a,) = like(x)
+    made = chain(a, "exp")
+    program = fusion([a], made, total(made, 1))
+    (source,) = plan_of(program, x, options=Options()).kernels
+    assert source is not None
+    assert "is_last" in source.text
+    stored, summed = run(program, *copies([x]), options=Options(thread_order=order))
+    exact = x.double().exp()
+    for got, eager, want in [(stored, x.exp(), exact), (summed, x.exp().sum(1), exact.sum(1))]:
+        error = (eager.double() - want).abs().max()
+        scale = want.abs().max() * torch.finfo(torch.float32).eps
+        assert (got.double() - want).abs().max() <= 2 * error + 4 * scale
+
+
 def test_strict_rounds_the_result_of_a_reduction() -> None:
     x = halves(5, 48)
     for strict, rounded in [(True, DataType.BFloat16), (False, None)]:

@@ -145,8 +145,8 @@ class RowKernel:
     thread of a row, after the phases. With column `sums` a block walks the
     rows of a group, the next ones on their way to slots, accumulates in `final`, and does `columns`
     at the end. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With
-    `splits` so many blocks share a row, of one phase, one after another or, where the parts are
-    outermost, the first parts of all rows before the second ones.
+    `splits` so many blocks share a row, of one phase that stores too, and nothing is `final`; one
+    after another or, where the parts are outermost, the first parts of all rows before the second.
     With a `chunk` a thread walks a row of one phase so many vectors at a time, and its scans go on
     from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one

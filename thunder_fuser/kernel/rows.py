@@ -195,10 +195,8 @@ class _RowWriter:
         return tuple(a for a in loads if a.pointer in names)
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
-        """Where blocks share a row, no store needs its reductions, and each vector is stored as it
-        is summed: in a loop of its own it would be computed again."""
+        stored = self.planned.stored_as_summed
         self.writer.begin()
-        stored = self.planned.full if self.planned.splits > 1 else ()
         self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
         accumulated: list[LaneStatement] = []
@@ -275,8 +273,8 @@ class _RowWriter:
         return "[k][lane]" if self.axes.lane is not None else "[k][0]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
-        """The stores of whole rows that one block has, and the row's part of the column sums."""
-        sums, stored = self.planned.columns, () if self.planned.splits > 1 else self.planned.full
+        """The stores of whole rows behind the phases, and the row's part of the column sums."""
+        sums, stored = self.planned.columns, self.planned.stored_behind
         self.writer.begin()
         full = [(s.value, i) for s, i in stored]
         self.writer.evaluate(self._needs([*full, *sums.terms]))

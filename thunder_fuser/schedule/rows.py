@@ -90,6 +90,17 @@ class RowSchedule:
         reduced = (tv for phase in self.phases for tv, _ in phase.reductions)
         return self.splits > 1 and all(map(is_outermost, reduced))
 
+    @property
+    def stored_as_summed(self) -> tuple[tuple[Store, Index], ...]:
+        """The stores of whole rows by the loop that sums them. Where blocks share a row none of
+        them needs its sums, and a loop of their own would compute each vector again."""
+        return self.full if self.splits > 1 else ()
+
+    @property
+    def stored_behind(self) -> tuple[tuple[Store, Index], ...]:
+        """The other stores of whole rows, behind the phases."""
+        return () if self.stored_as_summed else self.full
+
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         lines = [
