@@ -84,6 +84,11 @@ class Row:
         return sorted(self.loads, key=lambda tv: -self.loads[tv])
 
 
+def scanned_registers(scans: Sequence[TensorView], lanes: int) -> int:
+    """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
+    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
+
+
 def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> Residency | None:
     """In one block where that leaves room for another one on the multiprocessor; else in a cluster
     of them, if more than one fits then. None for a row whose scans no registers hold."""

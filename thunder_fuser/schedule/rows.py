@@ -40,7 +40,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
+from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows, scanned_registers
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
@@ -196,12 +196,7 @@ def schedule(
     """Axes, phases and threads. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
-    reductions = [tv for tv in long if row_shape(tv) is not None]
-    down = [tv for tv in long if row_shape(tv) is None]
-    if not reductions:
-        raise Rejected("no reduction along rows that is longer than a thread sums in registers")
-    if any(map(is_scan, down)):
-        raise Rejected("a running sum along another axis than the rows")
+    reductions, down = _by_direction(long)
     planes = {plane_of(tv) for tv in long}
     if len(planes) != 1:
         raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
@@ -225,7 +220,7 @@ def schedule(
     _check_columns(segment, [*reductions, *down], down, [*read, *((s.value, i) for s, i in stores)])
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    scans = [tv for tv in long if is_scan(tv)]
+    scans = [tv for tv in reductions if is_scan(tv)]
     row = _row(segment, axes, phases, full, sums, scans)
     whole = [(s.value, i) for s, i in full]
     results = [tv for tv in reductions if not is_scan(tv)]
@@ -255,6 +250,17 @@ def schedule(
         return planned(found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
     return planned(replace(found, registers=taken), several, is_staged=True)
+
+
+def _by_direction(long: Sequence[TensorView]) -> tuple[list[TensorView], list[TensorView]]:
+    """Reductions along rows, and those down columns. Raises Rejected."""
+    along = [tv for tv in long if row_shape(tv) is not None]
+    down = [tv for tv in long if row_shape(tv) is None]
+    if not along:
+        raise Rejected("no reduction along rows that is longer than a thread sums in registers")
+    if any(map(is_scan, down)):
+        raise Rejected("a running sum along another axis than the rows")
+    return along, down
 
 
 def _beside(
@@ -456,7 +462,7 @@ def _row(
         axes.vector.size,
         axes.lanes,
         loads,
-        _scanned(scans, axes.lanes),
+        scanned_registers(scans, axes.lanes),
         walks=len(phases) + bool(full),
         again=frozenset(tv for tv in loads if times[tv] > 1),
         weights=sum(weights.values()),
@@ -490,8 +496,3 @@ def _reads(
     """What `results` read of memory, and where."""
     found = needs_of(segment, reductions, results).leaves
     return [(tv, offset_of(segment.layouts[tv], i)) for tv, i in found if tv not in reductions]
-
-
-def _scanned(scans: Sequence[TensorView], lanes: int) -> int:
-    """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
-    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
