@@ -39,6 +39,7 @@ SHAPES = {
     "odd rows": (12, 65, 128),
     "many rows": (4, 1000, 36),
     "few columns": (128, 640, 4),
+    "odd columns of few rows": (512, 31, 3),
 }
 
 

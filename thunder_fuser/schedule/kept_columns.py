@@ -44,7 +44,14 @@ from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.strips import Strip, lies_along, strip, strip_bytes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, SHARED_UNASKED, Target
+from thunder_fuser.target import (
+    MAX_THREADS,
+    REGISTER_BYTES,
+    REGISTERS,
+    SHARED_UNASKED,
+    WARP,
+    Target,
+)
 
 SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
 MIN_THREADS = 128  # of a block
@@ -327,11 +334,11 @@ def _threads(
             (ceil_div(rows, tile.down) * (kept + held.sums) + scratch) * tile.threads
         )
 
-    vectors = held.dealt or vectors
+    vectors = min(held.dealt, WARP) or vectors  # threads whose sums meet are of a warp
     vector_bytes = axes.lanes * narrowest(segment, long)
     is_crooked = held.dealt > 0 and vector_bytes < MAX_ALIGNMENT  # rows begin inside of sectors
     least = 2 * SECTOR if is_crooked else SECTOR
-    line = max(parameters.line, held.dealt * vector_bytes)
+    line = vectors * vector_bytes if held.dealt else parameters.line
     widths = list(_widths(vectors, vector_bytes, line, least))
     if held.dealt and held.dealt % widths[0]:
         raise Rejected("columns dealt to blocks in other numbers than they have threads")
