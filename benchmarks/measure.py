@@ -107,6 +107,19 @@ class Field:
         return found
 
 
+def kernel_times(prepare: Prepare, device: torch.device, calls: int) -> list[list[float]]:
+    """Microseconds of every kernel, copy and memset of so many calls, after as many untimed ones.
+    Raises what a call, or the profiler, fails with."""
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
+    field = Field([prepare], device)
+    for _ in range(calls):
+        field.each(lambda _, prepare: prepare()())
+    found = _kernel_trial(field, flush, calls, silent) if field.prepares else {}
+    for failure in field.failures.values():
+        raise failure
+    return [list(call) for call in cupti.with_kernels(found[0].calls)]
+
+
 def _on_host(field: Field) -> dict[int, Timing]:
     for _ in range(HOST_WARM_UP):
         field.each(lambda _, prepare: prepare()())

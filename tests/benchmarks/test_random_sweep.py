@@ -1,0 +1,76 @@
+"""Patterns compute what torch does, and draws can be repeated."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import prod
+
+import pytest
+import torch
+
+from benchmarks import random_sweep
+from benchmarks.cases import PASSES
+from benchmarks.executors import EXECUTORS
+from benchmarks.numerics import Results, gradients, reference, starts, tensors
+from benchmarks.patterns import PATTERNS
+from benchmarks.random_sweep import Drawn, Found, drawn, line
+from benchmarks.runner import Runner
+
+SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5)}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_ours_is_as_near_to_fp64_as_eager(name: str) -> None:
+    device = torch.device("cpu")
+    case = Drawn(name, SHAPES[PATTERNS[name].family], torch.float32).case(device)
+    ours = next(e for e in EXECUTORS if e.name == "ours")
+    expected = reference(case, PASSES)
+    function = ours.load(device)(case, ours.keywords(False))
+    runner = Runner.of(function, case, expected.cotangents, writes_inputs=False)
+    outputs = tensors(runner.function(*runner.fresh()))
+    begin = starts(case, outputs)
+    found = Results(outputs, begin, gradients(begin, case.wanted, expected.cotangents))
+    for phase in PASSES:
+        error, eager = expected.error(found, phase), expected.eager[phase]
+        assert error is not None
+        assert eager is not None
+        assert error <= 4 * eager + torch.finfo(torch.float32).eps
+
+
+def test_a_seed_draws_the_same_cases_of_about_as_many_elements() -> None:
+    found = [*islice(drawn(7), 300)]
+    assert found == [*islice(drawn(7), 300)]
+    assert found != [*islice(drawn(8), 300)]
+    assert {case.name for case in found} == PATTERNS.keys()
+    assert all(prod(case.shape) > random_sweep.ELEMENTS // 2 for case in found)
+
+
+def test_a_case_is_read_as_it_is_told() -> None:
+    case = Drawn("chnorm", (8, 31, 28, 28), torch.bfloat16)
+    assert str(case) == "chnorm 8x31x28x28 bfloat16"
+    assert Drawn.parse(str(case)) == case
+
+
+@pytest.mark.parametrize("text", ["", "chnorm 8x31", "chnorm 8xa bfloat16", "chnorm 8 notatype"])
+def test_what_is_no_case_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a pattern, sizes and a dtype"):
+        Drawn.parse(text)
+    with pytest.raises(ValueError, match="no pattern 'norm': there are ch_scale"):
+        Drawn.parse("norm 8x31 bfloat16")
+
+
+def test_lines_tell_cliffs_and_wrong_results() -> None:
+    case = Drawn("l2", (8, 31), torch.float16)
+    fast, slow = (Found("forward", 70.4, 1, share, True) for share in (0.9, 0.5))
+    wrong = Found("backward", 100.0, 2, 0.8, False)
+    assert line(case, [fast]) == "    l2 8x31 float16 forward 70 us n1 0.90"
+    assert line(case, [slow]).startswith("LOW l2")
+    assert line(case, [slow, wrong]).startswith("WRONG l2 8x31 float16")
+
+
+def test_without_a_gpu_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert random_sweep.main(["--seed", "1"]) == 2
+    assert "there is no GPU" in capsys.readouterr().err
