@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import pytest
 
-from tests.programs import expand, permute, total, unsqueeze
+from tests.programs import expand, permute, piece, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import offset_of
@@ -13,8 +16,11 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
 from thunder_fuser.schedule.kept_columns import KeptSchedule, schedule_turned
 from thunder_fuser.schedule.rejected import Rejected
+from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import HOST
+from thunder_fuser.target import HOST, WARP
+
+BANKS, BANK = 32, 4  # banks of shared memory, and bytes of each
 
 
 def less_sums(x: TensorView) -> TensorView:
@@ -26,30 +32,88 @@ def swapped(rows: int, columns: int, narrow: bool = True) -> Segment:
     return segment_of([x], less_sums(permute(x, 0, 2, 1)))
 
 
+def planned(rows: int, columns: int, narrow: bool = True) -> tuple[KeptSchedule, Strip]:
+    found = schedule_turned(swapped(rows, columns, narrow), HOST)
+    assert found.strip is not None
+    return found, found.strip
+
+
 @pytest.mark.parametrize(
-    ("rows", "run", "stride"), [(64, 8, 64), (100, 4, 128), (65, 1, 128), (96, 8, 128)]
+    ("rows", "columns", "run", "stride"),
+    [(64, 64, 8, 72), (100, 64, 4, 104), (64, 65, 2, 66), (40, 196, 4, 44)],
 )
-def test_a_strip_has_rows_of_banks_of_whole_runs(rows: int, run: int, stride: int) -> None:
-    found = schedule_turned(swapped(rows, 40), HOST).strip
-    assert found is not None
+def test_columns_of_a_strip_are_an_odd_number_of_their_banks_apart(
+    rows: int, columns: int, run: int, stride: int
+) -> None:
+    _, found = planned(rows, columns)
     assert (found.run, found.stride, found.piece.size) == (run, stride, rows // run)
-    assert found.width % found.axes.lanes == 0
+
+
+@pytest.mark.parametrize(("rows", "columns", "run"), [(65, 64, 8), (66, 68, 8), (33, 196, 4)])
+def test_columns_of_odd_rows_are_copied_as_they_lie(rows: int, columns: int, run: int) -> None:
+    _, found = planned(rows, columns)
+    assert found.is_flat
+    assert (found.run, found.piece.size) == (run, 1)
+    assert found.width * found.run == found.across * found.axes.lanes * rows
+    assert found.column.size * found.run == 3 * rows * columns
+
+
+def test_columns_with_gaps_between_them_are_padded() -> None:
+    x, y = halves(3, 65, 64), halves(3, 64, 80)
+    made = less_sums(call("add", permute(x, 0, 2, 1), piece(y, 2, 0, 65)))
+    found = schedule_turned(segment_of([x, y], made), HOST).strip
+    assert found is not None
+    assert not found.is_flat
+
+
+def place(strip: Strip, column: int, row: int) -> int:
+    """What `strip_place` returns."""
+    stride, lanes, apart = strip.moved
+    vector, lane = divmod(column, lanes)
+    return (lane * apart + vector) * stride + row
+
+
+def meetings(places: Iterable[int], size: int) -> int:
+    """Most words of one bank that threads with elements of so many bytes at `places` ask for."""
+    words = {place * size // BANK for place in places}
+    return max(Counter(word % BANKS for word in words).values())
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("columns", [3136, 196, 1517])
+@pytest.mark.parametrize("rows", [33, 36, 40, 64, 100, 192, 768, 1024])
+def test_threads_of_a_warp_seldom_meet_a_bank(rows: int, columns: int, narrow: bool) -> None:
+    """At the elements of a lane; and seldom at pieces, of which as many are moved at a time as fill
+    the banks."""
+    found, strip = planned(rows, columns, narrow)
+    size = 2 if narrow else 4
+    threads = range(found.threads_across * found.threads_down)
+    for first in range(0, len(threads), WARP):
+        warp = threads[first : first + WARP]
+        own = [divmod(t, found.threads_across) for t in warp]
+        for lane in range(strip.axes.lanes):
+            start = lane * strip.lane_step
+            places = [p * strip.vector_step + start + part for part, p in own]
+            assert meetings(places, size) <= (2 if strip.is_flat else 1)
+        together = BANKS * BANK // (strip.run * size)
+        pieces = [divmod(t, strip.piece.size) for t in warp[:together]]
+        starts = [place(strip, column, k * strip.run) for column, k in pieces]
+        assert meetings((s + k for s in starts for k in range(strip.run)), size) <= 3
 
 
 @pytest.mark.parametrize("columns", [40, 7, 36])
 def test_pieces_of_a_strip_are_where_its_elements_are(columns: int) -> None:
-    planned = schedule_turned(swapped(48, columns), HOST)
-    found, (store,) = planned.strip, planned.segment.stores
-    assert found is not None
-    (_, index), axes = planned.full[0], planned.axes
-    offset = offset_of(planned.segment.layouts[store.target], index)
+    schedule, found = planned(48, columns)
+    (store,) = schedule.segment.stores
+    (_, index), axes = schedule.full[0], schedule.axes
+    offset = offset_of(schedule.segment.layouts[store.target], index)
     start = found.turned(offset)
     assert start is not None
     for column in range(found.column.size):
-        for piece in range(found.piece.size):
-            row = {axes.row: piece * found.run, axes.vector: column // axes.lanes}
+        for k in range(found.piece.size):
+            row = {axes.row: k * found.run, axes.vector: column // axes.lanes}
             lane = {} if axes.lane is None else {axes.lane: column % axes.lanes}
-            where = evaluate(start, {found.column: column, found.piece: piece})
+            where = evaluate(start, {found.column: column, found.piece: k})
             assert where == evaluate(offset, {**row, **lane})
 
 

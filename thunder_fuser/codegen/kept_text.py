@@ -22,7 +22,6 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.codegen.values import place_in_strip
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.schedule.strips import Strip
@@ -98,13 +97,16 @@ def _places(kernel: KeptKernel) -> list[str]:
     that all take part in the sums."""
     across, kind = kernel.threads_across, index_type(kernel.reach)
     size = number(kernel.axes.vector.size)
-    if kernel.group is not None:
-        return [f"const {kind} vector = {_first(kernel, across)} + place;"]
-    first = f"({kind})blockIdx.x * {across} + place"
-    if not _is_cut(kernel):
-        return [f"const {kind} vector = {first};"]
+    first = f"({kind})blockIdx.x * {across}" if kernel.group is None else _first(kernel, across)
+    lines = []
+    if kernel.is_uneven:
+        lines = [f"const {kind} first = {first};", f"if (first >= {size}) break;"]
+        first = "first"
+    if not kernel.is_cut:
+        return [*lines, f"const {kind} vector = {first} + place;"]
     return [
-        f"const {kind} wanted = {first};",
+        *lines,
+        f"const {kind} wanted = {first} + place;",
         f"const bool is_active = wanted < {size};",
         f"const {kind} vector = is_active ? wanted : {size} - 1;",
     ]
@@ -120,12 +122,6 @@ def _first(kernel: KeptKernel, width: int) -> str:
     return f"((turn / {tiles} * {groups} + group) * {tiles} + turn % {tiles}) * {width}"
 
 
-def _is_cut(kernel: KeptKernel) -> bool:
-    """True where the last block has threads without columns."""
-    walked = kernel.blocks * kernel.turns * kernel.threads_across
-    return walked != kernel.axes.vector.size
-
-
 def _strips(kernel: KeptKernel) -> list[str]:
     """Pointers to the strips, which lie in the dynamic shared memory."""
     if kernel.strip is None:
@@ -135,7 +131,8 @@ def _strips(kernel: KeptKernel) -> list[str]:
         kind, place = CUDA_TYPES[access.dtype], f"shared + {start}" if start else "shared"
         lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
         start += kernel.bytes_of(access)
-    return lines
+    # Once: with all of it at each access the compiler spilled what it kept for the next ones.
+    return [*lines, f"const int own_place = place * {kernel.strip.vector_step} + part;"]
 
 
 def _filled(kernel: KeptKernel) -> list[str]:
@@ -183,7 +180,7 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
         f"const {kind} column = {start} + own;",
     ]
     inner = lines
-    if _is_cut(kernel):
+    if kernel.is_cut:
         inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
     head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{"
     return ["#pragma unroll 4", head, *indent([*places, *inner]), "}"]
@@ -191,8 +188,8 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
 
 def _run(access: VectorAccess, strip: Strip) -> str:
     """Where a piece lies in the strip of an access."""
-    place = place_in_strip(strip, access.dtype, "own", f"{strip.run} * piece")
-    return f"{access.name} + {place}"
+    sizes = ", ".join(map(str, strip.moved))
+    return f"{access.name} + tf::strip_place<{sizes}>(own, {strip.run} * piece)"
 
 
 def _run_bytes(access: VectorAccess) -> int:
@@ -202,7 +199,7 @@ def _run_bytes(access: VectorAccess) -> int:
 
 def _active(kernel: KeptKernel, lines: list[str], tests: list[str] | None = None) -> list[str]:
     """What only threads with columns of their own do."""
-    conditions = [*(["is_active"] if _is_cut(kernel) else []), *(tests or [])]
+    conditions = [*(["is_active"] if kernel.is_cut else []), *(tests or [])]
     if not conditions:
         return lines
     return [f"if ({' && '.join(conditions)}) {{", *indent(lines), "}"]

@@ -57,7 +57,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
-            return _widen(f"{square}[{place_in_square(tile, stored)}]", stored)
+            return _widen(f"{square}[{place_in_square(tile)}]", stored)
         case IndexValue(index):
             return _index(index, form(index))
         case InRange(index, extent):
@@ -126,19 +126,13 @@ def lane_index(weight: int, delta: int) -> str:
     return f"{scaled} + {delta}" if delta else scaled
 
 
-def place_in_square(tile: Tile | Strip, stored: DataType) -> str:
+def place_in_square(tile: Tile | Strip) -> str:
     """Where the element of a thread and lane lies in a square, or in a strip."""
     if isinstance(tile, Strip):
-        column = "place" if tile.axes.lanes == 1 else f"{tile.axes.lanes} * place + lane"
-        return f"{place_in_strip(tile, stored, column, 'part')} + k * {tile.down}"
+        lane = lane_index(tile.lane_step if tile.axes.lanes > 1 else 0, 0)
+        return f"own_place + {lane} + k * {tile.down}"
     lane = "lane" if tile.lanes > 1 else "0"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
-
-
-def place_in_strip(strip: Strip, stored: DataType, column: str, row: str) -> str:
-    """Where a row of a block's column lies in a strip, the first one of a thread."""
-    sizes = f"{strip.stride}, {strip.run}, {strip.axes.lanes}, {strip.permuted(stored)}"
-    return f"tf::strip_place<{sizes}>({column}, {row})"
 
 
 def operand(value: Operand) -> str:

@@ -74,10 +74,22 @@ class KeptKernel:
 
     @property
     def turns(self) -> int:
-        """Tiles of columns that a block has."""
+        """Tiles of columns that a block has, some of which may be none in the last run of them."""
         if self.group is None:
             return 1
-        return self.axes.vector.size // (self.group.size * self.threads_across)
+        at_once = self.group.size * self.tiles * self.threads_across
+        return ceil_div(self.axes.vector.size, at_once) * self.tiles
+
+    @property
+    def is_cut(self) -> bool:
+        """True where a tile has threads without columns."""
+        return self.axes.vector.size % self.threads_across > 0
+
+    @property
+    def is_uneven(self) -> bool:
+        """True where blocks have none in their last turn."""
+        tiles = ceil_div(self.axes.vector.size, self.threads_across)
+        return self.blocks * self.turns != tiles
 
     @property
     def rows_per_thread(self) -> int:
@@ -96,7 +108,7 @@ class KeptKernel:
 
     def bytes_of(self, access: VectorAccess) -> int:
         """Of the strip of an access."""
-        return 0 if self.strip is None else self.strip.elements * access.dtype.itemsize
+        return 0 if self.strip is None else self.strip.bytes_of(access.dtype)
 
     @property
     def names(self) -> dict[IterDomain, str]:

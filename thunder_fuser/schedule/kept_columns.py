@@ -23,7 +23,8 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.analysis.kept_rows import KeptRows
+from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
@@ -41,7 +42,7 @@ from thunder_fuser.schedule.columns import (
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.strips import Strip, lies_along, strip, strip_bytes
+from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip, strip_bytes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import (
@@ -56,7 +57,6 @@ from thunder_fuser.target import (
 SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
 MIN_THREADS = 128  # of a block
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
-SCRATCH = 24  # registers that a thread needs beside its rows, its sums and their results
 PREFERRED = KeptParameters()
 
 
@@ -192,7 +192,7 @@ def _planned(
         raise Rejected("rows that lie row after row")
     turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    held = _Held(kept, tuple(tv for tv, _ in turned), len(sums), added.vectors if added else 0)
+    held = _Held(kept, Turned.of(turned, axes), len(sums), added.vectors if added else 0)
     across, down, at_once = _threads(axes, segment, phases, held, target, parameters)
     return KeptSchedule(
         segment,
@@ -204,7 +204,7 @@ def _planned(
         down,
         at_once,
         strip(axes, held.turned, across, down) if turned else None,
-        held.turned,
+        held.turned.tensors,
         added,
     )
 
@@ -282,7 +282,7 @@ class _Held:
     blocks are `dealt` so many vectors of columns at a time; and what is `turned`."""
 
     kept: int
-    turned: tuple[TensorView, ...]
+    turned: Turned
     sums: int
     dealt: int
 
@@ -314,37 +314,37 @@ def _threads(
     long = [tv for phase in phases for tv, _ in phase.reductions]
     results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
-    scratch = SCRATCH + (results + sums) * axes.lanes
     states = sum(map(state_bytes, long)) * (axes.lanes + 1)  # and a place beside each vector's
-    strips = strip_bytes(axes, held.turned)
     rows, vectors = axes.row.size, axes.vector.size
-    kept = held.kept
+    column = KeptRows(rows, held.kept, held.sums, (results + sums) * axes.lanes)
 
     def fitting(tile: _Tile) -> int:
         """Blocks on a multiprocessor."""
         if tile.threads > MAX_THREADS or states * tile.threads > SHARED_UNASKED:
             return 0
-        shared = tile.across * strips + states * tile.threads
+        strips = strip_bytes(axes, held.turned, tile.across)
+        shared = strips + states * tile.threads
         fit = target.shared_bytes // max(shared, 1) if strips else MAX_THREADS
-        return min(fit, registers(tile))
-
-    def registers(tile: _Tile) -> int:
-        """Blocks whose registers a multiprocessor has."""
-        return REGISTERS // (
-            (ceil_div(rows, tile.down) * (kept + held.sums) + scratch) * tile.threads
-        )
+        return min(fit, REGISTERS // (column.registers(tile.down) * tile.threads))
 
     vectors = min(held.dealt, WARP) or vectors  # threads whose sums meet are of a warp
     vector_bytes = axes.lanes * narrowest(segment, long)
-    is_crooked = held.dealt > 0 and vector_bytes < MAX_ALIGNMENT  # rows begin inside of sectors
-    least = 2 * SECTOR if is_crooked else SECTOR
     line = vectors * vector_bytes if held.dealt else parameters.line
-    widths = list(_widths(vectors, vector_bytes, line, least))
+    if held.turned.tensors:  # so that a warp is at several rows of a strip
+        line = min(line, PREFERRED.line)
+    widths = list(_widths(vectors, vector_bytes, line))
     if held.dealt and held.dealt % widths[0]:
         raise Rejected("columns dealt to blocks in other numbers than they have threads")
-    limits = (parameters.held, 2 * parameters.held)
-    tiles = [_Tile(a, _down(rows, kept, limit)) for limit in limits for a in widths]
-    possible = [t for least in (parameters.blocks, 1) for t in tiles if fitting(t) >= least]
+    # Blocks that walk are at other columns while the rest of a narrow row is in the cache.
+    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR] if held.dealt else widths
+    limits, fewest = (parameters.held, 2 * parameters.held), (parameters.blocks, 1)
+    possible = [
+        tile
+        for some in (wide, widths)
+        for least in fewest
+        for tile in (_Tile(a, column.threads(limit)) for limit in limits for a in some)
+        if fitting(tile) >= least
+    ]
     if not possible:
         raise Rejected("columns that are too long to be kept")
     best, enough = possible[0], BLOCKS * target.multiprocessors if not held.dealt else 0
@@ -352,7 +352,9 @@ def _threads(
         best = _Tile(best.across // 2, best.down)
     while best.threads < MIN_THREADS:
         wider, deeper = _Tile(best.across * 2, best.down), _Tile(best.across, best.down * 2)
-        wanted = wider if 0 < enough <= ceil_div(vectors, wider.across) else deeper
+        may_widen = 0 < enough <= ceil_div(vectors, wider.across)
+        is_wider = may_widen and (not held.turned.tensors or deeper.down > rows)
+        wanted = wider if is_wider else deeper
         if wanted.down > rows or not fitting(wanted):
             break
         best = wanted
@@ -360,20 +362,12 @@ def _threads(
     return best.across, best.down, told if fitting(best) == told else None
 
 
-def _widths(vectors: int, vector_bytes: int, line: int, least: int) -> Iterator[int]:
-    """Threads along a row that a block may have, from a `line` of bytes down to the `least`."""
+def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
+    """Threads along a row that a block may have, from a `line` of bytes down to a sector."""
     across = 1
     while across * vector_bytes < line and across < vectors:
         across *= 2
     yield across
-    while across // 2 * vector_bytes >= least:
+    while across // 2 * vector_bytes >= SECTOR:
         across //= 2
         yield across
-
-
-def _down(rows: int, kept: int, limit: int) -> int:
-    """The fewest threads for the rows of a column, each with up to `limit` registers of them."""
-    down = 1
-    while ceil_div(rows, down) * kept > limit and down < rows:
-        down *= 2
-    return down

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from thunder_fuser.analysis.kept_rows import HELD
 from thunder_fuser.target import Target
 
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
@@ -117,7 +118,7 @@ class KeptParameters:
     """The knobs of T9."""
 
     line: int = 128  # bytes of a row that a block takes, at most
-    held: int = 32  # registers of a thread for what it keeps; twice as many where they must be
+    held: int = HELD  # registers of a thread for what it keeps; twice as many where they must be
     blocks: int = 2  # on a multiprocessor, for which a block may take fewer columns
 
 

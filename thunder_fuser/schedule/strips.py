@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from thunder_fuser.analysis.digits import (
     Form,
+    add,
     atom,
     ceil_div,
     divmod_form,
@@ -24,22 +26,31 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, step_of
+from thunder_fuser.target import WARP
 
-BANKS = 128  # bytes of one row of shared memory: in so many, vectors are permuted
+BANKS = 128  # bytes of one row of shared memory
 
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """`width` columns of a block, with all rows of each, that turned accesses walk by `column` of
-    the plane, and along it by `piece`, a `run` of rows each."""
+    """All rows of the columns of a block, that turned accesses walk by `column` of the plane, and
+    along it by `piece`, a `run` of rows each. Columns of the same lane are side by side, so that
+    neither the threads of a warp, which are at a few rows of one lane, nor those that move the
+    pieces of a column or a few meet a bank of shared memory often.
+
+    Where columns follow each other in memory, and are as good as far apart as they are long, a
+    strip `is_flat`, a copy of them. Then a `column` is a run of elements, whatever columns these
+    are of, and has one piece."""
 
     axes: ColumnAxes
-    width: int
+    across: int  # vectors of columns
     down: int  # threads that have every so many-th row
     run: int
     stride: int  # places of a column, some of them behind its rows
+    apart: int  # columns from those of one lane to the next lane's; of a flat one none
     column: IterDomain
     piece: IterDomain
+    is_flat: bool = False
 
     @property
     def lanes(self) -> int:
@@ -47,22 +58,42 @@ class Strip:
         return self.run
 
     @property
-    def elements(self) -> int:
-        return self.width * self.stride
+    def width(self) -> int:
+        """Columns of a block."""
+        columns = self.across * self.axes.lanes
+        return columns * self.stride // self.run if self.is_flat else columns
+
+    @property
+    def moved(self) -> tuple[int, int, int]:
+        """Places of a column, lanes, and columns from one lane to the next, for what moves runs."""
+        return (self.run, 1, 1) if self.is_flat else (self.stride, self.axes.lanes, self.apart)
+
+    @property
+    def vector_step(self) -> int:
+        """Places from a vector of columns to the next one."""
+        return self.stride * self.axes.lanes if self.is_flat else self.stride
+
+    @property
+    def lane_step(self) -> int:
+        """Places from a lane of a vector to the next one."""
+        return self.stride if self.is_flat else self.stride * self.apart
+
+    def bytes_of(self, stored: DataType) -> int:
+        """Bytes of the strip of such elements, behind which another one is aligned."""
+        columns = self.axes.lanes * (self.across if self.is_flat else self.apart)
+        found = columns * self.stride * stored.itemsize
+        return ceil_div(found, MAX_ALIGNMENT) * MAX_ALIGNMENT
 
     @property
     def names(self) -> dict[IterDomain, str]:
         return {self.column: "column", self.piece: "piece"}
 
-    def permuted(self, stored: DataType) -> int:
-        """Pieces that are permuted: one row of banks, no more than the threads of a column have,
-        so that the next row of a thread is `down` places on."""
-        return max(min(BANKS // (self.run * stored.itemsize), self.down // self.run), 1)
-
     def turned(self, offset: Form) -> Form | None:
         """`offset` where a turned access begins; None for one that is not turned."""
         if not lies_along(offset, self.axes):
             return None
+        if self.is_flat:
+            return scale(atom(self.column), self.run)
         vector, lane = divmod_form(atom(self.column), self.axes.lanes)
         values = {self.axes.row: scale(atom(self.piece), self.run), self.axes.vector: vector}
         if self.axes.lane is not None:
@@ -70,28 +101,57 @@ class Strip:
         return substitute(offset, values)
 
 
-def strip(axes: ColumnAxes, turned: Sequence[TensorView], across: int, down: int) -> Strip:
-    """That of so many threads across and down, for accesses to `turned`."""
-    rows, narrow = axes.row.size, min(tv.dtype.itemsize for tv in turned)
-    run = MAX_ALIGNMENT // narrow
+@dataclass(frozen=True)
+class Turned:
+    """What is turned: tensors whose columns follow each other in memory or, where not `is_dense`,
+    lie in any way."""
+
+    tensors: tuple[TensorView, ...]
+    is_dense: bool
+
+    @staticmethod
+    def of(accesses: Sequence[tuple[TensorView, Form]], axes: ColumnAxes) -> Turned:
+        dense = add(scale(axes.column, axes.row.size), atom(axes.row))
+        is_dense = all(offset == dense for _, offset in accesses)
+        return Turned(tuple(tv for tv, _ in accesses), is_dense)
+
+
+def strip(axes: ColumnAxes, turned: Turned, across: int, down: int) -> Strip:
+    """That of so many threads across and down: a copy of the columns where that is moved in longer
+    runs, and no more than two threads meet a bank."""
+    narrow = min(tv.dtype.itemsize for tv in turned.tensors)
+    own = max(BANKS // min(across, WARP), narrow)  # bytes of banks that each column of a warp has
+    padded = _padded(axes, across, down, own, narrow)
+    if not turned.is_dense or gcd(axes.lanes * axes.row.size * narrow, BANKS) > 2 * own:
+        return padded
+    flat = _flat(axes, across, down, narrow)
+    return flat if flat.run > padded.run else padded
+
+
+def _flat(axes: ColumnAxes, across: int, down: int, narrow: int) -> Strip:
+    rows = axes.row.size
+    elements, held = axes.vector.size * axes.lanes * rows, across * axes.lanes * rows
+    run = gcd(elements, held, MAX_ALIGNMENT // narrow)
+    return Strip(axes, across, down, run, rows, 0, axis(elements // run), axis(1), is_flat=True)
+
+
+def _padded(axes: ColumnAxes, across: int, down: int, own: int, narrow: int) -> Strip:
+    rows, unit, run = axes.row.size, own // narrow, min(own, MAX_ALIGNMENT) // narrow
     while rows % run:
         run //= 2
+    stride = (ceil_div(rows, unit) | 1) * unit
+    is_short = rows * narrow < BANKS  # pieces of several columns are moved at a time
+    apart = across + 1 if is_short and axes.lanes > 1 else across
     columns, pieces = axis(axes.vector.size * axes.lanes), axis(rows // run)
-    return Strip(axes, across * axes.lanes, down, run, _stride(rows, narrow), columns, pieces)
+    return Strip(axes, across, down, run, stride, apart, columns, pieces)
 
 
-def strip_bytes(axes: ColumnAxes, turned: Sequence[TensorView]) -> int:
-    """Of the strips of what is `turned`, for each thread across."""
-    places = axes.lanes * _stride(
-        axes.row.size, min((tv.dtype.itemsize for tv in turned), default=1)
-    )
-    return places * sum(tv.dtype.itemsize for tv in turned)
-
-
-def _stride(rows: int, narrow: int) -> int:
-    """Places of a column, whose narrowest elements have so many bytes."""
-    period = BANKS // narrow
-    return ceil_div(rows, period) * period
+def strip_bytes(axes: ColumnAxes, turned: Turned, across: int) -> int:
+    """Of the strips of what is `turned`."""
+    if not turned.tensors:
+        return 0
+    found = strip(axes, turned, across, 1)
+    return sum(found.bytes_of(tv.dtype) for tv in turned.tensors)
 
 
 def lies_along(offset: Form, axes: ColumnAxes) -> bool:

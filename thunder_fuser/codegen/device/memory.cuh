@@ -278,12 +278,11 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
 }
 
 // chunk: strip_place
-// Where a row of a column lies in a strip, whose columns are STRIDE places apart. The vectors of RUN rows
-// of every LANES columns are permuted, VECTORS of them in one row of banks, so that neither threads side
-// by side along a column nor those that have LANES neighbours each meet one twice.
-template <int STRIDE, int RUN, int LANES, int VECTORS>
+// Where a row of a column lies in a strip: the columns of a lane are side by side, STRIDE places each,
+// and those of the next lane APART columns on.
+template <int STRIDE, int LANES, int APART>
 TF_FN int strip_place(unsigned column, unsigned row) {
-  return column * STRIDE + (row / RUN ^ column / LANES % VECTORS) * RUN + row % RUN;
+  return (column % LANES * APART + column / LANES) * STRIDE + row;
 }
 
 // chunk: copy_async commit_copies await_copies
