@@ -93,14 +93,21 @@ def test_of_rows_that_lie_apart(name: str, dtype: torch.dtype, order: str) -> No
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("shape", [(9, 128, 100), (7, 65, 33), (3, 2000, 40)])
-def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "shape", [(9, 128, 100), (11, 128, 44), (7, 65, 33), (67, 31, 1031), (9, 900, 40)], ids=str
+)
+def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...], order: str) -> None:
+    """Some blocks have none in the last turn, and one may have few."""
     x, y = whole(*shape), whole(*shape).mT.contiguous()
     a, b = like(x, y)
     made = less_its_sums(call("mul", swapped(a), b))
     sums = total(b, 0, 1), total(call("mul", swapped(a), b), 0, 1)
-    check(fusion([a, b], swapped(made), *sums), x, y)
-    check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x)
+    options = replace(STRICT, thread_order=order)
+    plan = check(fusion([a, b], swapped(made), *sums), x, y, options=options)
+    if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
+        is_walked(plan)
+    is_walked(check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x, options=options))
 
 
 def gradients(x: TensorView, y: TensorView, dim: int) -> Fusion:

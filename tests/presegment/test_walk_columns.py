@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from tests.programs import chain, expand, fusion, permute, total, unsqueeze
-from tests.schedule.segments import floats
+from tests.schedule.segments import floats, halves
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -18,29 +18,46 @@ def below(sums: TensorView, x: TensorView, dim: int) -> TensorView:
     return call("sub", x, expand(unsqueeze(sums, dim), *x.shape))
 
 
-def of_channels(*shape: int) -> Fusion:
-    x = floats(*shape)
+def of_channels(*shape: int, of: str = "sum", narrow: bool = False) -> Fusion:
+    x = (halves if narrow else floats)(*shape)
     others = (0, *range(2, x.ndim))
-    return fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), *others))
+    beside = call(of, chain(x, "neg"), dims=others)
+    return fusion([x], below(total(x, 1), x, 1), beside)
 
 
 def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
-    assert str(walk_columns(of_channels(64, 64, 196), 4)) == dedent("""\
-        fusion(T0: f32[i64, i64, i196]) {
-          T1: f32[i64, i196, i64] = permute(T0, dims=[0, 2, 1])
-          T2: f32[i64, i196, r64] = sum(T1, dims=[2])
-          T3: f32[i64, b1, i196] = broadcast(T2, is_broadcast_dim=[False, True, False])
-          T4: f32[i64, b64, i196] = expand(T3, shape=[64, 64, 196])
-          T5: f32[i64, i64, i196] = sub(T0, T4)
-          T6: f32[i64, i64, i196] = neg(T0)
-          T7: f32[i64, i196, i64] = permute(T6, dims=[0, 2, 1])
-          T8: f32[i12544, i64] = reshape(T7, new_shape=[12544, 64])
-          T9: f32[i14, i7, i128, i64] = reshape(T8, new_shape=[14, 7, 128, 64])
-          T10: f32[i7, i14, i128, i64] = permute(T9, dims=[1, 0, 2, 3])
-          T11: f32[i7, r14, r128, i64] = sum(T10, dims=[1, 2], walked=12544)
-          T12: f32[r7, i64] = sum(T11, dims=[0])
+    assert str(walk_columns(of_channels(256, 64, 196), 4)) == dedent("""\
+        fusion(T0: f32[i256, i64, i196]) {
+          T1: f32[i256, i196, i64] = permute(T0, dims=[0, 2, 1])
+          T2: f32[i256, i196, r64] = sum(T1, dims=[2])
+          T3: f32[i256, b1, i196] = broadcast(T2, is_broadcast_dim=[False, True, False])
+          T4: f32[i256, b64, i196] = expand(T3, shape=[256, 64, 196])
+          T5: f32[i256, i64, i196] = sub(T0, T4)
+          T6: f32[i256, i64, i196] = neg(T0)
+          T7: f32[i256, i196, i64] = permute(T6, dims=[0, 2, 1])
+          T8: f32[i50176, i64] = reshape(T7, new_shape=[50176, 64])
+          T9: f32[i49, i8, i128, i64] = reshape(T8, new_shape=[49, 8, 128, 64])
+          T10: f32[i8, i49, i128, i64] = permute(T9, dims=[1, 0, 2, 3])
+          T11: f32[i8, r49, r128, i64] = sum(T10, dims=[1, 2], walked=50176)
+          T12: f32[r8, i64] = sum(T11, dims=[0])
           return T5, T12
         }""")
+
+
+def test_some_have_none_in_the_last_turn_where_no_number_of_blocks_divides_the_columns() -> None:
+    made = str(walk_columns(of_channels(333, 64, 196), 4))
+    assert "pad(T8, 0, pad_widths=[0, 0, 0, 268])" in made
+    assert "reshape(T9, new_shape=[32, 16, 128, 64])" in made
+    assert "dims=[1, 2], walked=65268)" in made
+
+
+def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
+    """The sums over all of its columns are of one dim as well."""
+    x = floats(1, 64, 12544)
+    turned = permute(x, 0, 2, 1)
+    beside = total(chain(turned, "neg"), 1)
+    program = fusion([x], beside, below(total(turned, 2), turned, 2))
+    assert "dims=[1, 2], walked=12544)" in str(walk_columns(program, 4))
 
 
 @pytest.mark.parametrize(("rows", "across"), [(33, 32), (64, 32), (128, 16), (256, 8), (512, 8)])
@@ -50,13 +67,13 @@ def test_blocks_have_more_columns_at_a_time_of_fewer_rows(rows: int, across: int
 
 
 def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
-    x = floats(16, 64, 196)
+    x = floats(128, 64, 196)
     turned = permute(x, 0, 2, 1)
     found = str(
         walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), 4)
     )
-    assert "reshape(T6, new_shape=[7, 7, 64, 64])" in found
-    assert "sum(T8, dims=[1, 2], walked=3136)" in found
+    assert "reshape(T7, new_shape=[6, 36, 128, 64])" in found
+    assert "sum(T9, dims=[1, 2], walked=25088)" in found
 
 
 def rows_side_by_side() -> Fusion:
@@ -79,7 +96,11 @@ def what_columns_wait_for() -> Fusion:
 KEPT = {
     "a small plane": (of_channels(2, 64, 196), 4),
     "long columns": (of_channels(8, 4096, 196), 4),
-    "few vectors": (of_channels(67, 64, 1031), 80),
+    "columns of which two sectors are too much": (of_channels(67, 1500, 1031, narrow=True), 4),
+    "what has no neutral element, of columns that no number of blocks divides": (
+        of_channels(61, 64, 196, of="max"),
+        4,
+    ),
     "rows that lie row after row": (rows_side_by_side(), 1),
     "few rows that lie row after row": (few_rows(), 1),
     "sums that columns wait for": (what_columns_wait_for(), 4),

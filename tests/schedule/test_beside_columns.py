@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import chain, expand, permute, reshape, total, unsqueeze
+from tests.programs import cat, chain, expand, pad, permute, reshape, total, unsqueeze
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.analysis.reductions import WALKED
 from thunder_fuser.ir.build import apply, call
@@ -22,10 +22,13 @@ from thunder_fuser.target import HOST
 def parts(x: TensorView, groups: int, of: str = "sum", run: int = 16) -> TensorView:
     """The columns of x (columns, rows) dealt to so many groups, a run at a time, and summed."""
     columns, rows = x.shape
+    rest = -columns % (groups * run)
     row = total(x, 0).definition if of == "sum" else call(of, x, dims=(0,)).definition
     assert row is not None
     assert row.op.family is Family.REDUCTION
-    dealt = permute(reshape(x, columns // (groups * run), groups, run, rows), 1, 0, 2, 3)
+    turns = (columns + rest) // (groups * run)
+    padded = pad(x, [0, 0, 0, rest]) if rest else x
+    dealt = permute(reshape(padded, turns, groups, run, rows), 1, 0, 2, 3)
     made = apply(row.op, [dealt], {"dims": (1, 2), WALKED: columns})
     assert isinstance(made, TensorView)
     return made
@@ -51,7 +54,16 @@ T11[((vector/4)%3), (vector/12), 4*(vector%4) + lane, row]
           store whole columns: T6[row, 4*vector + lane]""")
 
 
+def test_columns_that_nobody_has_are_left_out_of_a_padded_deal() -> None:
+    segment = beside(lambda x, left: [parts(x, 4)])
+    assert "T10[group, row] of T1[4*vector + lane, row]" in str(schedule_turned(segment, HOST))
+
+
 REFUSED = {
+    "columns of two planes": (
+        beside(lambda x, left: [parts(cat(x, x, dim=0), 3)]),
+        "sums over other columns than a block walks",
+    ),
     "groups of two sizes": (
         beside(lambda x, left: [parts(x, 3), parts(left, 6)]),
         "sums over other columns than a block walks",

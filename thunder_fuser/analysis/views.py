@@ -62,6 +62,18 @@ def is_stop(tv: TensorView) -> bool:
     return tv.definition is not None and tv.definition.op.name == "segment_set"
 
 
+def without_padding(
+    element: tuple[TensorView, tuple[Form, ...]], size: int
+) -> tuple[TensorView, tuple[Form, ...]]:
+    """The element of what has only `size` elements, where `element` is one of a view of that and of
+    others that were added."""
+    tv, index = element
+    while prod(tv.shape) != size and is_metadata(tv):
+        (edge,) = edges(tv, index)
+        tv, index = edge.producer, edge.index
+    return tv, index
+
+
 def is_same_order(producer: TensorView, consumer: TensorView) -> bool:
     """True for a view of its producer that has the same elements in the same row-major order."""
     chain = follow(consumer, lambda tv: tv is producer)

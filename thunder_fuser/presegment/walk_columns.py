@@ -6,7 +6,8 @@
              T5: f32[i784, i256] = sum(T4, dims=[1, 2]);  T9 = sum(T5, dims=[0])
 
 A layer norm over channels, or of rows that lie side by side in memory as those of
-`permute(T0, dims=[0, 2, 1])`. The kept column template sums a part per block while it walks columns
+`permute(T0, dims=[0, 2, 1])`. Columns that no such product numbers are padded first, by ones that
+no block walks. The kept column template sums a part per block while it walks columns
 (`schedule/beside_columns.py`), so that the plane is read once; the parts are summed behind it, in a
 fixed order. Blocks walk side by side: with a stretch of columns each they are at more places of
 memory at a time than the L2 cache keeps lines of. Rows that lie row after row are
@@ -16,9 +17,11 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.kept_rows import KeptRows
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of
 from thunder_fuser.ir.build import apply, call
@@ -27,23 +30,31 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
+from thunder_fuser.target import REGISTER_BYTES, REGISTERS, WARP
 
-BLOCKS = 2  # that walk on a multiprocessor
-MOST = 8  # groups of a multiprocessor: their parts are read again
-ACROSS = 8  # vectors of columns that a block has at a time, at most, if that is of all rows
+MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
+IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
+# groups the next one begins where one ends
+BEGINNING = 0.5  # turns that a group takes longer: its first loads, and its sums in the end
+ACROSS = 8  # vectors of columns that a block has at a time, more of few rows:
 HELD = 2048  # vectors in all
-SECTOR = 32  # bytes of a row that it has at least
+MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
+THREADS = 128  # of a block, at least
+SLACK = 1.2  # registers that the compiler takes for each that is counted
+SECTOR = 32  # bytes: two of each row at least, one where columns may not be padded
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
+UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
 
 
 def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
-    planes: dict[tuple[int, ...], int] = {}
+    dims: dict[tuple[int, ...], list[int]] = {}
     for tv in fusion.tensors:
         dim = _reduced_dim(tv)
         if dim is not None:
-            planes.setdefault(_operand(tv).shape, dim)
+            dims.setdefault(_operand(tv).shape, []).append(dim)
+    planes = {plane: _rows_of(fusion, plane, found) for plane, found in dims.items()}
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if _is_reduction(tv) and tv not in {*ahead, *along}]
@@ -70,6 +81,14 @@ def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
         return None
 
     return rewrite(fusion, rule) if groups else fusion
+
+
+def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int:
+    """Which of the reduced `dims` of a plane are its rows. Of one image the sums over all columns
+    are of one dim too: nothing of the plane's size waits for them."""
+    whole = _needed_whole(fusion, plane)
+    waited = [_reduced_dim(tv) for tv in whole if _is_reduction(tv) and _operand(tv).shape == plane]
+    return next((dim for dim in dims if dim in waited), dims[0])
 
 
 def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
@@ -109,6 +128,11 @@ def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
     return dim is not None and planes.get(_operand(tv).shape) == dim
 
 
+def _neutral(tv: TensorView) -> int | None:
+    assert tv.definition is not None
+    return tv.definition.op.neutral
+
+
 def _is_over_all(tv: TensorView, dim: int) -> bool:
     """True for a sum over all dims but the rows'."""
     assert tv.definition is not None
@@ -127,7 +151,7 @@ def _groups(
 ) -> tuple[int, int] | None:
     """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
     are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
-    row."""
+    row. Where no number of blocks divides them some have none in the last turn."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
@@ -137,20 +161,80 @@ def _groups(
     if read * rows > MAX_ROW or read * prod(plane) < MIN_WALKED * multiprocessors:
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
-    vectors, slots = prod(plane) // (rows * lanes), BLOCKS * multiprocessors
-    run = gcd(vectors, max(ACROSS, 1 << (HELD // rows).bit_length() - 1))
+    along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
+    columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), dim == len(plane) - 1)
+    vectors = prod(plane) // (rows * lanes)
+    may_pad = all(_neutral(tv) is not None for tv in sums)
+    run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
-    tiles = vectors // run
+    tiles, slots = ceil_div(vectors, run), columns.blocks(run) * multiprocessors
+
+    def is_even(count: int) -> bool:
+        return vectors % (count * run) == 0
 
     def cost(count: int) -> float:
-        """Of so many groups: idle blocks, and parts that are written and read again."""
-        turns = ceil_div(count, slots) * slots / count
-        return turns * (1 + 8 * len(sums) * count / (vectors * lanes * read))
+        """Of so many groups: turns of the machine with idle blocks, and parts that are written and
+        read again."""
+        turns = ceil_div(count, slots) * slots * (ceil_div(tiles, count) + BEGINNING)
+        parts = 8 * len(sums) * count / (vectors * lanes * read)
+        waiting = IMBALANCE * multiprocessors / count
+        return turns * (1 + parts + waiting) * (1 if is_even(count) else UNEVEN)
 
-    possible = (n for n in range(multiprocessors, MOST * multiprocessors + 1) if tiles % n == 0)
+    most = max(MOST * multiprocessors, slots)
+    possible = [*range(multiprocessors, min(most, tiles) + 1)]
+    if not may_pad:
+        possible = [*filter(is_even, possible)]
     count = min(possible, key=cost, default=None)
     return None if count is None else (count, run * lanes)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Of so many `rows`, in vectors of so many `lanes`, read of planes of these `itemsizes`: all in
+    registers but what is turned, where something is. Their sums `along` are known in the kernel,
+    those over all columns are `beside`."""
+
+    rows: int
+    lanes: int
+    itemsizes: tuple[int, ...]
+    along: int
+    beside: int
+    is_turned: bool
+
+    @property
+    def run(self) -> int:
+        """Vectors of columns that a block has at a time: two sectors of each row at least; 0 where
+        that is too much."""
+        run = max(ACROSS, self.least, 1 << (HELD // self.rows).bit_length() - 1)
+        held = self.rows * (self._registers(self.itemsizes) + self.beside)
+        while run * held > MAX_HELD and run > self.least:
+            run //= 2
+        return run if run * held <= MAX_HELD else 0
+
+    @property
+    def least(self) -> int:
+        """Vectors of columns that are two sectors of each row."""
+        return max(2 * SECTOR // (self.lanes * min(self.itemsizes)), 1)
+
+    def blocks(self, run: int) -> int:
+        """That a multiprocessor has at a time, about: two, if fewer threads side by side do it."""
+        across = min(run, ACROSS if self.is_turned else WARP)
+        while self._blocks(across) < 2 and across > self.least:
+            across //= 2
+        return max(self._blocks(across), 1)
+
+    def _blocks(self, across: int) -> int:
+        kept = self._registers(self.itemsizes[1:] if self.is_turned else self.itemsizes)
+        column = KeptRows(self.rows, max(kept, 1), self.beside, (self.along + 2) * self.lanes)
+        down = column.threads()
+        while across * down < THREADS and 2 * down <= self.rows:
+            down *= 2
+        return int(REGISTERS / (SLACK * column.registers(down) * across * down))
+
+    def _registers(self, itemsizes: Sequence[int]) -> int:
+        """Of a row."""
+        return sum(ceil_div(self.lanes * size, REGISTER_BYTES) for size in itemsizes)
 
 
 def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:

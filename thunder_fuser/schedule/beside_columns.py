@@ -16,6 +16,7 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.reductions import column_shape, is_scan, plane_of
+from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes
@@ -42,8 +43,7 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
     rows, columns = axes.row.size, axes.vector.size * axes.lanes
     groups = {(prod(tv.shape), *reduced_sizes(tv)) for tv in sums}
     results, *dealt = groups.pop()
-    is_whole = results * prod(dealt) == rows * columns  # no columns are added that nobody has
-    if groups or not is_whole or len(dealt) != 2 or results % rows or dealt[1] % axes.lanes:
+    if groups or len(dealt) != 2 or results % rows or dealt[1] % axes.lanes:
         raise Rejected("sums over other columns than a block walks")
     group, (_, run) = axis(results // rows), dealt
     stretch, place = divmod_form(axes.column, run)
@@ -56,7 +56,10 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
         if tv.definition.op.state_size != 1 or tv.dtype.is_complex:
             raise Rejected("a sum of several values over the columns that a block walks")
         index = unflatten(combine(number, atom(axes.row), rows), tv.shape)
-        terms.append(term_at(tv, index, (turn, place)))
+        term = without_padding(term_at(tv, index, (turn, place)), rows * columns)
+        if prod(term[0].shape) != rows * columns:
+            raise Rejected("sums over other columns than a block walks")
+        terms.append(term)
         own = unflatten(combine(atom(group), atom(axes.row), rows), tv.shape)
         reductions.append((tv, own))
         found = [s for s in segment.stores if s.value is tv]

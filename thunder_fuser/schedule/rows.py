@@ -22,7 +22,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, atom, loads_in, unflatten
-from thunder_fuser.analysis.index_map import edges, term_at
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
     is_long,
@@ -33,7 +33,7 @@ from thunder_fuser.analysis.reductions import (
     row_shape,
 )
 from thunder_fuser.analysis.totals import totals_of
-from thunder_fuser.analysis.views import is_metadata
+from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -359,11 +359,7 @@ def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> I
 
 def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
     """The term as an element of the plane, where rows were added to it that no block walks."""
-    tv, index = term
-    while axes.is_uneven and prod(tv.shape) != axes.rows * axes.columns and is_metadata(tv):
-        (edge,) = edges(tv, index)
-        tv, index = edge.producer, edge.index
-    return tv, index
+    return without_padding(term, axes.rows * axes.columns) if axes.is_uneven else term
 
 
 def result_index(tv: TensorView, axes: RowAxes) -> Index:
