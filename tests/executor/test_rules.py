@@ -54,6 +54,13 @@ def test_one_op_that_reads_much_out_of_order_is_ours(copy: Any, rows: int, count
     assert len(regions(check(copy, whole(rows, 512))).forward) == count
 
 
+@pytest.mark.parametrize(("rows", "count"), [(2048, 1), (2047, 0)])
+def test_much_that_a_mask_chooses_is_ours(rows: int, count: int) -> None:
+    """As the gradient of a relu is."""
+    x = whole(rows, 512)
+    assert len(regions(check(lambda x, m: torch.where(m, x, 0.0), x, x > 1)).forward) == count
+
+
 @pytest.mark.parametrize(
     "view",
     [

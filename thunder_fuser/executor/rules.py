@@ -59,7 +59,8 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
 
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
-    return _writes_once(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, group)
+    tests = (_writes_once, _reduces, _selects)
+    return any(test(leaf) for test in tests) or _reads_out_of_order(leaf, group)
 
 
 def _writes_once(leaf: BoundSymbol) -> bool:
@@ -74,6 +75,12 @@ def _reduces(leaf: BoundSymbol) -> bool:
     """
     reduces = has_tags(leaf, {OpTags.REDUCTION_OP}) or is_scan(leaf)
     return reduces and sum(map(bytes_of, leaf.flat_proxy_args)) >= LARGE
+
+
+def _selects(leaf: BoundSymbol) -> bool:
+    """True for something large chosen by a mask, as the gradient of a relu: torch moves that at
+    half of the rate of an H200's memory, after a launch that fills a tensor with the number."""
+    return prim_name(leaf) == "WHERE" and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
 
 
 def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
