@@ -25,7 +25,7 @@ def rms_norm(make: Make, *, rows: int, columns: int) -> Case:
     x, weight = make.random(rows, columns), make.weight(columns)
     result = _promoted_bytes(x, weight)
     return Case(
-        lambda x, weight: _normed(x) * weight,
+        lambda x, weight: normed(x) * weight,
         (x, weight),
         nbytes(x) + result + nbytes(weight),
         2 * nbytes(x) + result + 2 * nbytes(weight),
@@ -38,13 +38,14 @@ def _promoted_bytes(x: torch.Tensor, weight: torch.Tensor) -> int:
     return int(x.numel() * torch.promote_types(x.dtype, weight.dtype).itemsize)
 
 
-def _normed(x: torch.Tensor) -> torch.Tensor:
-    wide = _wide(x)
-    scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPSILON)
-    return (wide * scale).to(x.dtype)
+def normed(x: torch.Tensor) -> torch.Tensor:
+    """By the root of the mean of the squares of its rows."""
+    exact = wide(x)
+    scale = torch.rsqrt(exact.pow(2).mean(-1, keepdim=True) + EPSILON)
+    return (exact * scale).to(x.dtype)
 
 
-def _wide(x: torch.Tensor) -> torch.Tensor:
+def wide(x: torch.Tensor) -> torch.Tensor:
     """In fp32, as models compute norms; what is fp64, to judge others by, stays."""
     return x if x.dtype == torch.float64 else x.float()
 
@@ -54,7 +55,7 @@ def add_rms_norm(make: Make, *, rows: int, columns: int) -> Case:
 
     def function(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor) -> Tensors:
         total = x + residual
-        return _normed(total) * weight, total
+        return normed(total) * weight, total
 
     x, residual, weight = (
         *(make.random(rows, columns) for _ in range(2)),
@@ -208,7 +209,7 @@ def square_sum(make: Make, *, rows: int, columns: int) -> Case:
     """Of all elements of (rows, columns), in fp32."""
     x = make.random(rows, columns)
     scalar = torch.finfo(torch.float32).bits // 8
-    return Case(lambda x: _wide(x).pow(2).sum(), (x,), nbytes(x) + scalar, 2 * nbytes(x) + scalar)
+    return Case(lambda x: wide(x).pow(2).sum(), (x,), nbytes(x) + scalar, 2 * nbytes(x) + scalar)
 
 
 def transpose(make: Make, *, rows: int, columns: int) -> Case:

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.cases import Case, Function, Make, Tensors, nbytes
+from benchmarks.kernels import EPSILON, normed, wide
 
 Build: TypeAlias = Callable[..., Case]
-EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def _channel_scale(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) ->
 
 def _channel_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """ConvNeXt's layer norm over the channels of an image."""
-    wide = x if x.dtype == torch.float64 else x.float()
-    centred = wide - wide.mean(1, keepdim=True)
+    exact = wide(x)
+    centred = exact - exact.mean(1, keepdim=True)
     variance = centred.pow(2).mean(1, keepdim=True)
     scaled = centred * torch.rsqrt(variance + EPSILON)
     return (scaled * weight[:, None, None] + bias[:, None, None]).to(x.dtype)
@@ -77,9 +77,7 @@ def _layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> to
 
 
 def _rms_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    wide = x if x.dtype == torch.float64 else x.float()
-    scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPSILON)
-    return (wide * scale).to(x.dtype) * weight + bias
+    return normed(x) * weight + bias
 
 
 def _swiglu(x: torch.Tensor) -> torch.Tensor:
@@ -113,11 +111,9 @@ def _biased_scores(make: Make, *shape: int) -> Case:
 def _cross_entropy(make: Make, *shape: int) -> Case:
     """Classes are dim 1."""
     target = make.indices(shape[1], shape[0], *shape[2:])
-    made = _case(F.cross_entropy, (make.random(*shape), target), 1, 2)
-    read = nbytes(target)
-    assert made.forward_bytes is not None
-    assert made.backward_bytes is not None
-    return Case(F.cross_entropy, made.inputs, made.forward_bytes + read, made.backward_bytes + read)
+    x = make.random(*shape)
+    once, read = nbytes(x), nbytes(target)
+    return Case(F.cross_entropy, (x, target), once + read, 2 * once + read)
 
 
 IMAGES, ROWS, SCORES = "images", "rows", "scores"

@@ -105,27 +105,35 @@ class Found:
         return f"{self.phase} {self.microseconds:.0f} us n{self.kernels} {self.share:.2f}"
 
 
-def measured(case: Case, dtype: torch.dtype, device: torch.device, gbps: float) -> list[Found]:
-    """Both passes of our executor."""
+def judged(case: Case, dtype: torch.dtype, device: torch.device) -> tuple[Runner, dict[str, bool]]:
+    """Our executor's calls, and whether the results of each pass are right."""
     expected = reference(case, PASSES)
     ours = next(e for e in EXECUTORS if e.name == "ours")
     function = ours.load(device)(case, ours.keywords(False))
     runner = Runner.of(function, case, expected.cotangents, writes_inputs=False)
     outputs = tensors(runner.function(*runner.fresh()))
     begin = starts(case, outputs)
-    results = Results(outputs, begin, gradients(begin, case.wanted, expected.cotangents))
-    del outputs, begin
-    found = []
-    for phase in PASSES:
-        error, eager = expected.error(results, phase), expected.eager[phase]
+    found = Results(outputs, begin, gradients(begin, case.wanted, expected.cotangents))
+
+    def is_right(phase: str) -> bool:
+        error, eager = expected.error(found, phase), expected.eager[phase]
         assert error is not None
         assert eager is not None
-        limit = FURTHER * eager + torch.finfo(dtype).eps
+        return error <= FURTHER * eager + float(torch.finfo(dtype).eps)
+
+    return runner, {phase: is_right(phase) for phase in PASSES}
+
+
+def measured(case: Case, dtype: torch.dtype, device: torch.device, gbps: float) -> list[Found]:
+    """Both passes of our executor."""
+    runner, right = judged(case, dtype, device)
+    found = []
+    for phase in PASSES:
         calls = kernel_times(runner.prepare(phase), device, CALLS)
         moved = case.backward_bytes if phase == BACKWARD else case.forward_bytes
         took = median(map(sum, calls))
         share = (moved or 0) / took / 1e3 / gbps
-        found.append(Found(phase, took, round(median(map(len, calls))), share, error <= limit))
+        found.append(Found(phase, took, round(median(map(len, calls))), share, right[phase]))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from math import prod
 
@@ -10,11 +11,9 @@ import torch
 
 from benchmarks import random_sweep
 from benchmarks.cases import PASSES
-from benchmarks.executors import EXECUTORS
-from benchmarks.numerics import Results, gradients, reference, starts, tensors
+from benchmarks.executors import Executor
 from benchmarks.patterns import PATTERNS
-from benchmarks.random_sweep import Drawn, Found, drawn, line
-from benchmarks.runner import Runner
+from benchmarks.random_sweep import Drawn, Found, drawn, judged, line
 
 SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5)}
 
@@ -23,18 +22,18 @@ SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5)}
 def test_ours_is_as_near_to_fp64_as_eager(name: str) -> None:
     device = torch.device("cpu")
     case = Drawn(name, SHAPES[PATTERNS[name].family], torch.float32).case(device)
-    ours = next(e for e in EXECUTORS if e.name == "ours")
-    expected = reference(case, PASSES)
-    function = ours.load(device)(case, ours.keywords(False))
-    runner = Runner.of(function, case, expected.cotangents, writes_inputs=False)
-    outputs = tensors(runner.function(*runner.fresh()))
-    begin = starts(case, outputs)
-    found = Results(outputs, begin, gradients(begin, case.wanted, expected.cotangents))
-    for phase in PASSES:
-        error, eager = expected.error(found, phase), expected.eager[phase]
-        assert error is not None
-        assert eager is not None
-        assert error <= 4 * eager + torch.finfo(torch.float32).eps
+    _, right = judged(case, torch.float32, device)
+    assert right == dict.fromkeys(PASSES, True)
+
+
+def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = torch.device("cpu")
+    case = Drawn("softmax", SHAPES["rows"], torch.float32).case(device)
+    wrong = replace(case, function=lambda x: torch.softmax(x, -1) * 1.00001)
+    ours = Executor("ours", lambda device: lambda case, keywords: wrong.function)
+    monkeypatch.setattr(random_sweep, "EXECUTORS", [ours])
+    _, right = judged(case, torch.float32, device)
+    assert right == dict.fromkeys(PASSES, False)
 
 
 def test_a_seed_draws_the_same_cases_of_about_as_many_elements() -> None:
