@@ -16,7 +16,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
 from thunder_fuser.schedule.kept_columns import KeptSchedule, schedule_turned
 from thunder_fuser.schedule.rejected import Rejected
-from thunder_fuser.schedule.strips import Strip
+from thunder_fuser.schedule.strips import FlatStrip, Strip
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import HOST, WARP
 
@@ -52,7 +52,7 @@ def test_columns_of_a_strip_are_an_odd_number_of_their_banks_apart(
 @pytest.mark.parametrize(("rows", "columns", "run"), [(65, 64, 8), (66, 68, 8), (33, 196, 4)])
 def test_columns_of_odd_rows_are_copied_as_they_lie(rows: int, columns: int, run: int) -> None:
     _, found = planned(rows, columns)
-    assert found.is_flat
+    assert isinstance(found, FlatStrip)
     assert (found.run, found.piece.size) == (run, 1)
     assert found.width * found.run == found.across * found.axes.lanes * rows
     assert found.column.size * found.run == 3 * rows * columns
@@ -63,7 +63,7 @@ def test_columns_with_gaps_between_them_are_padded() -> None:
     made = less_sums(call("add", permute(x, 0, 2, 1), piece(y, 2, 0, 65)))
     found = schedule_turned(segment_of([x, y], made), HOST).strip
     assert found is not None
-    assert not found.is_flat
+    assert not isinstance(found, FlatStrip)
 
 
 def place(strip: Strip, column: int, row: int) -> int:
@@ -94,7 +94,7 @@ def test_threads_of_a_warp_seldom_meet_a_bank(rows: int, columns: int, narrow: b
         for lane in range(strip.axes.lanes):
             start = lane * strip.lane_step
             places = [p * strip.vector_step + start + part for part, p in own]
-            assert meetings(places, size) <= (2 if strip.is_flat else 1)
+            assert meetings(places, size) <= (2 if isinstance(strip, FlatStrip) else 1)
         together = BANKS * BANK // (strip.run * size)
         pieces = [divmod(t, strip.piece.size) for t in warp[:together]]
         starts = [place(strip, column, k * strip.run) for column, k in pieces]

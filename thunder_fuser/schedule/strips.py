@@ -36,21 +36,16 @@ class Strip:
     """All rows of the columns of a block, that turned accesses walk by `column` of the plane, and
     along it by `piece`, a `run` of rows each. Columns of the same lane are side by side, so that
     neither the threads of a warp, which are at a few rows of one lane, nor those that move the
-    pieces of a column or a few meet a bank of shared memory often.
-
-    Where columns follow each other in memory, and are as good as far apart as they are long, a
-    strip `is_flat`, a copy of them. Then a `column` is a run of elements, whatever columns these
-    are of, and has one piece."""
+    pieces of a column or a few meet a bank of shared memory often."""
 
     axes: ColumnAxes
     across: int  # vectors of columns
     down: int  # threads that have every so many-th row
     run: int
     stride: int  # places of a column, some of them behind its rows
-    apart: int  # columns from those of one lane to the next lane's; of a flat one none
+    apart: int  # columns from those of one lane to the next lane's
     column: IterDomain
     piece: IterDomain
-    is_flat: bool = False
 
     @property
     def lanes(self) -> int:
@@ -60,29 +55,30 @@ class Strip:
     @property
     def width(self) -> int:
         """Columns of a block."""
-        columns = self.across * self.axes.lanes
-        return columns * self.stride // self.run if self.is_flat else columns
+        return self.across * self.axes.lanes
 
     @property
     def moved(self) -> tuple[int, int, int]:
         """Places of a column, lanes, and columns from one lane to the next, for what moves runs."""
-        return (self.run, 1, 1) if self.is_flat else (self.stride, self.axes.lanes, self.apart)
+        return self.stride, self.axes.lanes, self.apart
 
     @property
     def vector_step(self) -> int:
         """Places from a vector of columns to the next one."""
-        return self.stride * self.axes.lanes if self.is_flat else self.stride
+        return self.stride
 
     @property
     def lane_step(self) -> int:
         """Places from a lane of a vector to the next one."""
-        return self.stride if self.is_flat else self.stride * self.apart
+        return self.stride * self.apart
+
+    @property
+    def places(self) -> int:
+        return self.axes.lanes * self.lane_step
 
     def bytes_of(self, stored: DataType) -> int:
         """Bytes of the strip of such elements, behind which another one is aligned."""
-        columns = self.axes.lanes * (self.across if self.is_flat else self.apart)
-        found = columns * self.stride * stored.itemsize
-        return ceil_div(found, MAX_ALIGNMENT) * MAX_ALIGNMENT
+        return ceil_div(self.places * stored.itemsize, MAX_ALIGNMENT) * MAX_ALIGNMENT
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -92,13 +88,39 @@ class Strip:
         """`offset` where a turned access begins; None for one that is not turned."""
         if not lies_along(offset, self.axes):
             return None
-        if self.is_flat:
-            return scale(atom(self.column), self.run)
         vector, lane = divmod_form(atom(self.column), self.axes.lanes)
         values = {self.axes.row: scale(atom(self.piece), self.run), self.axes.vector: vector}
         if self.axes.lane is not None:
             values[self.axes.lane] = lane
         return substitute(offset, values)
+
+
+class FlatStrip(Strip):
+    """A copy of columns that follow each other in memory, and are as good as far apart as they are
+    long. A `column` is a run of elements, whatever columns these are of, and has one piece."""
+
+    @property
+    def width(self) -> int:
+        return self.places // self.run
+
+    @property
+    def moved(self) -> tuple[int, int, int]:
+        return self.run, 1, 1
+
+    @property
+    def vector_step(self) -> int:
+        return self.stride * self.axes.lanes
+
+    @property
+    def lane_step(self) -> int:
+        return self.stride
+
+    @property
+    def places(self) -> int:
+        return self.across * self.vector_step
+
+    def turned(self, offset: Form) -> Form | None:
+        return scale(atom(self.column), self.run) if lies_along(offset, self.axes) else None
 
 
 @dataclass(frozen=True)
@@ -128,11 +150,11 @@ def strip(axes: ColumnAxes, turned: Turned, across: int, down: int) -> Strip:
     return flat if flat.run > padded.run else padded
 
 
-def _flat(axes: ColumnAxes, across: int, down: int, narrow: int) -> Strip:
+def _flat(axes: ColumnAxes, across: int, down: int, narrow: int) -> FlatStrip:
     rows = axes.row.size
     elements, held = axes.vector.size * axes.lanes * rows, across * axes.lanes * rows
     run = gcd(elements, held, MAX_ALIGNMENT // narrow)
-    return Strip(axes, across, down, run, rows, 0, axis(elements // run), axis(1), is_flat=True)
+    return FlatStrip(axes, across, down, run, rows, across, axis(elements // run), axis(1))
 
 
 def _padded(axes: ColumnAxes, across: int, down: int, own: int, narrow: int) -> Strip:
