@@ -59,8 +59,8 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
 
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
-    tests = (_writes_once, _reduces, _selects)
-    return any(test(leaf) for test in tests) or _reads_out_of_order(leaf, group)
+    is_slow = _writes_once(leaf) or _reduces(leaf) or _selects(leaf)
+    return is_slow or _reads_out_of_order(leaf, group)
 
 
 def _writes_once(leaf: BoundSymbol) -> bool:
