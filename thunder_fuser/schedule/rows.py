@@ -21,11 +21,10 @@ from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, atom, loads_in, unflatten
+from thunder_fuser.analysis.digits import Form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
-    is_long,
     is_outermost,
     is_scan,
     is_walked,
@@ -33,10 +32,9 @@ from thunder_fuser.analysis.reductions import (
     row_shape,
 )
 from thunder_fuser.analysis.totals import totals_of
-from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.analysis.walked_rows import is_busy
-from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.down_columns import Columns, columns_of, turns_of
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -166,16 +164,6 @@ class RowSchedule:
         return self.residency.threads * self.residency.cluster
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
-    stores of what follows from them, at (group, column)."""
-
-    reductions: tuple[tuple[TensorView, Index], ...] = ()
-    terms: tuple[tuple[TensorView, Index], ...] = ()
-    stores: tuple[tuple[Store, Index], ...] = ()
-
-
 def reject(segment: Segment, target: Target) -> str | None:
     """Why T2 cannot run this segment, or would run it on a small part of the machine; or None."""
     return rejection(_busy, segment, target)
@@ -290,76 +278,22 @@ def _axes(
     plane: tuple[int, int],
 ) -> tuple[RowAxes, Columns]:
     """The axes, and the sums `down` the columns, which deal the rows out."""
-    turns = _turns(down)
+    turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups)
     if not down:
-        return axes, _columns(segment, down, axes)
+        return axes, columns_of(segment, down, axes)
     axes = _summing(segment, down, axes)
     sides = side_by_side(shifted(segment, long, axes) or axes, down)
     if sides is not None:
         axes = _summing(segment, down, axes.side_by_side(sides))
     axes = shifted(segment, long, axes) or axes
-    return axes, _columns(segment, down, axes)
+    return axes, columns_of(segment, down, axes)
 
 
 def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> RowAxes:
     """The axes with the row that the sums `down` take in a turn of a group."""
-    return replace(axes, row=row_of(_columns(segment, down, axes).terms[0], axes))
-
-
-def _turns(down: Sequence[TensorView]) -> int:
-    """Rows that one block walks: the terms of every column sum."""
-    terms = {prod(a.size for a in tv.domain.logical if a.is_reduction) for tv in down}
-    if len(terms) > 1:
-        raise Rejected(f"column sums of {sorted(terms)} terms")
-    return terms.pop() if terms else 1
-
-
-def _columns(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
-    """Column sums whose results are only stored, as they are when all rows have been walked."""
-    reductions, terms, stores = [], [], []
-    for tv in down:
-        if tv.definition is not None and not tv.definition.op.is_finished:
-            raise Rejected("a column sum of more than one number")
-        index = _of_group(tv, axes)
-        reduced = [a.size for a in tv.domain.logical if a.is_reduction]
-        reductions.append((tv, index))
-        terms.append(_of_plane(term_at(tv, index, unflatten(axes.walked, reduced)), axes))
-        found = [(s, i) for s in segment.stores if (i := _made_of(tv, s, segment, axes))]
-        if not found:
-            raise Rejected("a column sum is read before all blocks are done")
-        stores += found
-    return Columns(tuple(reductions), tuple(terms), tuple(stores))
-
-
-def _of_group(tv: TensorView, axes: RowAxes) -> Index:
-    """The index of what has an element per group of rows and column."""
-    kept, groups = list(tv.shape), 1
-    while kept and groups < axes.group.size:
-        groups *= kept.pop(0)
-    if groups != axes.group.size or prod(kept) != axes.columns:
-        raise Rejected("a column sum over other rows than a block walks")
-    return (*unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)]), *along(axes, kept))
-
-
-def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> Index | None:
-    """The index of a store of a column sum, or of what follows from those of several groups alone,
-    such as their cast."""
-    is_it = store.value is tv
-    if prod(store.value.shape) != prod(tv.shape) or (axes.group.size == 1 and not is_it):
-        return None
-    needed = set(topological([store.value], segment.leaves | {tv}))
-    if tv not in needed or any(map(is_long, needed - {tv})) or needed & segment.leaves:
-        return None
-    index = _of_group(store.value, axes)
-    leaves = demand([(store.value, index)], {tv}).leaves
-    return index if leaves.keys() == {(tv, _of_group(tv, axes))} else None
-
-
-def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
-    """The term as an element of the plane, where rows were added to it that no block walks."""
-    return without_padding(term, axes.rows * axes.columns) if axes.is_uneven else term
+    return replace(axes, row=row_of(columns_of(segment, down, axes).terms[0], axes))
 
 
 def result_index(tv: TensorView, axes: RowAxes) -> Index:

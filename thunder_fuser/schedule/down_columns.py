@@ -1,0 +1,87 @@
+"""Sums down the columns of rows that blocks walk: a term in each turn, and what is stored of them.
+
+    T1[group, column]    sums T0[row, column], in each turn the row which the sum deals to the group
+
+Nothing else may read them before all blocks are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.digits import atom, unflatten
+from thunder_fuser.analysis.index_map import term_at
+from thunder_fuser.analysis.reductions import is_long
+from thunder_fuser.analysis.views import without_padding
+from thunder_fuser.ir.fusion import topological
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.rejected import Rejected
+from thunder_fuser.schedule.row_axes import RowAxes, along
+from thunder_fuser.segment.segment import Segment, Store
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
+    stores of what follows from them, at (group, column)."""
+
+    reductions: tuple[tuple[TensorView, Index], ...] = ()
+    terms: tuple[tuple[TensorView, Index], ...] = ()
+    stores: tuple[tuple[Store, Index], ...] = ()
+
+
+def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
+    """Column sums whose results are only stored, as they are when all rows have been walked."""
+    reductions, terms, stores = [], [], []
+    for tv in down:
+        if tv.definition is not None and not tv.definition.op.is_finished:
+            raise Rejected("a column sum of more than one number")
+        index = _of_group(tv, axes)
+        reduced = [a.size for a in tv.domain.logical if a.is_reduction]
+        reductions.append((tv, index))
+        terms.append(_of_plane(term_at(tv, index, unflatten(axes.walked, reduced)), axes))
+        found = [(s, i) for s in segment.stores if (i := _made_of(tv, s, segment, axes))]
+        if not found:
+            raise Rejected("a column sum is read before all blocks are done")
+        stores += found
+    return Columns(tuple(reductions), tuple(terms), tuple(stores))
+
+
+def _of_group(tv: TensorView, axes: RowAxes) -> Index:
+    """The index of what has an element per group of rows and column."""
+    kept, groups = list(tv.shape), 1
+    while kept and groups < axes.group.size:
+        groups *= kept.pop(0)
+    if groups != axes.group.size or prod(kept) != axes.columns:
+        raise Rejected("a column sum over other rows than a block walks")
+    return (*unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)]), *along(axes, kept))
+
+
+def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> Index | None:
+    """The index of a store of a column sum, or of what follows from those of several groups alone,
+    such as their cast."""
+    is_it = store.value is tv
+    if prod(store.value.shape) != prod(tv.shape) or (axes.group.size == 1 and not is_it):
+        return None
+    needed = set(topological([store.value], segment.leaves | {tv}))
+    if tv not in needed or any(map(is_long, needed - {tv})) or needed & segment.leaves:
+        return None
+    index = _of_group(store.value, axes)
+    leaves = demand([(store.value, index)], {tv}).leaves
+    return index if leaves.keys() == {(tv, _of_group(tv, axes))} else None
+
+
+def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
+    """The term as an element of the plane, where rows were added to it that no block walks."""
+    return without_padding(term, axes.rows * axes.columns) if axes.is_uneven else term
+
+
+def turns_of(down: Sequence[TensorView]) -> int:
+    """Rows that one block walks: the terms of every column sum."""
+    terms = {prod(a.size for a in tv.domain.logical if a.is_reduction) for tv in down}
+    if len(terms) > 1:
+        raise Rejected(f"column sums of {sorted(terms)} terms")
+    return terms.pop() if terms else 1
