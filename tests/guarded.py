@@ -57,6 +57,7 @@ PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "a cat of odd rows": (lambda x, y: torch.cat((x, -y), -1).sin(), ((17, 31), (17, 33))),
     "norm of odd rows": (layer_norm, ((1021, 300), (300,))),
     "norm of odd short rows": (layer_norm, ((1277, 37), (37,))),
+    "odd short rows that end inside a vector": (lambda x: torch.softmax(x, -1), ((333, 37),)),
     "norm of many short rows": (layer_norm, ((1277, 64), (64,))),
     "norm of long rows": (layer_norm, ((64, 4097), (4097,))),
     "norm of channels": (channel_norm, ((5, 40, 14, 14), (40,))),

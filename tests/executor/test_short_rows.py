@@ -184,12 +184,18 @@ def pooled(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (x + b).mean(-1)
 
 
+def odd_norm(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.normalize(x + b, dim=-1)
+
+
 STAGED: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
     "windows of 49": (biased_softmax, BF16, (6, 2, 56, 49)),
     "rows that leave a block some": (biased_softmax, F16, (3, 1, 40, 49)),
     "one block": (biased_softmax, BF16, (1, 1, 8, 35)),
     "rows of almost a line": (biased_softmax, BF16, (2, 3, 24, 63)),
     "means": (pooled, BF16, (5, 48, 49)),
+    "rows of a plane that ends inside a vector": (odd_norm, BF16, (1021, 37)),
+    "the same of a few columns": (odd_norm, F16, (333, 9)),
 }
 
 

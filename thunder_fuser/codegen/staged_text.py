@@ -44,7 +44,8 @@ def filled_lines(kernel: RowKernel) -> list[str]:
     stores = []
     for staged in kernel.filled:
         move = f"tf::store<16>({staged.access.pointer} + at, {_vectors(staged)}[k]);"
-        stores += _over_stretch(staged, kernel, [move])
+        single = f"{staged.access.pointer}[at + lane] = {staged.name}[{_lane(staged)}];"
+        stores += _over_stretch(staged, kernel, move, single)
     return ["__syncthreads();", *stores] if stores else []
 
 
@@ -52,17 +53,23 @@ def _copied(staged: Staged, kernel: RowKernel) -> list[str]:
     whole = kernel.rows * kernel.axes.columns
     at = "at" if staged.elements == whole else f"at % {number(staged.elements)}"
     move = f"tf::copy_async<16>({_vectors(staged)}, k, {staged.access.pointer} + {at});"
-    return _over_stretch(staged, kernel, [move])
+    single = f"{staged.name}[{_lane(staged)}] = {staged.access.pointer}[at + lane];"
+    return _over_stretch(staged, kernel, move, single)
 
 
-def _over_stretch(staged: Staged, kernel: RowKernel, lines: Sequence[str]) -> list[str]:
-    """A loop over the vectors of a stretch, as far as there are rows."""
+def _over_stretch(staged: Staged, kernel: RowKernel, move: str, single: str) -> list[str]:
+    """A loop over the vectors of a stretch, as far as there are rows: a `move` of each, and a
+    `single` one for every element of a vector in which the plane ends."""
     vectors = kernel.rows_per_block * kernel.axes.columns // staged.lanes
-    kind = _index_type(kernel)
-    body = [
-        f"const {kind} at = first + k * {staged.lanes};",
-        f"if (at < {number(kernel.rows * kernel.axes.columns)}) {lines[0]}",
-    ]
+    kind, whole = _index_type(kernel), kernel.rows * kernel.axes.columns
+    body = [f"const {kind} at = first + k * {staged.lanes};"]
+    if whole % staged.lanes or kernel.axes.ends:
+        body += [
+            f"if (at + {staged.lanes} <= {number(whole)}) {move}",
+            f"else for (int lane = 0; at + lane < {number(whole)}; ++lane) {single}",
+        ]
+    else:
+        body.append(f"if (at < {number(whole)}) {move}")
     head = f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads}) {{"
     return ["#pragma unroll 4", head, *indent(body), "}"]
 
@@ -74,6 +81,11 @@ def _index_type(kernel: RowKernel) -> str:
 
 def _element(staged: Staged) -> str:
     return f"{staged.name}[place + vector]"
+
+
+def _lane(staged: Staged) -> str:
+    """The place in a stretch of an element of its vector k."""
+    return f"k * {staged.lanes} + lane"
 
 
 def _vectors(staged: Staged) -> str:

@@ -4,7 +4,7 @@
 
 A block copies what it reads of its rows as one stretch, its threads take the elements of their row
 out of that, and what they store goes the same way back. What repeats from image to image, such as a
-row of bias, is a stretch too.
+row of bias, is a stretch too. Of a vector in which the plane ends the elements are moved alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _lies(segment: Segment, axes: RowAxes, count: int, tv: TensorView, offset: F
     layout, elements = segment.layouts[tv], prod(tv.shape)
     lanes = MAX_ALIGNMENT // tv.dtype.itemsize
     is_dense = layout.strides == dense_strides(tv.shape) and layout.alignment == MAX_ALIGNMENT
-    fills = all(size % lanes == 0 for size in (count * axes.columns, elements))
     whole = axes.rows * axes.columns
+    repeated = elements if elements != whole else 0
+    fills = all(size % lanes == 0 for size in (count * axes.columns, repeated))
     in_plane = axes.flat if elements == whole else divmod_form(axes.flat, elements)[1]
     return is_dense and fills and whole % elements == 0 and offset == in_plane
