@@ -67,11 +67,21 @@ def one_multiprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
     _give_multiprocessors(monkeypatch, 1)
 
 
+@pytest.fixture
+def without_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that has none, and no engine that copies stretches of memory."""
+    _change_target(monkeypatch, max_cluster=1)
+
+
 def _give_multiprocessors(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    _change_target(monkeypatch, multiprocessors=count)
+
+
+def _change_target(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
     known = pipeline.target_for
 
     def found(device: torch.device) -> Target:
-        return replace(known(device), multiprocessors=count)
+        return replace(known(device), **changes)  # type: ignore[arg-type]
 
     monkeypatch.setattr(pipeline, "target_for", found)
 

@@ -22,6 +22,7 @@ POINTS = "the number at which a piece ends; indices inside the piece are forms"
 REGISTERS = "whether elements fill whole registers"
 LANES = "how many elements fill one access, a power of two that leaves whole vectors"
 PERIODS = "whether one length is a multiple of another"
+BANKS = "which bank of shared memory a byte is in"
 THREADS = "how many threads, rows, vectors or blocks there are"
 
 ALLOWED = {
@@ -37,6 +38,8 @@ ALLOWED = {
     "analysis/known.py:_inside": POINTS,
     "analysis/shared_rows.py:_is_in_crumbs": REGISTERS,
     "analysis/short_rows.py:rows_at_once": THREADS,
+    "analysis/short_rows.py:rows": THREADS,
+    "analysis/short_rows.py:share_of": LANES,
     "analysis/short_rows.py:threads_of_row": THREADS,
     "analysis/walked_rows.py:_is_held": THREADS,
     "analysis/walked_rows.py:cost": PARTS,
@@ -52,6 +55,7 @@ ALLOWED = {
     "presegment/pack_rows.py:_rows_at_a_time": PARTS,
     "presegment/pack_rows.py:_packed": PARTS,
     "presegment/share_sums.py:_refined": PARTS,
+    "presegment/split_reductions.py:_staged": THREADS,
     "presegment/split_reductions.py:_divisor": PARTS,
     "presegment/split_reductions.py:_dealt": LANES,
     "presegment/split_reductions.py:_side_by_side": PARTS,
@@ -110,7 +114,13 @@ ALLOWED = {
     "schedule/row_splits.py:shared": THREADS,
     "schedule/row_splits.py:walked": THREADS,
     "schedule/rows.py:schedule": THREADS,
-    "schedule/staged.py:_lies": PERIODS,
+    "schedule/staged.py:lies_in_plane": PERIODS,
+    "schedule/stretches.py:of_stretches": THREADS,
+    "schedule/stretches.py:_blocks_alone": THREADS,
+    "schedule/stretches.py:alone_in_stretches": LANES,
+    "schedule/stretches.py:_apart": THREADS,
+    "schedule/stretches.py:meetings": BANKS,
+    "schedule/row_axes.py:staged": LANES,
     "schedule/rows.py:_axes": PARTS,
     "schedule/row_axes.py:holds": PARTS,
     "schedule/row_axes.py:_plane": LANES,
@@ -142,6 +152,8 @@ ALLOWED = {
     "codegen/row_text.py:with_inner": LANES,
     "codegen/side_text.py:_met": THREADS,
     "codegen/staged_text.py:_over_stretch": LANES,
+    "codegen/staged_text.py:whole_vectors": LANES,
+    "codegen/row_text.py:_side_of_thread": THREADS,
     "codegen/side_text.py:of_batch": THREADS,
     "kernel/row_ir.py:shared_bytes": THREADS,
     "codegen/row_text.py:_vectors": THREADS,

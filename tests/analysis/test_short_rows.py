@@ -6,10 +6,13 @@ import pytest
 
 from thunder_fuser.analysis.short_rows import (
     MAX_HELD,
+    MAX_STAGED,
     MAX_VECTORS,
     THREADS,
+    Share,
     is_short,
     rows_at_once,
+    share_of,
     threads_of_row,
 )
 from thunder_fuser.target import WARP
@@ -46,3 +49,39 @@ def test_rows_at_once_divide_the_rows_and_half_as_many_threads_fill_warps(
     found = rows_at_once(threads, rows)
     assert found == expected
     assert all(n * threads <= THREADS and n * threads // 2 % WARP == 0 for n in found)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (9, Share(1, 1, 9)),
+        (20, Share(2, 2, 10)),
+        (48, Share(4, 4, 12)),
+        (50, Share(4, 2, 14)),
+        (63, Share(8, 1, 8)),
+        (64, Share(8, 8, 8)),
+        (200, Share(16, 2, 14)),
+        (257, Share(32, 1, 9)),
+        (448, Share(32, 2, 14)),
+        (449, None),
+    ],
+)
+def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
+    columns: int, expected: Share | None
+) -> None:
+    assert share_of(columns, 2) == expected
+    assert share_of(columns, 8) is None
+
+
+@pytest.mark.parametrize("columns", range(1, 449))
+def test_a_block_has_whole_vectors_and_all_of_a_row(columns: int) -> None:
+    share = share_of(columns, 2)
+    assert share is not None
+    assert share.rows * columns % 8 == 0
+    assert columns % share.lanes == 0
+    assert share.threads * share.held >= columns
+    assert share.held <= MAX_STAGED
+
+
+def test_threads_of_many_elements_leave_room_for_fewer_blocks() -> None:
+    assert [Share(4, 2, held).blocks for held in (8, 10, 12, 14)] == [3, 3, 2, 2]

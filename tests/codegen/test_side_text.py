@@ -38,7 +38,7 @@ from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.target import HOST
 
-on_devices = pytest.mark.usefixtures("device", "one_multiprocessor")
+on_devices = pytest.mark.usefixtures("device", "one_multiprocessor", "without_clusters")
 
 
 def gradients(sums: int, *tensors: torch.Tensor) -> Fusion:
@@ -155,22 +155,23 @@ def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums
     assert cubin_of(kernel).spill_bytes == 0
 
 
-def walked(x: torch.Tensor) -> Source:
-    """The kernel of sums along the rows of x, and of 8 parts of the columns of x and of x * x."""
+def walked(x: torch.Tensor, at_once: int = 8) -> Source:
+    """The kernel of sums along the rows of x, and of 8 parts of the columns of x and of x * x, so
+    many rows at a time."""
     (a,) = like(x)
-    parts = (dealt(a), dealt(call("mul", a, a)))
+    parts = (dealt(a, at_once), dealt(call("mul", a, a), at_once))
     (source,) = plan_of(fusion([a], total(a, 1), *parts), x, options=Options()).kernels
     assert source is not None
     return source
 
 
-def dealt(tv: TensorView) -> TensorView:
-    pieces = reshape(tv, tv.shape[0] // 64, 8, 8, tv.shape[1])
+def dealt(tv: TensorView, at_once: int) -> TensorView:
+    pieces = reshape(tv, tv.shape[0] // (8 * at_once), 8, at_once, tv.shape[1])
     return total(permute(pieces, 1, 0, 2, 3), 1, 2)
 
 
-def is_right(source: Source, x: torch.Tensor, order: str) -> bool:
-    parts = [v.reshape(-1, 8, 8, x.shape[1]).sum((0, 2)) for v in (x, x * x)]
+def is_right(source: Source, x: torch.Tensor, order: str, at_once: int = 8) -> bool:
+    parts = [v.reshape(-1, 8, at_once, x.shape[1]).sum((0, 2)) for v in (x, x * x)]
     expected = [x.sum(1), *parts]
     found = [torch.full_like(t, float("nan")) for t in expected]
     launch = KERNELS.launcher(source, HOST, Options(thread_order=order, cache="off"))
@@ -181,6 +182,7 @@ def is_right(source: Source, x: torch.Tensor, order: str) -> bool:
     return all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.usefixtures("without_clusters")
 @pytest.mark.parametrize("left_out", range(3))
 def test_a_barrier_left_out_shows_in_some_order(left_out: int) -> None:
     """A wrong value or an error; the kernel as it is gives the right ones."""

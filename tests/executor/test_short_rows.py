@@ -13,7 +13,9 @@ import torch.nn.functional as F
 from tests.executor.judging import Program, judged
 from tests.executor.test_norms import runs
 from thunder_fuser import fuser
+from thunder_fuser.analysis.short_rows import MAX_STAGED
 from thunder_fuser.executor.explain import regions_of
+from thunder_fuser.target import WARP
 
 pytestmark = pytest.mark.sanitizer
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
@@ -54,6 +56,9 @@ CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...], int]] = {
     "layer_norm of 512 columns": (layer_norm, BF16, (300, 512), 2),
     "layer_norm without a bias": (scaled_layer_norm, BF16, (640, 80), 1),
     "softmax of a sum": (softmax, F32, (960, 50), 1),
+    "layer_norm of a row of a thread": (layer_norm, BF16, (4567, 9), 2),
+    "layer_norm of odd rows": (layer_norm, F16, (1283, 63), 2),
+    "rms_norm of odd rows in floats": (rms_norm, F32, (1283, 33), 1),
 }
 
 
@@ -65,10 +70,18 @@ def texts(jfn: Callable[..., object]) -> list[str]:
     return [kernel.text for kernel in plan.kernels if kernel is not None]
 
 
+@pytest.fixture(params=["in stretches", "in registers"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How short rows come: without clusters no GPU is known to copy stretches of them."""
+    if request.param == "in registers":
+        request.getfixturevalue("without_clusters")
+    return str(request.param)
+
+
 @pytest.mark.usefixtures("one_multiprocessor")
 @pytest.mark.parametrize("case", CASES)
 def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
-    case: str, device: torch.device
+    case: str, way: str, device: torch.device
 ) -> None:
     program, dtype, shape, weights = CASES[case]
     args = [torch.randn(shape).to(dtype), *(torch.randn(shape[-1]).to(dtype) for _ in "wb")]
@@ -77,7 +90,31 @@ def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
     jfn = judged(program, args, cotangent, device)
     walk, last = texts(jfn)
     assert "const int side" in walk
+    is_staged = way == "in stretches" and shape[-1] <= MAX_STAGED * WARP
+    assert ("tf::copy_stretch" in walk) == is_staged
     assert "const int side" not in last
+
+
+def residual_norm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    both = x + y
+    return both + F.layer_norm(both, x.shape[-1:])
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"), [(1277, 65, F16), (4999, 9, BF16), (331, 257, BF16)]
+)
+def test_odd_rows_without_weights_are_walked_in_stretches_both_ways(
+    rows: int, columns: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    """Both gradients are one value, which is stored twice."""
+    args = [torch.randn(rows, columns).to(dtype) for _ in "xy"]
+    jfn = judged(residual_norm, args, torch.randn(rows, columns).to(dtype), device)
+    for region in regions_of(jfn):
+        assert region.last_used is not None
+        (plan,) = region.last_used.leaf.program.plans[-1:]
+        (kernel,) = (k for k in plan.kernels if k is not None)
+        assert "tf::copy_stretch" in kernel.text
 
 
 @pytest.mark.usefixtures("one_multiprocessor")
@@ -167,7 +204,7 @@ def test_what_images_share_is_summed_beside_their_rows(case: str, device: torch.
     assert len(others) == (case == "few rows")
 
 
-@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.usefixtures("few_multiprocessors", "without_clusters")
 @pytest.mark.parametrize("columns", [129, 131, 258])
 @pytest.mark.parametrize("program", [rms_norm, scaled_layer_norm])
 def test_odd_rows_that_begin_in_one_lane_are_walked_side_by_side(
@@ -210,7 +247,7 @@ def test_odd_short_rows_pass_through_shared_memory(case: str, device: torch.devi
     (plan,) = forward.last_used.leaf.program.plans[-1:]
     (kernel,) = plan.kernels
     assert kernel is not None
-    assert "_rows[place + vector]" in kernel.text
+    assert "_rows + place + vector" in kernel.text
 
 
 @pytest.mark.usefixtures("few_multiprocessors")

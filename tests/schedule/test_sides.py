@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.programs import H200, expand, reshape, total, unsqueeze
@@ -15,7 +17,7 @@ from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.target import REGISTERS
 
-PREFERRED = RowParameters()
+UNSTAGED = RowParameters(stages=False)
 
 
 def dealt(tv: TensorView, parts: int, at_once: int) -> TensorView:
@@ -31,7 +33,7 @@ def scheduled(
     at_once: int,
     sums: int = 1,
     parts: int = 512,
-    parameters: RowParameters = PREFERRED,
+    parameters: RowParameters = UNSTAGED,
 ) -> RowSchedule:
     """Rows of g * w less x times what the row sums of all three, and `sums` down their columns."""
     x, g, w = halves(count, columns), halves(count, columns), halves(columns)
@@ -60,7 +62,7 @@ def test_neighbours_are_walked_at_once_each_by_a_part_of_a_warp() -> None:
 def test_two_sums_leave_room_for_two_turns_where_threads_have_two_vectors() -> None:
     found = scheduled(1 << 20, 64, 32, sums=2)
     assert (found.residency.threads, found.rows_per_block, found.residency.batch) == (4, 32, 2)
-    alone = scheduled(1 << 20, 64, 32, sums=2, parameters=RowParameters(held=8))
+    alone = scheduled(1 << 20, 64, 32, sums=2, parameters=replace(UNSTAGED, held=8))
     assert (alone.residency.threads, alone.rows_per_block, alone.residency.batch) == (8, 32, 1)
 
 
@@ -81,7 +83,7 @@ def test_blocks_that_are_to_fit_have_registers(
 
 @pytest.mark.parametrize(("batch", "expected"), [(1, 1), (2, 2), (4, 4)])
 def test_the_loads_of_a_turn_wait_for_those_of_a_batch(batch: int, expected: int) -> None:
-    found = scheduled(1 << 20, 64, 32, parameters=RowParameters(batch=batch))
+    found = scheduled(1 << 20, 64, 32, parameters=replace(UNSTAGED, batch=batch))
     assert found.residency.batch == expected
 
 
@@ -91,7 +93,7 @@ def test_fewer_blocks_load_more_turns_at_a_time(parts: int, expected: int) -> No
 
 
 def test_a_batch_is_no_longer_than_the_walk() -> None:
-    four = RowParameters(batch=4)
+    four = replace(UNSTAGED, batch=4)
     assert scheduled(64 * 512, 64, 32, parameters=four).residency.batch == 2
 
 

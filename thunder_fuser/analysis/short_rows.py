@@ -2,13 +2,16 @@
 
     64 columns of bf16      8 vectors, 8 threads a row, 32 rows at a time in a block
     512                     64 vectors, a warp a row, two vectors a thread, 8 rows
+    50                      4 threads a row, which take pairs of elements out of shared memory
 
 No thread waits for one of another warp while it walks, and loads of many rows are on their way to
-the registers of a multiprocessor.
+the registers of a multiprocessor. Where stretches of memory are copied in the background, rows pass
+through shared memory instead, all of a turn as one stretch, whether they are whole vectors or not.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -18,6 +21,14 @@ MAX_HELD = 2  # vectors of a row that one thread has
 MAX_HELD_BESIDE_ONE = 4  # of a group that has one sum down its columns, and no weights
 MAX_VECTORS = MAX_HELD * WARP
 THREADS = 256  # of a block, at most
+WHOLE_PARTS = (1, 2, 4, 8, 16, 32)  # threads, of a warp
+MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
+# they are read again, and kernels that walk are others for other numbers of rows
+MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
+STAGED_LANES = (8, 4, 2, 1)  # of them at a time
+TAKING = 0.25  # of the work on an element is to take one out of shared memory
+FEW_STAGED, STAGED_BLOCKS = 10, 3  # of up to so many of a thread, blocks on a multiprocessor
+MANY_STAGED_BLOCKS = 2  # of more, which were seen to spill
 
 
 def is_short(vectors: int) -> bool:
@@ -44,6 +55,48 @@ def threads_beside(vectors: int, sums: int) -> int | None:
         return None
     found = {threads_of_row(vectors, held) for held in range(1, most + 1)}
     return min(found, key=lambda threads: (ceil_div(vectors, threads) * threads, -threads))
+
+
+@dataclass(frozen=True)
+class Share:
+    """A thread's of a row that passes through shared memory: `held` elements, so many `lanes` of
+    them at a time, of a row that so many `threads` have."""
+
+    threads: int
+    lanes: int
+    held: int
+
+    @property
+    def rows(self) -> int:
+        """That a block has at a time."""
+        return THREADS // self.threads
+
+    @property
+    def blocks(self) -> int:
+        """Of a multiprocessor, whose registers have room for what is summed too."""
+        return STAGED_BLOCKS if self.held <= FEW_STAGED else MANY_STAGED_BLOCKS
+
+
+def is_much(elements: int, multiprocessors: int) -> bool:
+    """True for planes of short rows that are worth a walk."""
+    return elements >= MIN_SHORT * multiprocessors
+
+
+def share_of(columns: int, itemsize: int) -> Share | None:
+    """Of a row of elements of so many bytes, with few threads that have none in the last turn. None
+    for rows that are too long, and for elements of other sizes than have been measured."""
+    found = [
+        Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
+        for lanes in STAGED_LANES
+        for threads in WHOLE_PARTS
+        if columns % lanes == 0
+    ]
+    allowed = [share for share in found if share.held <= MAX_STAGED]
+
+    def cost(share: Share) -> float:
+        return share.threads * share.held * (1 + TAKING / share.lanes)
+
+    return min(allowed, key=cost, default=None) if itemsize in (2, 4) else None
 
 
 def rows_at_once(threads: int, rows: int) -> list[int]:

@@ -29,6 +29,7 @@ _FILES = (
     "reduce",
     "split",
     "cluster",
+    "stretch",
     "order",
 )
 _HEADER = re.compile(r"// chunk: ([\w ]+?)(?: when ([\w ]+))?")

@@ -24,6 +24,7 @@ from thunder_fuser.codegen.statements import (
     statement_text,
     vector_type,
 )
+from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
@@ -53,8 +54,7 @@ def _one_row(kernel: RowKernel) -> list[str]:
     """The row is on its way before an index that a tensor holds is waited for, unless it lies
     there."""
     if kernel.staged:
-        taken_rows = _over_vectors(kernel, [taken(staged, kernel) for staged in kernel.staged])
-        kept = [*staged_lines(kernel), *_declare(kernel.kept, kernel), *taken_rows]
+        kept = [*staged_lines(kernel), *_taken(kernel)]
         return [*kept, *_row(kernel), *filled_lines(kernel)]
     held, index = _loaded(kernel.kept, kernel), located(kernel, "turn")
     if kernel.slotted:
@@ -63,6 +63,13 @@ def _one_row(kernel: RowKernel) -> list[str]:
     found = [*index, *held] if _is_taken(kernel) else [*held, *index]
     awaited = ["tf::await_copies<0>();"] if kernel.slotted else []
     return [*found, *awaited, *_row(kernel)]
+
+
+def _taken(kernel: RowKernel) -> list[str]:
+    """What a thread takes of the stretches in shared memory."""
+    of_rows = [taken(staged, kernel) for staged in kernel.staged if staged.per_row > 1]
+    once = [taken_once(staged) for staged in kernel.staged if staged.per_row == 1]
+    return [*_declare(kernel.kept, kernel), *_over_vectors(kernel, of_rows), *once]
 
 
 def _is_taken(kernel: RowKernel) -> bool:
@@ -170,31 +177,42 @@ def _turns_of_group(kernel: RowKernel) -> list[str]:
 
 
 def _walk_side_by_side(kernel: RowKernel) -> list[str]:
-    """The rows of a group, several at once, with sums down their columns."""
-    loads = [f"{a.name}_turns[b][k] = {load_of_row(a, kernel)};" for a in kernel.kept]
-    places = [*_side(kernel), *located(kernel, "turn")]
+    """The rows of a group, several at once, and the sums down their columns."""
     wanted = [f"const {index_type(kernel.reach)} wanted = side;"] if kernel.axes.is_ragged else []
     return [
         *_turns_of_group(kernel),
         *wanted,
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
-        *turns_of_sides(
-            kernel, [*places, *_over_vectors(kernel, loads)], [*places, *_phases(kernel)]
-        ),
-        *met_sides(kernel, _walked(kernel.columns, kernel)),
+        *(_turns_of_stretches(kernel) if kernel.staged else _turns_of_rows(kernel)),
+        *(met_sides(kernel, _walked(kernel.columns, kernel)) if kernel.sums else []),
     ]
 
 
-def _side(kernel: RowKernel) -> list[str]:
+def _turns_of_rows(kernel: RowKernel) -> list[str]:
+    loads = [f"{a.name}_turns[b][k] = {load_of_row(a, kernel)};" for a in kernel.kept]
+    places = [*_side(kernel, f"{WHOLE} || "), *located(kernel, "turn")]
+    loaded = [*places, *_over_vectors(kernel, loads)]
+    turns = turns_of_sides(kernel, loaded, [*places, *_phases(kernel)])
+    return [*turns, "TF_DYNAMIC_SHARED(unsigned char, shared);"]
+
+
+def _turns_of_stretches(kernel: RowKernel) -> list[str]:
+    side = [*_side(kernel), *located(kernel, "turn")]
+    row = [*_taken(kernel), *(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
+    return turns_of_stretches(kernel, turns_text(kernel), side, row)
+
+
+def _side(kernel: RowKernel, known: str = "") -> list[str]:
     """Which row of a turn the thread has, if some turns have fewer than sides: then the first one
-    again, so that every thread of a warp takes part in the reductions."""
+    again, so that every thread of a warp takes part in the reductions. Where it is `known` that all
+    have theirs, none asks."""
     axes, kind = kernel.axes, index_type(kernel.reach)
     if axes.side is None or not axes.is_ragged:
         return []
     row = form_text(axes.row, {**kernel.names, axes.side: "wanted"})
     return [
-        f"const bool is_active = {WHOLE} || {row} < {number(axes.rows)};",
+        f"const bool is_active = {known}{row} < {number(axes.rows)};",
         f"const {kind} side = is_active ? wanted : 0;",
     ]
 
@@ -346,7 +364,7 @@ def _rows(kernel: RowKernel) -> list[str]:
     if kernel.is_side_by_side:
         return [
             f"const int part = threadIdx.x % {threads};",
-            f"const {kind} side = threadIdx.x / {threads};",
+            f"const {kind} side = {_side_of_thread(kernel)};",
             f"const {kind} group = {wide};",
         ]
     return [
@@ -355,6 +373,16 @@ def _rows(kernel: RowKernel) -> list[str]:
         f"const bool is_active = wanted < {rows};",
         f"const {kind} group = is_active ? wanted : {rows} - 1;",
     ]
+
+
+def _side_of_thread(kernel: RowKernel) -> str:
+    """The row of a turn that the thread has: neighbours in a warp are so far apart, and its rows
+    between those of the next ones."""
+    threads, apart = kernel.threads_per_row, kernel.apart
+    if apart == 1:
+        return f"threadIdx.x / {threads}"
+    warp, own = f"threadIdx.x / {WARP}", f"threadIdx.x % {WARP} / {threads} * {apart}"
+    return f"{warp} / {apart} * {WARP // threads * apart} + {own} + {warp} % {apart}"
 
 
 def _active(kernel: RowKernel, lines: list[str]) -> list[str]:

@@ -60,8 +60,8 @@ def _held(access: VectorAccess, kernel: RowKernel) -> str:
 
 def met_sides(kernel: RowKernel, columns: Sequence[str]) -> list[str]:
     """The sums of all rows side by side in the threads of the first one, in the order of threads of
-    a warp and of warps, and what these do with them."""
-    lines = ["TF_DYNAMIC_SHARED(unsigned char, shared);"]
+    a warp and of warps, by way of the dynamic shared memory, and what these do with them."""
+    lines: list[str] = []
     for position, accumulator in enumerate(kernel.sums):
         lines += ["__syncthreads();"] if position else []
         lines += _met(accumulator, kernel)

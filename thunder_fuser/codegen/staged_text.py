@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.statements import block_text, indent, number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.row_ir import RowKernel, Staged
@@ -11,86 +12,139 @@ from thunder_fuser.kernel.row_ir import RowKernel, Staged
 
 def staged_lines(kernel: RowKernel) -> list[str]:
     """The stretches of a block, on their way to shared memory and awaited."""
-    kind = _index_type(kernel)
-    wide = "" if kind == "int" else f"({kind})"
-    share = number(kernel.rows_per_block * kernel.axes.columns)
-    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for staged in (*kernel.staged, *kernel.filled):
-        place = f"shared + {start}" if start else "shared"
-        array = f"{_type(staged)}* const {staged.name}"
-        lines.append(f"{array} = reinterpret_cast<{_type(staged)}*>({place});")
-        start += kernel.staged_bytes(staged)
-    lines += [
-        f"const {kind} first = {wide}{block_text(kernel)} * {share};",
-        f"const int place = int(group * {number(kernel.axes.columns)} - first);",
+    columns = number(kernel.axes.columns)
+    return [
+        *stretches(kernel),
+        start_text(kernel, f"{block_text(kernel)} * {number(kernel.rows_per_block)}"),
+        f"const int place = int((group - start) * {columns});",
+        *(line for staged in kernel.staged for line in _copied(staged, kernel)),
+        "tf::commit_copies();",
+        "tf::await_copies<0>();",
+        "__syncthreads();",
     ]
-    copies = [line for staged in kernel.staged for line in _copied(staged, kernel)]
-    return [*lines, *copies, "tf::commit_copies();", "tf::await_copies<0>();", "__syncthreads();"]
 
 
 def taken(staged: Staged, kernel: RowKernel) -> str:
-    """An element of the thread's row, to the register that keeps it."""
-    return f"{staged.access.name}[k].v[0] = {_element(staged)};"
+    """A vector of the thread's row, to the registers that keep it."""
+    kind = f"{type_of(staged)}, {kernel.lanes}, {_bytes(staged, kernel)}"
+    return f"{staged.access.name}[k] = tf::load<{kind}>({_place(staged, kernel)});"
 
 
 def filling(lines: Sequence[str], kernel: RowKernel) -> list[str]:
-    """What is done for one element, its stores to where the stretch is filled."""
-    kept = lines[: len(lines) - len(kernel.filled)]
-    return [*kept, *(f"{_element(s)} = {s.access.name}.v[0];" for s in kernel.filled)]
+    """What is done for one vector, its stores to where the stretch is filled."""
+    kept = lines[: len(lines) - len(kernel.final.stores)]
+    return [*kept, *(_filled(staged, kernel) for staged in kernel.filled)]
 
 
 def filled_lines(kernel: RowKernel) -> list[str]:
     """The stretches that all threads of the block have filled, to memory."""
     stores = []
     for staged in kernel.filled:
-        move = f"tf::store<16>({staged.access.pointer} + at, {_vectors(staged)}[k]);"
-        single = f"{staged.access.pointer}[at + lane] = {staged.name}[{_lane(staged)}];"
-        stores += _over_stretch(staged, kernel, move, single)
+        for pointer in staged.pointers:
+            move = f"tf::store<16>({pointer} + at, {_vectors(staged)}[k]);"
+            stores += _over_stretch(staged, kernel, move, single_store(staged, pointer))
     return ["__syncthreads();", *stores] if stores else []
 
 
+def single_store(staged: Staged, pointer: str) -> str:
+    return f"{pointer}[at] = {staged.name}[place];"
+
+
+def stretches(kernel: RowKernel) -> list[str]:
+    """Shared memory for what is staged, a slot for each turn on its way, and what is filled."""
+    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
+    places = [(s.slots_name if kernel.slots else s.name, s, kernel.slots) for s in kernel.staged]
+    places += [(filled.name, filled, 0) for filled in kernel.filled]
+    for name, staged, slots in places:
+        place, kind = f"shared + {start}" if start else "shared", type_of(staged)
+        lines.append(f"{kind}* const {name} = reinterpret_cast<{kind}*>({place});")
+        start += max(slots, 1) * kernel.staged_bytes(staged)
+    return lines
+
+
+def start_text(kernel: RowKernel, row: str) -> str:
+    """The first row of a block's stretches."""
+    kind = index_of_stretch(kernel)
+    return f"const {kind} start = {'' if kind == 'int' else f'({kind})'}{row};"
+
+
 def _copied(staged: Staged, kernel: RowKernel) -> list[str]:
-    whole = kernel.rows * kernel.axes.columns
-    at = "at" if staged.elements == whole else f"at % {number(staged.elements)}"
+    at = (
+        "at"
+        if staged.elements == kernel.rows * staged.per_row
+        else f"at % {number(staged.elements)}"
+    )
     move = f"tf::copy_async<16>({_vectors(staged)}, k, {staged.access.pointer} + {at});"
-    single = f"{staged.name}[{_lane(staged)}] = {staged.access.pointer}[at + lane];"
-    return _over_stretch(staged, kernel, move, single)
+    return _over_stretch(staged, kernel, move, single_load(staged))
+
+
+def single_load(staged: Staged) -> str:
+    return f"{staged.name}[place] = {staged.access.pointer}[at];"
 
 
 def _over_stretch(staged: Staged, kernel: RowKernel, move: str, single: str) -> list[str]:
-    """A loop over the vectors of a stretch, as far as there are rows: a `move` of each, and a
-    `single` one for every element of a vector in which the plane ends."""
-    vectors = kernel.rows_per_block * kernel.axes.columns // staged.lanes
-    kind, whole = _index_type(kernel), kernel.rows * kernel.axes.columns
-    body = [f"const {kind} at = first + k * {staged.lanes};"]
-    if whole % staged.lanes or kernel.axes.ends:
-        body += [
-            f"if (at + {staged.lanes} <= {number(whole)}) {move}",
-            f"else for (int lane = 0; at + lane < {number(whole)}; ++lane) {single}",
-        ]
-    else:
-        body.append(f"if (at < {number(whole)}) {move}")
-    head = f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads}) {{"
-    return ["#pragma unroll 4", head, *indent(body), "}"]
+    """A loop over the vectors of a stretch, as far as there are rows, with a `move` of each."""
+    kind, lanes = index_of_stretch(kernel), staged.lanes
+    vectors = kernel.rows_per_block * staged.per_row // lanes
+    return [
+        "#pragma unroll 4",
+        f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads}) {{",
+        f"  const {kind} at = {first_of(staged)} + k * {lanes};",
+        f"  if (at < {number(whole_vectors(staged, kernel))}) {move}",
+        "}",
+        *over_rest(staged, kernel, single),
+    ]
 
 
-def _index_type(kernel: RowKernel) -> str:
+def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
+    """If the plane ends inside a vector, a thread for each element of that has a `single` move, in
+    the stretch in which it lies."""
+    rest = kernel.rows * staged.per_row - whole_vectors(staged, kernel)
+    if not (rest or kernel.axes.ends):
+        return []
+    kind, size = index_of_stretch(kernel), kernel.rows_per_block * staged.per_row
+    body = [
+        f"const {kind} at = {number(whole_vectors(staged, kernel))} + threadIdx.x;",
+        f"const {kind} place = at - {first_of(staged)};",
+        f"if (place >= 0 && place < {number(size)}) {single}",
+    ]
+    return [f"if (threadIdx.x < {number(rest)}) {{", *indent(body), "}"]
+
+
+def first_of(staged: Staged) -> str:
+    """Where a stretch begins in its tensor."""
+    return "start" if staged.per_row == 1 else f"start * {number(staged.per_row)}"
+
+
+def whole_vectors(staged: Staged, kernel: RowKernel) -> int:
+    """Elements of all rows, as far as they fill vectors."""
+    return kernel.rows * staged.per_row // staged.lanes * staged.lanes
+
+
+def index_of_stretch(kernel: RowKernel) -> str:
     """Of a place in the plane, up to the end of the last block's stretch."""
     return index_type(kernel.reach + kernel.rows_per_block * kernel.axes.columns)
 
 
-def _element(staged: Staged) -> str:
-    return f"{staged.name}[place + vector]"
+def _place(staged: Staged, kernel: RowKernel) -> str:
+    """Where the thread's vector lies in a stretch."""
+    vector = "vector" if kernel.lanes == 1 else f"{kernel.lanes} * vector"
+    return f"{staged.name} + place + {vector}"
 
 
-def _lane(staged: Staged) -> str:
-    """The place in a stretch of an element of its vector k."""
-    return f"k * {staged.lanes} + lane"
+def _filled(staged: Staged, kernel: RowKernel) -> str:
+    place = f"{_place(staged, kernel)}, {staged.access.name}"
+    return f"tf::store<{_bytes(staged, kernel)}>({place});"
+
+
+def _bytes(staged: Staged, kernel: RowKernel) -> int:
+    """Of one access to a stretch, in which vectors are aligned."""
+    return min(kernel.lanes * staged.access.dtype.itemsize, MAX_ALIGNMENT)
 
 
 def _vectors(staged: Staged) -> str:
-    return f"reinterpret_cast<tf::Vec<{_type(staged)}, {staged.lanes}>*>({staged.name})"
+    return f"reinterpret_cast<tf::Vec<{type_of(staged)}, {staged.lanes}>*>({staged.name})"
 
 
-def _type(staged: Staged) -> str:
+def type_of(staged: Staged) -> str:
     return CUDA_TYPES[staged.access.dtype]

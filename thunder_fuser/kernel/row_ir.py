@@ -117,10 +117,13 @@ class Tail:
 @dataclass(frozen=True)
 class Staged:
     """What a block moves of its rows as one stretch of vectors, through the array `name` in shared
-    memory: of a tensor of so many `elements`, which repeat over the rows of the plane."""
+    memory: so many elements `per_row` of a tensor of so many `elements`, which repeat over the rows
+    of the plane. What is stored may go to several `pointers`."""
 
     access: VectorAccess
     elements: int
+    per_row: int
+    pointers: tuple[str, ...]
 
     @property
     def lanes(self) -> int:
@@ -130,6 +133,11 @@ class Staged:
     @property
     def name(self) -> str:
         return f"{self.access.name}_rows"
+
+    @property
+    def slots_name(self) -> str:
+        """Of the array of the stretches of several turns."""
+        return f"{self.access.name}_slots"
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,8 @@ class RowKernel:
     With a `chunk` a thread walks a row of one phase so many vectors at a time, and its scans go on
     from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
-    group side by side, in turns, the loads of a `batch` of turns at a time. The blocks of one that
+    group side by side, in turns, the loads of a `batch` of turns at a time, and those of a warp are
+    so far `apart`. The blocks of one that
     `is_reversed` have the last rows first. `staged` of the kept loads come through shared memory,
     stores go by what is `filled` there.
     """
@@ -183,6 +192,7 @@ class RowKernel:
     gathered: tuple[VectorAccess, ...] = ()
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
+    apart: int = 1
 
     @property
     def lane(self) -> IterDomain | None:
@@ -223,16 +233,19 @@ class RowKernel:
     def shared_bytes(self) -> int:
         """Of the slots for rows and what lies beside them, or of what warps leave of a column sum
         when they meet."""
+        slots_of_stretch = max(self.slots, 1)
+        moved = slots_of_stretch * sum(map(self.staged_bytes, self.staged))
+        moved += sum(map(self.staged_bytes, self.filled))
         if self.is_side_by_side:
-            return self.threads // WARP * max(map(self.sum_bytes, self.sums))
+            met = max(map(self.sum_bytes, self.sums), default=0)
+            return max(moved, self.threads // WARP * met)
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         stowed = sum(map(self.row_bytes, self.stowed))
-        moved = sum(map(self.staged_bytes, (*self.staged, *self.filled)))
         return slots + stowed + sum(map(self.gathered_bytes, self.gathered)) + moved
 
     def staged_bytes(self, staged: Staged) -> int:
         """Of the rows of a block."""
-        return self.rows_per_block * self.axes.columns * staged.access.dtype.itemsize
+        return self.rows_per_block * staged.per_row * staged.access.dtype.itemsize
 
     def gathered_bytes(self, access: VectorAccess) -> int:
         """Of what a block has of all its rows."""
@@ -269,7 +282,8 @@ class RowKernel:
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed, *self.gathered)
-        forms = [a.offset for a in (*self.once, *held)]
+        staged = (s.access for s in self.staged)
+        forms = [a.offset for a in (*self.once, *held, *staged)]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
@@ -317,7 +331,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
             for s in phase.scans
         ]
     lines += ["  final", *print_scope(kernel.final, names)]
-    lines += [f"  stretch of {s.access.pointer} = {s.name}" for s in kernel.filled]
+    lines += [f"  stretch of {pointer} = {s.name}" for s in kernel.filled for pointer in s.pointers]
     if kernel.single.statements:
         lines += ["  first thread", *print_scope(kernel.single, names)]
     if kernel.sums:

@@ -94,7 +94,7 @@ class _RowWriter:
         loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.bases]
-        gathered = self._of_tensors(planned.residency.gathered, once)
+        each = self._of_tensors(planned.residency.gathered, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         if self.in_flight is not None:
             self._drop()
@@ -110,7 +110,7 @@ class _RowWriter:
             planned.rows_per_block,
             planned.residency.blocks,
             planned.residency.slots,
-            tuple(a for a in once if a not in gathered),
+            tuple(a for a in once if a not in each),
             self._loads_in(planned.residency.registers, loads),
             self._loads_in(planned.residency.shared, loads),
             weights if planned.residency.weights else (),
@@ -128,22 +128,26 @@ class _RowWriter:
             planned.residency.batch,
             planned.are_pieces_outermost,
             self.segment.is_reversed,
-            gathered,
-            *self._staged(loads, final),
+            () if planned.is_staged else each,
+            *(self._staged(loads, each, final) if planned.is_staged else ((), ())),
+            planned.residency.apart,
         )
 
     def _staged(
-        self, loads: Sequence[VectorAccess], final: Scope
+        self, loads: Sequence[VectorAccess], each: Sequence[VectorAccess], final: Scope
     ) -> tuple[tuple[Staged, ...], tuple[Staged, ...]]:
-        """What comes and goes through shared memory."""
-        if not self.planned.is_staged:
-            return (), ()
+        """What comes and goes through shared memory, `each` an element a row."""
         sizes = {self.names.tensors[tv]: prod(tv.shape) for tv in self.segment.inputs}
-        plane = self.axes.rows * self.axes.columns
+        rows, columns = self.axes.rows, self.axes.columns
         kept = self._loads_in(self.planned.residency.registers, loads)
-        return tuple(Staged(a, sizes[a.pointer]) for a in kept), tuple(
-            Staged(a, plane) for a in final.stores
-        )
+        staged = [Staged(a, sizes[a.pointer], columns, (a.pointer,)) for a in kept]
+        staged += [Staged(a, rows, 1, (a.pointer,)) for a in each]
+        first = {a.name: a for a in reversed(final.stores)}  # replicas have a name in common
+        filled = []
+        for name, access in first.items():
+            pointers = tuple(a.pointer for a in final.stores if a.name == name)
+            filled.append(Staged(access, rows * columns, columns, pointers))
+        return tuple(staged), tuple(filled)
 
     def _hinted(self, loads: Sequence[VectorAccess]) -> Sequence[VectorAccess]:
         """Loads of rows that blocks share and nobody keeps tell caches that each element is read

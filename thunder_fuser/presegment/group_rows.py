@@ -23,14 +23,18 @@ from math import prod
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
 from thunder_fuser.analysis.reductions import WALKED, is_long, is_scan, plane_of, row_shape
-from thunder_fuser.analysis.short_rows import rows_at_once, shifted_vectors, threads_beside
+from thunder_fuser.analysis.short_rows import (
+    is_much,
+    rows_at_once,
+    shifted_vectors,
+    threads_beside,
+)
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import (
-    MIN_SHORT,
     constants,
     is_summed,
     reduced,
@@ -110,7 +114,7 @@ def _parts(
     if (
         threads is None
         or columns * itemsize < MIN_PIECE
-        or rows * columns < MIN_SHORT * multiprocessors
+        or not is_much(rows * columns, multiprocessors)
     ):
         return None
     if columns % lanes and not (images.rows * columns % lanes == 0 and _lie_dense(read, layouts)):

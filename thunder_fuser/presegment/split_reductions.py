@@ -23,6 +23,9 @@ same lane, as many rows apart as there are blocks.
     T3: f32[i149, i264, i8, i300] = reshape(T2)    314,600 rows of 600: blocks of neighbours
     T3: f32[i149, i8, i264, i299] = reshape(T2)    of 598: each has every 264th
 
+Where neighbours pass through shared memory, up to a few hundred columns, they are a stretch of
+whole vectors whatever the length of one.
+
 A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
@@ -37,6 +40,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
     WALKED,
     column_shape,
@@ -47,7 +51,9 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.analysis.short_rows import (
     THREADS,
+    is_much,
     is_short,
+    share_of,
     shifted_vectors,
     threads_beside,
     threads_of_row,
@@ -69,8 +75,6 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef
 
 MIN_TERMS = 256  # of a column, below which one pass is as good
-MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache for the
-# sums, and kernels that walk are others for other numbers of rows
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading it again
@@ -157,13 +161,16 @@ def _dealt(
     terms, columns = down
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
-    is_much = terms * columns >= MIN_SHORT * multiprocessors
+    is_long_walk = is_much(terms * columns, multiprocessors)
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
-    if period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes and is_much:
+    if is_long_walk and not is_even and max_cluster > 1:
+        found = _staged(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
+    is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
+    if found is None and is_apart and is_long_walk:
         found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
-    if found is None and is_short(vectors) and is_much:
+    if found is None and is_short(vectors) and is_long_walk:
         found = _side_by_side(terms, vectors, is_even, multiprocessors)
     if found is not None:
         return found
@@ -181,6 +188,19 @@ def _dealt(
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
     return Deal(parts)
+
+
+def _staged(terms: int, columns: int, itemsize: int, multiprocessors: int) -> Deal | None:
+    """Of short rows, the neighbours that pass through a block's shared memory at once, where there
+    is an engine for that: GPUs with clusters have it."""
+    share = share_of(columns, itemsize)
+    if share is None:
+        return None
+    runs, most = ceil_div(terms, share.rows), terms // MIN_SHORT_ROWS
+    limit = min(share.blocks * multiprocessors, most)
+    if not is_busy(limit, multiprocessors):
+        return None
+    return Deal(ceil_div(runs, ceil_div(runs, limit)), share.rows)
 
 
 def _side_by_side(terms: int, vectors: int, is_even: bool, multiprocessors: int) -> Deal | None:

@@ -92,6 +92,7 @@ class RowParameters:
     spare: bool = False  # a block that walks has a warp more than a row has work for
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
     ends: bool = False  # odd rows are loaded as if their plane always ended inside a vector
+    stages: bool = True  # odd short rows pass through shared memory
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(batch=1),
         RowParameters(batch=2),
         RowParameters(batch=4),
+        RowParameters(stages=False),
         RowParameters(held=8),
         RowParameters(keeps=False),
         RowParameters(cluster=1),

@@ -41,7 +41,8 @@ class Residency:
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
     registers too, of a block that walks rows, or are `stowed` in shared memory, where all that its
     rows have one of is `gathered`. `blocks` are to fit on a multiprocessor, None for as many as do.
-    Rows that are walked side by side come to registers in a `batch` of turns."""
+    Rows that are walked side by side come to registers in a `batch` of turns, and those of a warp
+    are so far `apart`."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
@@ -53,6 +54,7 @@ class Residency:
     stowed: bool = False
     batch: int = 1
     gathered: frozenset[TensorView] = frozenset()
+    apart: int = 1
 
 
 @dataclass(frozen=True)

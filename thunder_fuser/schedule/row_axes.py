@@ -80,6 +80,7 @@ class RowAxes(VectorAxes):
     is_shifted: bool = False
     ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
+    is_staged: bool = False  # those pass through shared memory
 
     @property
     def walked(self) -> Form:
@@ -122,6 +123,11 @@ class RowAxes(VectorAxes):
         """With so many rows of a group in each turn, of which there are fewer."""
         axes = replace(self, turn=axis(self.turn.size // count), side=axis(count))
         return replace(axes, row=combine(atom(self.group), axes.walked, self.turn.size))
+
+    def staged(self, lanes: int) -> RowAxes:
+        """With so many lanes of a vector, which threads take out of shared memory."""
+        vector = axis(self.columns // lanes)
+        return replace(self, vector=vector, lane=_lane(lanes), is_shifted=False, is_staged=True)
 
     @property
     def column(self) -> Form:

@@ -31,6 +31,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
 )
+from thunder_fuser.analysis.short_rows import THREADS
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
@@ -52,6 +53,11 @@ from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
 from thunder_fuser.schedule.staged import is_staged
 from thunder_fuser.schedule.stored_rows import stored_at
+from thunder_fuser.schedule.stretches import (
+    alone_in_stretches,
+    beside_sums_in_stretches,
+    of_stretches,
+)
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
 from thunder_fuser.schedule.walking import beside_sums
@@ -136,6 +142,8 @@ class RowSchedule:
         threads, cluster = self.residency.threads, self.residency.cluster
         blocks = self.residency.blocks
         fitting = "" if blocks is None else f", {blocks} of them on a multiprocessor"
+        if self.residency.apart > 1:
+            fitting += f", those of a warp {self.residency.apart} apart"
         if cluster > 1:
             return f"{cluster} blocks of {threads} threads a row{fitting}"
         return f"{threads} threads a row, {self.rows_per_block} rows a block{fitting}"
@@ -156,7 +164,8 @@ class RowSchedule:
             places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
         gathered = [tensors[tv] for tv in self.segment.inputs if tv in found.gathered]
         places += [f"{', '.join(gathered)} gathered"] if gathered else []
-        places += ["through shared memory"] if self.is_staged else []
+        slots = f", {found.slots} turns at a time" if found.slots > 1 else ""
+        places += [f"through shared memory{slots}"] if self.is_staged else []
         return " and ".join(places) or "read in every phase"
 
     @property
@@ -191,7 +200,8 @@ def schedule(
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    axes, sums = _axes(segment, long, down, (rows, columns))
+    is_plain = parameters.stages and not totals and not any(map(is_scan, reductions))
+    axes, sums = _axes(segment, long, down, (rows, columns), target if is_plain else None)
     axes = replace(axes, ends=axes.ends or parameters.ends)
     if axes.row.bases & {axes.vector, axes.lane}:
         raise Rejected("sums down what are rows to others")
@@ -214,11 +224,17 @@ def schedule(
     results = [tv for tv in reductions if not is_scan(tv)]
     is_once = len(phases) == 1 and not needs_results(segment, results, whole)
     planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row, totals=behind)
+    reads = _reads(segment, reductions, [*read, *whole])
+    if down and totals:
+        raise Rejected("a sum over all rows beside column sums")
+    if down and scans:
+        raise Rejected("a running sum beside column sums")
+    if axes.is_staged:
+        staged = of_stretches(segment, axes, reads, full, target, parameters)
+        if staged is None:
+            return schedule(segment, target, replace(parameters, stages=False))
+        return planned(staged, THREADS // staged.threads, is_staged=True)
     if down:
-        if totals:
-            raise Rejected("a sum over all rows beside column sums")
-        if scans:
-            raise Rejected("a running sum beside column sums")
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
@@ -231,8 +247,7 @@ def schedule(
         where, chunk = walked(row, scans)
         return planned(where, 1, chunk=chunk)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
-    reads = _reads(segment, reductions, [*read, *whole])
-    is_plain = not (scans or totals or any(loads_in(offset for _, offset in reads)))
+    is_plain = is_plain and not any(loads_in(offset for _, offset in reads))
     is_held = found.registers == row.loads.keys() and not found.shared
     if not (is_plain and is_held and is_staged(segment, axes, several, reads, full)):
         return planned(found, several)
@@ -276,12 +291,19 @@ def _axes(
     long: Sequence[TensorView],
     down: Sequence[TensorView],
     plane: tuple[int, int],
+    staging: Target | None,
 ) -> tuple[RowAxes, Columns]:
-    """The axes, and the sums `down` the columns, which deal the rows out."""
+    """The axes, and the sums `down` the columns, which deal the rows out. Where these may pass
+    through shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups)
     if not down:
+        alone = None if staging is None else alone_in_stretches(segment, axes, staging)
+        return alone or axes, columns_of(segment, down, axes)
+    staged = None if staging is None else beside_sums_in_stretches(segment, down, axes, staging)
+    if staged is not None:
+        axes = _summing(segment, down, staged)
         return axes, columns_of(segment, down, axes)
     axes = _summing(segment, down, axes)
     sides = side_by_side(shifted(segment, long, axes) or axes, down)

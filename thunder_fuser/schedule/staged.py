@@ -19,30 +19,47 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.segment.segment import Segment, Store
 
+Reads = Sequence[tuple[TensorView, Form]]
+Stores = Sequence[tuple[Store, Index]]
+
 MAX_ROW = 128  # bytes, a line of memory: layer norm of 129 columns in 16 bits was 9 % slower so
 MAX_STAGED = 24 * 1024  # bytes of a block's shared memory, of which several are on a multiprocessor
 
 
-def is_staged(
-    segment: Segment,
-    axes: RowAxes,
-    count: int,
-    reads: Iterable[tuple[TensorView, Form]],
-    full: Sequence[tuple[Store, Index]],
-) -> bool:
+def is_staged(segment: Segment, axes: RowAxes, count: int, reads: Reads, full: Stores) -> bool:
     """True where `count` rows of a block are whole vectors of all that it reads of them, at
     `reads`, and stores, and lie there element by element as in the plane."""
     if axes.lanes > 1 or axes.is_shifted or count == 1:
         return False
-    taken = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
-    moved = [*taken, *((s.target, offset_of(segment.layouts[s.target], i)) for s, i in full)]
-    size = count * axes.columns * sum(tv.dtype.itemsize for tv in dict(moved))
-    widths = [tv.dtype.itemsize for tv, _ in taken]
+    moved = moved_rows(segment, axes, reads, full)
+    size = count * axes.columns * bytes_of(dict(moved))
+    widths = [tv.dtype.itemsize for tv, offset in reads if is_of_row(offset, axes)]
     is_narrow = min(widths, default=4) < 4 and max(widths) * axes.columns <= MAX_ROW
-    return is_narrow and size <= MAX_STAGED and all(_lies(segment, axes, count, *m) for m in moved)
+    return (
+        is_narrow
+        and size <= MAX_STAGED
+        and all(lies_in_plane(segment, axes, count, *m) for m in moved)
+    )
 
 
-def _lies(segment: Segment, axes: RowAxes, count: int, tv: TensorView, offset: Form) -> bool:
+def bytes_of(tensors: Iterable[TensorView]) -> int:
+    """Of an element of each."""
+    return sum(tv.dtype.itemsize for tv in tensors)
+
+
+def moved_rows(
+    segment: Segment, axes: RowAxes, reads: Reads, full: Stores
+) -> list[tuple[TensorView, Form]]:
+    """What is read and stored of whole rows, and where it lies."""
+    taken = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
+    return [*taken, *((s.target, offset_of(segment.layouts[s.target], i)) for s, i in full)]
+
+
+def lies_in_plane(
+    segment: Segment, axes: RowAxes, count: int, tv: TensorView, offset: Form
+) -> bool:
+    """True for a tensor whose rows lie one behind the other as those of the plane do, of which
+    `count` fill vectors."""
     layout, elements = segment.layouts[tv], prod(tv.shape)
     lanes = MAX_ALIGNMENT // tv.dtype.itemsize
     is_dense = layout.strides == dense_strides(tv.shape) and layout.alignment == MAX_ALIGNMENT

@@ -1,0 +1,180 @@
+"""Short rows that pass through shared memory while a block walks them: values in every order of
+threads, what NVRTC makes of them, and that no barrier can be left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.codegen.test_side_text import arguments, gradients, is_right, walked
+from tests.devices import ORDERS
+from tests.programs import (
+    H200,
+    STRICT,
+    check,
+    cubin_of,
+    expand,
+    fusion,
+    like,
+    plan_of,
+    total,
+    unsqueeze,
+    whole,
+)
+from thunder_fuser import pipeline
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.source import Source
+from thunder_fuser.kernel.templates import draft
+from thunder_fuser.options import Options
+from thunder_fuser.presegment import arrange
+from thunder_fuser.runtime.bind import bind
+from thunder_fuser.runtime.errors import LaunchError
+from thunder_fuser.runtime.evaluate import evaluate
+from thunder_fuser.runtime.kernels import KERNELS
+from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.target import HOST
+
+on_devices = pytest.mark.usefixtures("device", "one_multiprocessor")
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+
+
+def is_in_stretches(plan: Plan) -> bool:
+    return any("tf::copy_stretch" in k.text for k in plan.kernels if k is not None)
+
+
+SIZES = {
+    "a row of a thread": (4567, 9, F16),
+    "two threads": (2048, 20, BF16),
+    "four, whose last elements are none": (1342, 50, BF16),
+    "single elements": (1152, 37, BF16),
+    "rows of a line": (1024, 64, BF16),
+    "rows a little longer": (1111, 65, F16),
+    "rows of half of a warp": (640, 200, BF16),
+    "a warp": (520, 257, BF16),
+    "rows of floats": (1283, 33, F32),
+    "vectors of eight floats": (1280, 32, F32),
+    "a plane that ends inside a vector": (1277, 35, F16),
+    "a last turn of one row": (1153, 63, BF16),
+}
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_and_columns_are_summed_in_one_walk(size: str, order: str) -> None:
+    given = arguments(*SIZES[size])
+    plan = check(gradients(2, *given), *given, options=replace(STRICT, thread_order=order))
+    assert is_in_stretches(plan)
+    assert len(plan.kernels) == 2
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("size", [(1277, 96), (1213, 260)])
+def test_a_thread_without_a_row_adds_nothing_to_sums(size: tuple[int, int]) -> None:
+    """Nor does it store: the row that it has instead is of numbers that would show."""
+    x, g, w, r = arguments(*size, BF16)
+    g[:300] = 64
+    assert is_in_stretches(check(gradients(2, x, g, w, r), x, g, w, r))
+
+
+def away(*tensors: torch.Tensor) -> Fusion:
+    """Rows less their weighted sum, and that sum."""
+    x, w = like(*tensors)
+    rows, columns = x.shape
+    wide = call("cast", x, dtype=w.dtype)
+    summed = total(call("mul", wide, expand(unsqueeze(w, 0), rows, columns)), 1)
+    rest = call("sub", wide, expand(unsqueeze(summed, 1), rows, columns))
+    return fusion([x, w], call("cast", rest, dtype=x.dtype), summed)
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"),
+    [(4567, 9, BF16), (1061, 63, F16), (2111, 50, BF16), (301, 257, BF16), (1283, 33, F32)],
+)
+def test_odd_rows_without_sums_down_their_columns_are_walked_too(
+    rows: int, columns: int, dtype: torch.dtype, order: str
+) -> None:
+    given = whole(rows, columns, dtype=dtype), whole(columns)
+    plan = check(away(*given), *given, options=replace(STRICT, thread_order=order))
+    assert is_in_stretches(plan)
+    assert len(plan.kernels) == 1
+
+
+@on_devices
+def test_a_value_that_is_stored_twice_fills_one_stretch() -> None:
+    x, y = whole(1281, 37, dtype=BF16), whole(1281, 37, dtype=BF16)
+    a, b = like(x, y)
+    both = call("add", a, b)
+    rest = call("sub", both, expand(unsqueeze(total(both, 1), 1), *a.shape))
+    plan = check(fusion([a, b], rest, call("set", rest), total(both, 0)), x, y)
+    (text,) = (k.text for k in plan.kernels if k is not None and "tf::copy_stretch" in k.text)
+    assert len(re.findall(r"tf::store_stretch\(T\d+ ", text)) == 2
+    assert text.count("* const w0_rows = ") == 1
+
+
+@pytest.mark.parametrize("sums", [1, 2])
+@pytest.mark.parametrize("columns", [9, 20, 48, 50, 63, 96, 129, 154, 200, 257, 384, 448])
+@pytest.mark.parametrize("dtype", [BF16, F32])
+def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums: int) -> None:
+    given = arguments((1 << 23) // columns, columns, dtype)
+    bound = bind(gradients(sums, *given), given)
+    dealt = arrange(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)
+    walk, _ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    kernel = draft(walk, H200, False).lower(False)
+    assert isinstance(kernel, RowKernel)
+    assert kernel.staged
+    assert kernel.is_side_by_side
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+def without(source: Source, barrier: int, of: int) -> Source:
+    """The kernel with one of so many barriers left out."""
+    assert "tf::copy_stretch" in source.text
+    pieces = source.text.split("__syncthreads();")
+    assert len(pieces) == of + 1
+    pieces[barrier : barrier + 2] = ["".join(pieces[barrier : barrier + 2])]
+    return replace(source, fragments=("__syncthreads();".join(pieces),), literals=())
+
+
+# Those of an opening, a turn's beginning and the end of all turns do not show here: mailboxes of
+# the host are zeros, and its warps wait for each other at every shuffle.
+@pytest.mark.parametrize("left_out", [3, 4, 5])
+def test_a_barrier_left_out_between_the_sums_of_warps_shows_in_some_order(left_out: int) -> None:
+    """A wrong value or an error; the kernel as it is gives the right ones."""
+    x = whole(2560, 256)
+    source = walked(x)
+    wrong = without(source, left_out, 6)
+    assert all(is_right(source, x, order) for order in ORDERS)
+    assert not all(is_right(wrong, x, order) for order in ORDERS)
+
+
+@pytest.mark.parametrize("left_out", [1, 2])
+def test_a_barrier_left_out_of_a_turn_shows_in_some_order(left_out: int) -> None:
+    """Before all threads fill what is stored, and behind that."""
+    given = whole(8192, 9), whole(9)
+    (source,) = plan_of(away(*given), *given, options=Options()).kernels
+    assert source is not None
+    expected = evaluate(away(*given), given)
+
+    def is_good(kernel: Source, order: str) -> bool:
+        found = [torch.full_like(t, float("nan")) for t in expected]
+        launch = KERNELS.launcher(kernel, HOST, Options(thread_order=order, cache="off"))
+        try:
+            launch(0, *(t.data_ptr() for t in (*given, *found)))
+        except LaunchError:
+            return False
+        return all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+    wrong = without(source, left_out, 4)
+    assert all(is_good(source, order) for order in ORDERS)
+    assert not all(is_good(wrong, order) for order in ORDERS)

@@ -1,0 +1,115 @@
+"""Which short rows pass through shared memory while blocks walk them, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.programs import SMALL, expand, flip, permute, total, unsqueeze
+from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.test_sides import dealt
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.target import Target
+
+PREFERRED = RowParameters()
+
+
+def scheduled(
+    x: TensorView,
+    *down: TensorView,
+    target: Target = SMALL,
+    lies: dict[TensorView, Layout] | None = None,
+    parameters: RowParameters = PREFERRED,
+) -> RowSchedule:
+    """Rows of x less their sums, beside the sums `down`."""
+    rest = call("sub", x, expand(unsqueeze(total(x, 1), 1), *x.shape))
+    return rows.schedule(segment_of([x], rest, *down, lies=lies), target, parameters)
+
+
+def test_a_turn_is_a_stretch_of_neighbours() -> None:
+    first, second, *_ = str(scheduled(halves(100_003, 63))).splitlines()
+    assert first == (
+        "rows over group{48}, turn{66}, side{32}, vector{63}, "
+        "T0 in registers and through shared memory, 3 turns at a time"
+    )
+    assert second == (
+        "  8 threads a row, 32 rows a block, 6 of them on a multiprocessor, those of a warp 8 apart"
+    )
+
+
+def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:
+    x = halves(64 * 16 * 40, 50)
+    found = scheduled(x, dealt(x, 16, 64))
+    assert found.is_staged
+    assert (found.axes.group.size, found.axes.turn.size, found.rows_per_block) == (16, 40, 64)
+    assert (found.axes.lanes, found.residency.threads, found.residency.slots) == (2, 4, 3)
+
+
+def test_rows_that_were_dealt_otherwise_are_not() -> None:
+    x = halves(64 * 16 * 40, 50)
+    assert not scheduled(x, dealt(x, 16, 32)).is_staged
+
+
+@pytest.mark.parametrize("rows_of_plane", [100_003, 6400])
+def test_two_turns_are_on_their_way_if_there_are_as_many(rows_of_plane: int) -> None:
+    found = scheduled(halves(rows_of_plane, 63))
+    assert found.is_staged
+    assert found.residency.slots == min(3, found.axes.turn.size + 1)
+    assert scheduled(halves(100_003, 63), parameters=RowParameters(slots=3)).residency.slots == 4
+
+
+def plain(columns: int = 63) -> TensorView:
+    return halves(100_000, columns)
+
+
+OTHERS = {
+    "rows of whole vectors": (plain(64), SMALL),
+    "rows that a warp does not hold": (plain(449), SMALL),
+    "a plane that a cache holds": (halves(1000, 63), SMALL),
+    "doubles": (tensor(DataType.Double, 100_000, 63), SMALL),
+    "GPUs that copy no stretches": (plain(), replace(SMALL, max_cluster=1)),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_others_are_not_walked_so(case: str) -> None:
+    x, target = OTHERS[case]
+    assert scheduled(x, target=target).axes.side is None
+
+
+def test_rows_that_lie_apart_are_not_walked_so() -> None:
+    x = plain()
+    apart = Layout(x.shape, (64, 1))
+    assert scheduled(x).is_staged
+    assert not scheduled(x, lies={x: apart}).is_staged
+
+
+def test_rows_that_are_read_backwards_are_not_walked_so() -> None:
+    x = plain()
+    rest = call("sub", flip(x, 1), expand(unsqueeze(total(x, 1), 1), *x.shape))
+    assert rows.schedule(segment_of([x], rest), SMALL).axes.side is None
+
+
+def test_rows_of_a_transposed_plane_are_not_walked_so() -> None:
+    x = halves(63, 100_000)
+    assert not scheduled_of(permute(x, 1, 0), x).is_staged
+
+
+def scheduled_of(rows_of: TensorView, x: TensorView) -> RowSchedule:
+    return rows.schedule(segment_of([x], total(rows_of, 1)), SMALL)
+
+
+def test_what_shared_memory_does_not_hold_is_not_walked_so() -> None:
+    tensors = [floats(100_003, 255) for _ in range(9)]
+    whole = tensors[0]
+    for other in tensors[1:]:
+        whole = call("add", whole, other)
+    rest = call("sub", whole, expand(unsqueeze(total(whole, 1), 1), *whole.shape))
+    assert not rows.schedule(segment_of(tensors, rest), SMALL).is_staged

@@ -1,0 +1,144 @@
+"""Short rows that blocks walk through shared memory, a stretch of neighbours in each turn.
+
+    gradient of a norm of 50 columns, bf16     4 threads a row, 64 rows a turn, 263 blocks
+    norm of 257                                a warp a row, 8 rows a turn, 394 blocks
+
+The stretches of the next turns are on their way while a block works on one, and what each row has
+one of, such as its mean, comes with them. Memory sees whole lines however long a row is, and no
+thread asks for any. Two turns of a block are on their way, of more the machine was slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, divmod_form
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.short_rows import THREADS, Share, is_much, share_of
+from thunder_fuser.ir.domain import axis
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residency
+from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
+from thunder_fuser.schedule.staged import Reads, Stores, bytes_of, lies_in_plane, moved_rows
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import REGISTERS, WARP, Target
+
+BANKS, BANK = 32, 4  # of shared memory, and bytes that one serves at a time
+APART = (1, 2, 4, 8)  # rows, up to the warps of a block
+MIN_SLOTS = 2  # stretches of a tensor in a block: one is worked on, others come
+MIN_BLOCKS = 2
+SCRATCH = 32  # registers that a thread needs beside its elements
+MAX_BLOCKS = 6  # of a multiprocessor, without sums
+
+
+def beside_sums_in_stretches(
+    segment: Segment, down: Sequence[TensorView], axes: RowAxes, target: Target
+) -> RowAxes | None:
+    """The axes of rows that were dealt to blocks in such stretches, for the sums `down` their
+    columns; None where they were not."""
+    share = _share(segment, axes, target)
+    dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
+    if share is None or dealt[-1:] != [share.rows] or axes.group.size == 1:
+        return None
+    return axes.staged(share.lanes).side_by_side(share.rows)
+
+
+def alone_in_stretches(segment: Segment, axes: RowAxes, target: Target) -> RowAxes | None:
+    """The axes of rows without such sums, dealt to as many blocks as run at a time; None for those
+    that are whole vectors, or too few."""
+    share = _share(segment, axes, target)
+    lanes = MAX_ALIGNMENT // _itemsize(segment, axes)
+    is_worth = axes.columns % lanes and is_much(axes.rows * axes.columns, target.multiprocessors)
+    if share is None or not is_worth:
+        return None
+    runs, blocks = ceil_div(axes.rows, share.rows), _blocks_alone(segment, axes, share, target)
+    turns = ceil_div(runs, blocks * target.multiprocessors)
+    group, turn, side = axis(ceil_div(runs, turns)), axis(turns), axis(share.rows)
+    run = combine(atom(turn), atom(group), group.size)
+    row = combine(run, atom(side), side.size)
+    return replace(axes.staged(share.lanes), group=group, turn=turn, side=side, row=row)
+
+
+def of_stretches(
+    segment: Segment,
+    axes: RowAxes,
+    reads: Reads,
+    full: Stores,
+    target: Target,
+    parameters: RowParameters,
+) -> Residency | None:
+    """Slots for the stretches of as many turns as keep memory busy. None where something lies
+    otherwise than row after row, or there is no room."""
+    assert axes.side is not None
+    count, moved = axes.side.size, moved_rows(segment, axes, reads, full)
+    are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
+    are_whole = are_neighbours and all(
+        prod(tv.shape) == axes.rows * axes.columns for tv, _ in moved
+    )
+    taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
+    if not (taken and are_whole and all(lies_in_plane(segment, axes, count, *m) for m in moved)):
+        return None
+    each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
+    read = count * (axes.columns * bytes_of(taken) + bytes_of(each))
+    blocks = ceil_div(axes.group.size, target.multiprocessors)
+    room = (target.shared_bytes - RESERVED_BYTES) // blocks
+    room -= count * axes.columns * bytes_of(s.target for s, _ in full)
+    wanted = min(1 + parameters.slots, axes.turn.size + 1)
+    if room < MIN_SLOTS * read:
+        return None
+    slots, threads = min(wanted, room // read), THREADS // count
+    apart = _apart(axes, threads, min(tv.dtype.itemsize for tv in taken))
+    return Residency(
+        threads, taken, slots=slots, blocks=blocks, weights=True, gathered=each, apart=apart
+    )
+
+
+def _blocks_alone(segment: Segment, axes: RowAxes, share: Share, target: Target) -> int:
+    """Of a multiprocessor: registers hold the elements of the plane and the weights, and shared
+    memory the stretches."""
+    plane, columns = axes.rows * axes.columns, axes.columns
+    read = [tv for tv in segment.inputs if prod(tv.shape) == plane]
+    stored = [s.target for s in segment.stores if prod(s.target.shape) == plane]
+    held = len(read) + sum(prod(tv.shape) == columns for tv in segment.inputs)
+    of_block = share.rows * columns * ((1 + PREFERRED.slots) * bytes_of(read) + bytes_of(stored))
+    room = min(
+        REGISTERS // (THREADS * (SCRATCH + held * share.held)),
+        (target.shared_bytes - RESERVED_BYTES) // of_block,
+    )
+    return max(min(room, MAX_BLOCKS), MIN_BLOCKS)
+
+
+def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
+    """What a thread has of such rows, where GPUs copy stretches in the background."""
+    return share_of(axes.columns, _itemsize(segment, axes)) if target.max_cluster > 1 else None
+
+
+def _itemsize(segment: Segment, axes: RowAxes) -> int:
+    """Of the narrowest elements that are read of the plane, in bytes."""
+    plane = (tv for tv in segment.inputs if prod(tv.shape) == axes.rows * axes.columns)
+    return min((tv.dtype.itemsize for tv in plane), default=MAX_ALIGNMENT)
+
+
+def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
+    """True for one element of each row, which lie row after row."""
+    is_aligned = segment.layouts[tv].alignment == MAX_ALIGNMENT
+    return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned
+
+
+def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
+    """How far apart the rows of a warp are, whose threads then meet the fewest banks of shared
+    memory together: rows of about a line begin in the same one."""
+    width = axes.lanes * itemsize
+    together = min(BANKS * BANK // width, WARP)
+
+    def meetings(apart: int) -> int:
+        places = (divmod(t, threads) for t in range(together))
+        starts = ((row * apart * axes.columns + p * axes.lanes) * itemsize for row, p in places)
+        words = {(s + byte) // BANK for s in starts for byte in range(0, width, BANK)}
+        return max(Counter(word % BANKS for word in words).values())
+
+    return min(APART, key=meetings)
