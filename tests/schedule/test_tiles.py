@@ -47,6 +47,14 @@ def test_values_are_computed_along_the_axis_that_turns_fewest_bytes() -> None:
         assert (tile.down.size, tile.across.size) == (192, 128 // 8)
 
 
+@pytest.mark.parametrize("extents", [(100, 4096), (4096, 100)])
+def test_blocks_walk_the_axis_of_few_squares_inside(extents: tuple[int, int]) -> None:
+    """Rows of 100 elements end inside a line, of which no block may come much later to the rest."""
+    x = halves(2, *extents)
+    found = class_of(segment_of([x], chain(permute(x, 0, 2, 1), "neg")))
+    assert found.axes[-1].size in (100, 100 // found.lanes)
+
+
 @pytest.mark.parametrize(
     ("extents", "expected"),
     [

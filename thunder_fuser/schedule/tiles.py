@@ -25,6 +25,7 @@ from thunder_fuser.target import SHARED_UNASKED
 MIN_SIDE = 32  # elements: threads side by side that a warp has
 VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
 MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
+FEW = 8  # squares side by side, which blocks that run at the same time walk together
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,13 @@ class Square:
     def side(self) -> int:
         """Elements along each of its two sides."""
         return max(MIN_SIDE, VECTORS * self.lanes)
+
+    @property
+    def order(self) -> tuple[IterDomain, IterDomain]:
+        """The two axes as blocks walk them. Where one has few squares it is the inner one: what
+        lies along it ends anywhere in a line, whose parts are then written at the same time."""
+        down, across = (ceil_div(a.size, self.side) for a in (self.down, self.across))
+        return (self.across, self.down) if down <= FEW < across else (self.down, self.across)
 
 
 def square(

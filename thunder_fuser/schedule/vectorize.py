@@ -90,7 +90,7 @@ def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
 
 def _tiled(group: IterationClass, found: Square, streams: bool | None) -> VectorClass:
     """`group` with the axes of the square innermost."""
-    walked = (found.down, found.across)
+    walked = found.order
     order = (*(a for a in group.axes if a not in walked), *walked)
     nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
     cut, across, lane = IterationClass(group.segment, nests), found.across, None
