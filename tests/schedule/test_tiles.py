@@ -47,6 +47,15 @@ def test_values_are_computed_along_the_axis_that_turns_fewest_bytes() -> None:
         assert (tile.down.size, tile.across.size) == (192, 128 // 8)
 
 
+def test_a_load_that_two_stores_share_is_turned_once() -> None:
+    """Less than they are: a mask beside the values of as many elements."""
+    x = halves(192, 128)
+    mask = call("lt", x, chain(x, "abs"))
+    tile = class_of(segment_of([x], permute(mask, 1, 0), permute(chain(x, "neg"), 1, 0))).tile
+    assert tile is not None
+    assert (tile.down.size, tile.across.size) == (128, 192 // 8)
+
+
 @pytest.mark.parametrize("extents", [(100, 4096), (4096, 100)])
 def test_blocks_walk_the_axis_of_few_squares_inside(extents: tuple[int, int]) -> None:
     """Rows of 100 elements end inside a line, of which no block may come much later to the rest."""

@@ -91,7 +91,7 @@ def square(
 ) -> Square | None:
     """The two axes along one of which each large access is contiguous, or None. Values are computed
     along that of the two for which the fewest bytes are turned."""
-    layouts = group.segment.layouts
+    layouts, accesses = group.segment.layouts, tuple(dict.fromkeys(accesses))  # stores share loads
     sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
     large = [(tv, form) for tv, form in accesses if 2 * sizes[tv] >= max(sizes.values())]
     runs = {a: None for _, form in large for a in group.axes if _weight(form, a) == 1}
