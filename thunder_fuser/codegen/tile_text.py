@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -19,7 +19,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
-from thunder_fuser.schedule.tiles import Tile
+from thunder_fuser.schedule.tiles import Tile, Walk
 
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
@@ -31,44 +31,57 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     values = lane_lines(body.statements, body.stores, names, body.lanes)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
-    def along(lines: Sequence[str], row: IterDomain, vector: IterDomain) -> list[str]:
-        """A loop over the thread's places in the square, whose rows run along `row`."""
-        starts = {tile.down: "down", tile.across: "across"}
-        starts |= {tile.turned_down: "down", tile.turned_across: "across"}
-        tests = [
-            f"{names[axis]} < {number(axis.size)}"
-            for axis, size in ((row, tile.side), (vector, tile.vectors))
-            if axis.size % size
-        ]
-        if tile.side * tile.vectors % threads:
-            tests.insert(0, f"row < {tile.side}")
-        inner = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
-        places = [
-            f"const int row = k * {threads // tile.vectors} + threadIdx.x / {tile.vectors};",
-            f"const {kind} {names[row]} = {starts[row]} * {tile.side} + row;",
-            f"const {kind} {names[vector]} = {starts[vector]} * {tile.vectors} + vector;",
-        ]
-        head = f"for (int k = 0; k < {_places(tile, threads)}; ++k) {{"
-        return ["#pragma unroll", head, *indent([*places, *inner]), "}"] if lines else []
+    def along(lines: Sequence[str], walk: Walk) -> list[str]:
+        return _loop(lines, walk, tile, names, threads, kind)
 
     return [
         *_block_index(body, tile, block, kind),
         *(statement_text(s, names) for s in body.before),
         *_squares(turning),
         f"const int vector = threadIdx.x % {tile.vectors};",
-        *(f"{vector_type(a)} {a.name}[{_places(tile, threads)}];" for a in body.loads),
-        *along(loads, tile.down, tile.across),
-        *along(fills, tile.turned_across, tile.turned_down),
+        *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
+        *along(loads, tile.computed),
+        *along(fills, tile.moved),
         *(["__syncthreads();"] if fills else []),
-        *along(values, tile.down, tile.across),
+        *along(values, tile.computed),
         *(["__syncthreads();"] if empties else []),
-        *along(empties, tile.turned_across, tile.turned_down),
+        *along(empties, tile.moved),
     ]
 
 
-def _places(tile: Tile, threads: int) -> int:
+def _loop(
+    lines: Sequence[str],
+    walk: Walk,
+    tile: Tile,
+    names: Mapping[IterDomain, str],
+    threads: int,
+    kind: str,
+) -> list[str]:
+    """`lines` at each of the thread's vectors of a square."""
+    if not lines:
+        return []
+    starts = {tile.down: "down", tile.across: "across"}
+    starts |= {tile.turned_down: "down", tile.turned_across: "across"}
+    tests = [
+        f"{names[axis]} < {number(axis.size)}"
+        for axis, size in ((walk.row, walk.rows), (walk.vector, walk.vectors))
+        if axis.size % size
+    ]
+    if walk.places % threads:
+        tests.insert(0, f"row < {walk.rows}")
+    inner = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+    places = [
+        f"const int row = k * {threads // walk.vectors} + threadIdx.x / {walk.vectors};",
+        f"const {kind} {names[walk.row]} = {starts[walk.row]} * {walk.rows} + row;",
+        f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.vectors} + vector;",
+    ]
+    head = f"for (int k = 0; k < {_turns(walk, threads)}; ++k) {{"
+    return ["#pragma unroll", head, *indent([*places, *inner]), "}"]
+
+
+def _turns(walk: Walk, threads: int) -> int:
     """Vectors of a square that one thread has."""
-    return ceil_div(tile.side * tile.vectors, threads)
+    return ceil_div(walk.places, threads)
 
 
 def _block_index(body: Body, tile: Tile, block: str, kind: str) -> list[str]:

@@ -266,7 +266,7 @@ class Turning:
 
     def bytes_of(self, access: VectorAccess) -> int:
         """Of the square of an access."""
-        return self.tile.side**2 * access.dtype.itemsize
+        return self.tile.elements * access.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -432,8 +432,7 @@ def _print_body(body: Body, count: int) -> list[str]:
     lines += [f"    {print_statement(s, names)}" for s in body.before]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in body.loads]
     if body.turning is not None:
-        side = body.turning.tile.side
-        lines[0] += f" in squares of {side} x {side}"
+        lines[0] += f" in {body.turning.tile}"
         lines += [f"    {a.name} = turn {print_access(a, names)}" for a in body.turning.loads]
     lines += [f"    {print_statement(s, names)}" for s in body.statements]
     lines += [f"    store {a.name} -> {print_access(a, names)}" for a in body.stores]

@@ -77,7 +77,7 @@ def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[
     names = named("i", found.axes)
     lanes = "" if found.lane is None else f" and lane{{{found.lanes}}}"
     streams = ", streaming" if found.streams else ""
-    side = "" if found.tile is None else f", in squares of {found.tile.side} x {found.tile.side}"
+    side = "" if found.tile is None else f", in {found.tile}"
     lines = [f"  class over {print_axes(found.axes, names)}{lanes}{side}{streams}"]
     for nest in found.group.nests:
         # Nests of a class number their parallel axes alike; each has unrolled ones of its own.

@@ -87,7 +87,7 @@ def _most_saved(
     innermost of several."""
     if all(axis in form.bases for form in group.forms_read for axis in group.axes):
         return None
-    if square(group, group.accesses, reuse.lanes) is not None:
+    if square(group, reuse.lanes) is not None:
         return None
     traffic, saved = _traffic(group, reuse.kept), dict[tuple[IterDomain, int], float]()
     for axis in group.axes:

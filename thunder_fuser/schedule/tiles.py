@@ -17,7 +17,6 @@ from math import prod
 from thunder_fuser.analysis.digits import Base, Form, Loaded, Opaque, add, atom, ceil_div, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain, axis
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import Nest
 from thunder_fuser.target import SHARED_UNASKED
@@ -28,12 +27,27 @@ MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
 FEW = 8  # squares side by side, which blocks that run at the same time walk together
 
 
+@dataclass(frozen=True)
+class Walk:
+    """The vectors of a block: `rows` of one axis, with so many `vectors` of the other each, which
+    run fastest from thread to thread."""
+
+    row: IterDomain
+    rows: int
+    vector: IterDomain
+    vectors: int
+
+    @property
+    def places(self) -> int:
+        return self.rows * self.vectors
+
+
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Squares of `side` x `side` elements over `down`, in elements, and `across`, in vectors of
-    `lane`. Turned accesses walk `turned_down`, in vectors, and `turned_across`, in elements."""
+    """Squares over `down`, in elements, and `across`, in vectors of `lane`: so many `vectors` a
+    side. Turned accesses walk `turned_down`, in vectors, and `turned_across`, in elements."""
 
-    side: int
+    vectors: int
     down: IterDomain
     across: IterDomain
     lane: IterDomain | None
@@ -45,33 +59,60 @@ class Tile:
         return 1 if self.lane is None else self.lane.size
 
     @property
-    def vectors(self) -> int:
-        """Vectors along one side."""
-        return self.side // self.lanes
+    def side(self) -> int:
+        """Elements along each of the two sides."""
+        return self.vectors * self.lanes
+
+    @property
+    def computed(self) -> Walk:
+        """How threads compute values, and what is not turned is loaded and stored."""
+        return Walk(self.down, self.side, self.across, self.vectors)
+
+    @property
+    def moved(self) -> Walk:
+        """How what is turned is loaded and stored."""
+        return Walk(self.turned_across, self.side, self.turned_down, self.vectors)
+
+    @property
+    def elements(self) -> int:
+        """That a square has room for in shared memory."""
+        return self.side**2
+
+    def __str__(self) -> str:
+        return f"squares of {self.side} x {self.side}"
 
     def counts(self, axes: Sequence[IterDomain]) -> tuple[int, ...]:
         """Blocks along each of a class's axes."""
-        step = {self.down: self.side, self.across: self.vectors}
+        step = {self.down: self.computed.rows, self.across: self.vectors}
         return tuple(ceil_div(a.size, step.get(a, 1)) for a in axes)
 
     def turned(self, offset: Form) -> Form | None:
         """`offset` where a turned access begins; None for one that is not turned."""
-        down, across = _weight(offset, self.down), _weight(offset, self.across) // self.lanes
-        if not _is_turned(down, across):
+        down, across = weight(offset, self.down), weight(offset, self.across) // self.lanes
+        if not is_turned(down, across):
             return None
-        walked = {self.down, self.across, self.lane}
-        rest = Form(offset.constant, tuple(t for t in offset.terms if t[1].base not in walked))
+        return self._start(self._outside(offset), across)
+
+    def _start(self, outside: Form, step: int) -> Form:
+        """Where a turned access begins that walks `across` in steps of so many elements."""
         along = scale(atom(self.turned_down), self.lanes)
-        return add(add(rest, along), scale(atom(self.turned_across), across))
+        return add(add(outside, along), scale(atom(self.turned_across), step))
+
+    def _outside(self, offset: Form) -> Form:
+        """What `offset` has of axes that the tile does not walk."""
+        walked = {self.down, self.across, self.lane}
+        return Form(offset.constant, tuple(t for t in offset.terms if t[1].base not in walked))
 
 
 @dataclass(frozen=True)
 class Square:
-    """Axes of a class that a tile would turn, before they are cut, and the lanes to cut."""
+    """Axes of a class that a tile would turn, before they are cut, and the lanes to cut, of which
+    there may be up to `most`."""
 
     down: IterDomain
     across: IterDomain
     lanes: int
+    most: int
 
     @property
     def side(self) -> int:
@@ -85,51 +126,56 @@ class Square:
         down, across = (ceil_div(a.size, self.side) for a in (self.down, self.across))
         return (self.across, self.down) if down <= FEW < across else (self.down, self.across)
 
+    def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
+        """The tile, once `across` is cut into vectors of `lane`."""
+        turned = axis(self.down.size // self.lanes), axis(self.across.size)
+        return Tile(self.side // self.lanes, self.down, across, lane, *turned)
 
-def square(
-    group: IterationClass, accesses: Sequence[tuple[TensorView, Form]], max_lanes: int
-) -> Square | None:
+
+def square(group: IterationClass, max_lanes: int) -> Square | None:
     """The two axes along one of which each large access is contiguous, or None. Values are computed
     along that of the two for which the fewest bytes are turned."""
-    layouts, accesses = group.segment.layouts, tuple(dict.fromkeys(accesses))  # stores share loads
+    layouts = group.segment.layouts
+    accesses = tuple(dict.fromkeys(group.accesses))  # stores share loads
     sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
     large = [(tv, form) for tv, form in accesses if 2 * sizes[tv] >= max(sizes.values())]
-    runs = {a: None for _, form in large for a in group.axes if _weight(form, a) == 1}
-    if len(runs) != 2 or any(a.size < MIN_EXTENT or not _is_plain(group, a) for a in runs):
+    runs = {a: None for _, form in large for a in group.axes if weight(form, a) == 1}
+    if len(runs) != 2 or any(a.size < MIN_EXTENT or not is_plain(group, a) for a in runs):
         return None
 
     def turned(pair: tuple[IterDomain, ...]) -> int:
-        return sum(sizes[tv] for tv, form in accesses if _is_turned_by(form, *pair))
+        return sum(sizes[tv] for tv, form in accesses if is_turned_by(form, *pair))
 
     down, across = min(permutations(sorted(runs, key=group.axes.index)), key=turned)
-    lanes = min(max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1))
+    lanes = most = min(
+        max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1)
+    )
     while down.size % lanes or across.size % lanes:
         lanes //= 2
-    found = Square(down, across, lanes)
-    held = sum(
-        found.side**2 * tv.dtype.itemsize * _instances(form, group.nests)
-        for tv, form in accesses
-        if _is_turned_by(form, down, across)
-    )
+    found = Square(down, across, lanes, most)
+    held = turned_bytes(group, down, across) * found.side**2
     return found if 0 < held <= SHARED_UNASKED else None
 
 
-def tile(found: Square, across: IterDomain, lane: IterDomain | None) -> Tile:
-    """The tile of a square whose `across` was cut into vectors of `lane`."""
-    vectors = axis(found.down.size // found.lanes)
-    return Tile(found.side, found.down, across, lane, vectors, axis(found.across.size))
+def turned_bytes(group: IterationClass, down: IterDomain, across: IterDomain) -> int:
+    """Bytes of one place of all that is turned."""
+    return sum(
+        tv.dtype.itemsize * _instances(form, group.nests)
+        for tv, form in dict.fromkeys(group.accesses)
+        if is_turned_by(form, down, across)
+    )
 
 
-def _is_turned_by(form: Form, down: IterDomain, across: IterDomain) -> bool:
-    return _is_turned(_weight(form, down), _weight(form, across))
+def is_turned_by(form: Form, down: IterDomain, across: IterDomain) -> bool:
+    return is_turned(weight(form, down), weight(form, across))
 
 
-def _is_turned(down: int, across: int) -> bool:
+def is_turned(down: int, across: int) -> bool:
     """Contiguous along `down`, and other elements along `across`."""
     return down == 1 and across not in (0, 1)
 
 
-def _is_plain(group: IterationClass, walked: IterDomain) -> bool:
+def is_plain(group: IterationClass, walked: IterDomain) -> bool:
     """True where no form divides the axis, and no loaded index depends on it."""
     terms = [digit for form in group.forms for _, digit in form.terms]
     return all(
@@ -154,5 +200,5 @@ def _instances(form: Form, nests: Sequence[Nest]) -> int:
     return prod(a.size for nest in nests for a in nest.unrolled if a in form.bases)
 
 
-def _weight(form: Form, axis: IterDomain) -> int:
+def weight(form: Form, axis: IterDomain) -> int:
     return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)

@@ -18,7 +18,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.tiles import Square, Tile, square, tile
+from thunder_fuser.schedule.tiles import Square, Tile, square
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -58,7 +58,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     """`group` with its innermost axis cut into lanes, and the remainder where there is one. Where
     accesses are contiguous along two different axes, in squares."""
     streams = _streams(group, parameters.streamed)
-    found = square(group, group.accesses, parameters.lanes)
+    found = square(group, parameters.lanes)
     if found is not None:
         return (_tiled(group, found, streams),)
     lanes = _lanes(group, parameters)
@@ -96,7 +96,7 @@ def _tiled(group: IterationClass, found: Square, streams: bool | None) -> Vector
     cut, across, lane = IterationClass(group.segment, nests), found.across, None
     if found.lanes > 1:
         cut, across, lane = _in_lanes(cut, across, found.lanes)
-    return VectorClass(cut, lane, streams, tile(found, across, lane))
+    return VectorClass(cut, lane, streams, found.tile(across, lane))
 
 
 def _in_lanes(
