@@ -83,6 +83,14 @@ def turned() -> Case:
     return fusion([a, b], added, chain(permute(added, 1, 0), "neg")), [x, y]
 
 
+def turned_whole() -> Case:
+    """Images of 7 x 7 that become channels last."""
+    x = torch.empty(700, 16, 49, dtype=torch.bfloat16)
+    (a,) = like(x)
+    made = permute(a, 0, 2, 1)
+    return fusion([a], call("lt", made, chain(made, "abs")), chain(made, "neg")), [x]
+
+
 def walked_down() -> Case:
     """Rows centred, and sums down the columns of four groups of 40 rows."""
     x = torch.empty(160, 520, dtype=torch.bfloat16)
@@ -247,6 +255,7 @@ CASES = {
         biased_in_odd_rows,
         summed_shortly,
         turned,
+        turned_whole,
         walked_down,
         walked_side_by_side,
         walked_by_clusters,

@@ -10,13 +10,15 @@ from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.schedule import map
-from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.parameters import NEVER, MapParameters
 from thunder_fuser.schedule.vectorize import VectorClass
 from thunder_fuser.segment.segment import Segment
 
+SQUARES = MapParameters(busy=NEVER)  # whatever slabs there are
+
 
 def class_of(segment: Segment) -> VectorClass:
-    (found,) = map.schedule(segment, MapParameters()).classes
+    (found,) = map.schedule(segment, SQUARES).classes
     return found
 
 

@@ -19,6 +19,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
+from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.tiles import Tile, Walk
 
 
@@ -38,7 +39,6 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *_block_index(body, tile, block, kind),
         *(statement_text(s, names) for s in body.before),
         *_squares(turning),
-        f"const int vector = threadIdx.x % {tile.vectors};",
         *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
         *along(loads, tile.computed),
         *along(fills, tile.moved),
@@ -67,16 +67,37 @@ def _loop(
         for axis, size in ((walk.row, walk.rows), (walk.vector, walk.vectors))
         if axis.size % size
     ]
+    is_straight = walk.beside == walk.vectors
     if walk.places % threads:
-        tests.insert(0, f"row < {walk.rows}")
+        test = f"row < {walk.rows}" if is_straight else f"vector < {walk.vectors}"
+        tests.insert(0, test)
     inner = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     places = [
-        f"const int row = k * {threads // walk.vectors} + threadIdx.x / {walk.vectors};",
+        *_place(walk, threads),
         f"const {kind} {names[walk.row]} = {starts[walk.row]} * {walk.rows} + row;",
         f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.vectors} + vector;",
     ]
     head = f"for (int k = 0; k < {_turns(walk, threads)}; ++k) {{"
     return ["#pragma unroll", head, *indent([*places, *inner]), "}"]
+
+
+def _place(walk: Walk, threads: int) -> list[str]:
+    """The row and the vector of a thread at its turn `k`."""
+    rows, vectors, beside = walk.rows, walk.vectors, walk.beside
+    if beside == vectors and threads % vectors == 0:
+        return [
+            f"const int row = k * {threads // vectors} + threadIdx.x / {vectors};",
+            f"const int vector = threadIdx.x % {vectors};",
+        ]
+    row, vector = f"place / {vectors}", f"place % {vectors}"
+    if beside < vectors:
+        row = f"place / {beside} % {rows}"
+        vector = f"place / {beside * rows} * {beside} + place % {beside}"
+    return [
+        f"const unsigned place = k * {threads} + threadIdx.x;",
+        f"const int row = {row};",
+        f"const int vector = {vector};",
+    ]
 
 
 def _turns(walk: Walk, threads: int) -> int:
@@ -124,6 +145,8 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
 
 def _run(tile: Tile) -> str:
     """Where the vector of a thread lies in a square."""
+    if isinstance(tile, SlabTile):
+        return f"tf::slab_vector<{tile.pitch}, {tile.lanes}>(row, vector)"
     return f"tf::square_vector<{tile.side}, {tile.lanes}>(row, vector)"
 
 

@@ -32,6 +32,7 @@ from thunder_fuser.kernel.ir import (
     Variable,
 )
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
 
@@ -132,6 +133,9 @@ def place_in_square(tile: Tile | Strip) -> str:
         lane = lane_index(tile.lane_step if tile.axes.lanes > 1 else 0, 0)
         return f"own_place + {lane} + k * {tile.down}"
     lane = "lane" if tile.lanes > 1 else "0"
+    if isinstance(tile, SlabTile):
+        sizes = f"{tile.pitch}, {tile.lanes}, {tile.down.size}"
+        return f"tf::slab_element<{sizes}>(vector, {lane}, row)"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 

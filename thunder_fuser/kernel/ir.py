@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Number, format_number
@@ -265,8 +266,9 @@ class Turning:
         return sum(self.bytes_of(access) for access in (*self.loads, *self.stores))
 
     def bytes_of(self, access: VectorAccess) -> int:
-        """Of the square of an access."""
-        return self.tile.elements * access.dtype.itemsize
+        """Of the square of an access, behind which another one is aligned."""
+        size = self.tile.elements * access.dtype.itemsize
+        return ceil_div(size, MAX_ALIGNMENT) * MAX_ALIGNMENT
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,14 @@ FEW = 8  # squares side by side, which blocks that run at the same time walk tog
 
 @dataclass(frozen=True)
 class Walk:
-    """The vectors of a block: `rows` of one axis, with so many `vectors` of the other each, which
-    run fastest from thread to thread."""
+    """The vectors of a block: `rows` of one axis, with so many `vectors` of the other each. Threads
+    side by side have those `beside` each other, then those of the next row."""
 
     row: IterDomain
     rows: int
     vector: IterDomain
     vectors: int
+    beside: int
 
     @property
     def places(self) -> int:
@@ -66,12 +67,12 @@ class Tile:
     @property
     def computed(self) -> Walk:
         """How threads compute values, and what is not turned is loaded and stored."""
-        return Walk(self.down, self.side, self.across, self.vectors)
+        return Walk(self.down, self.side, self.across, self.vectors, self.vectors)
 
     @property
     def moved(self) -> Walk:
         """How what is turned is loaded and stored."""
-        return Walk(self.turned_across, self.side, self.turned_down, self.vectors)
+        return Walk(self.turned_across, self.side, self.turned_down, self.vectors, self.vectors)
 
     @property
     def elements(self) -> int:

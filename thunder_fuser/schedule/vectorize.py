@@ -18,6 +18,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.slabs import slab
 from thunder_fuser.schedule.tiles import Square, Tile, square
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
@@ -60,6 +61,10 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     streams = _streams(group, parameters.streamed)
     found = square(group, parameters.lanes)
     if found is not None:
+        is_busy = prod(a.size for a in group.axes) >= parameters.busy
+        fuller = slab(group, found) if is_busy else None
+        if fuller is not None:
+            return (_tiled(fuller.group, fuller, streams),)
         return (_tiled(group, found, streams),)
     lanes = _lanes(group, parameters)
     if lanes == 1:

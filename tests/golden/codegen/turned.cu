@@ -7,11 +7,11 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
   TF_DYNAMIC_SHARED(unsigned char, shared);
   tf::bf16* const t0 = reinterpret_cast<tf::bf16*>(shared);
   tf::bf16* const t1 = reinterpret_cast<tf::bf16*>(shared + 2048);
-  const int vector = threadIdx.x % 8;
   tf::Vec<tf::bf16, 4> v0[2];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 16 + threadIdx.x / 8;
+    const int vector = threadIdx.x % 8;
     const int i0 = down * 32 + row;
     const int i1 = across * 8 + vector;
     if (i1 < 25) {
@@ -21,6 +21,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 16 + threadIdx.x / 8;
+    const int vector = threadIdx.x % 8;
     const int i1 = across * 32 + row;
     const int i0 = down * 8 + vector;
     if (i1 < 100) {
@@ -31,6 +32,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 16 + threadIdx.x / 8;
+    const int vector = threadIdx.x % 8;
     const int i0 = down * 32 + row;
     const int i1 = across * 8 + vector;
     if (i1 < 25) {
@@ -51,6 +53,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 16 + threadIdx.x / 8;
+    const int vector = threadIdx.x % 8;
     const int i1 = across * 32 + row;
     const int i0 = down * 8 + vector;
     if (i1 < 100) {

@@ -277,6 +277,18 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
 
+// chunk: slab_vector slab_element
+// Where vector `vector` of a run of EXTENT vectors, and element `row` of its row LANES * vector + lane, lie
+// in a slab: a run has LANES rows of EXTENT elements, and is PITCH vectors from the next one.
+template <int PITCH, int LANES>
+TF_FN int slab_vector(unsigned run, unsigned vector) {
+  return (run * PITCH + vector) * LANES;
+}
+template <int PITCH, int LANES, int EXTENT>
+TF_FN int slab_element(unsigned vector, unsigned lane, unsigned row) {
+  return vector * (PITCH * LANES) + lane * EXTENT + row;
+}
+
 // chunk: strip_place
 // Where a row of a column lies in a strip: the columns of a lane are side by side, STRIDE places each,
 // and those of the next lane APART columns on.

@@ -1,0 +1,110 @@
+"""Runs of memory that are turned in shared memory: the body, and results bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.devices import ORDERS, here
+from tests.kernel.interpreted import walk
+from tests.kernel.test_lower import body_of, kernel_of
+from tests.programs import STRICT, chain, check, expand, fusion, like, permute, unsqueeze
+from tests.schedule.segments import halves, segment_of
+from thunder_fuser import pipeline
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.runtime.targets import target_for
+
+EXTENTS = [(2, 100, 72), (13, 16, 49), (3, 31, 8, 25), (40, 49, 24), (2, 141, 56)]
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that a few blocks keep busy."""
+    small = replace(target_for(here()), multiprocessors=1)
+    monkeypatch.setattr(pipeline, "target_for", lambda device: small)
+
+
+def last(x: TensorView) -> TensorView:
+    """Images with channels last."""
+    return permute(x, 0, *range(2, x.ndim), 1)
+
+
+def first(x: TensorView) -> TensorView:
+    return permute(x, 0, x.ndim - 1, *range(1, x.ndim - 1))
+
+
+def test_slabs_are_filled_before_and_emptied_after_the_values() -> None:
+    x = halves(2, 100, 64)
+    y = halves(2, 64, 100)
+    added = call("add", permute(x, 0, 2, 1), y)
+    segment = segment_of([x, y], added, chain(permute(added, 0, 2, 1), "neg"))
+    assert body_of(segment) == dedent("""\
+        v0 = load T0[6400*i0 + 64*i1 + 8*i2], 8 x bf16, 16 bytes at a time
+        t0 = turn T2[6400*i0 + 800*i2 + 8*i1], 8 x bf16, 16 bytes at a time
+        T2_0: f32 = t0[vector + lane, row]
+        T0_0: f32 = v0[k][1*lane + 0]
+        T3_0: f32 = add(T0_0, T2_0)
+        T5_0: f32 = neg(T3_0)
+        t1[vector + lane, row] = T3_0
+        w0[1*lane + 0] = T5_0
+        store w0 -> T5[6400*i0 + 64*i1 + 8*i2], 8 x bf16, 16 bytes at a time
+        turn t1 -> T3[6400*i0 + 800*i2 + 8*i1], 8 x bf16, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize("extents", EXTENTS)
+def test_every_element_is_read_and_written_once(extents: tuple[int, ...]) -> None:
+    x = halves(*extents)
+    kernel = kernel_of(segment_of([x], chain(last(x), "neg")))
+    found, everything = walk(kernel), set(range(torch.Size(extents).numel()))
+    assert "in slabs of" in str(kernel)
+    assert found.misaligned == []
+    assert found.read["T0"] == everything
+    assert found.written["T2"] == dict.fromkeys(everything, 1)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
+@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+@pytest.mark.usefixtures("device", "busy")
+def test_masks_and_values_of_images(
+    extents: tuple[int, ...], dtype: torch.dtype, order: str
+) -> None:
+    """Forward, and what the mask keeps backward."""
+    x = (torch.randn(extents) * 9).to(dtype)
+    g = torch.randn(extents).to(dtype).movedim(1, -1).contiguous()
+    a, b = like(x, g)
+    mask = call("lt", last(a), b)
+    back = call("where", first(mask), first(b), a)
+    plan = check(
+        fusion([a, b], mask, chain(last(a), "neg"), back),
+        x,
+        g,
+        options=replace(STRICT, thread_order=order),
+    )
+    assert any("slab_vector" in source for source in plan.sources)
+
+
+@pytest.mark.usefixtures("device", "busy")
+def test_scales_of_channels_and_of_places() -> None:
+    """Read as they lie beside images that are walked as one axis with their channels."""
+    x, scale, bias = torch.randn(21, 16, 49), torch.randn(16), torch.randn(49)
+    a, b, c = like(x, scale, bias)
+    wide = [expand(unsqueeze(unsqueeze(b, 0), 0), 21, 49, 16)]
+    wide.append(expand(unsqueeze(unsqueeze(c, 0), 2), 21, 49, 16))
+    made = call("add", call("mul", permute(a, 0, 2, 1), wide[0]), wide[1])
+    plan = check(fusion([a, b, c], made), x, scale, bias)
+    assert "slab_vector" in plan.sources[0]
+
+
+@pytest.mark.usefixtures("device", "busy")
+def test_a_write_in_place_through_a_slab() -> None:
+    x, y = torch.randn(3, 20, 96), torch.randn(3, 96, 20)
+    a, b = like(x, y)
+    value = call("mul", permute(a, 0, 2, 1), b)
+    plan = check(fusion([a, b], chain(value, "neg"), writes=[(permute(value, 0, 2, 1), a)]), x, y)
+    assert "slab_vector" in plan.sources[0]

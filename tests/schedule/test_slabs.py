@@ -1,0 +1,129 @@
+"""Which transposes take all of a short axis in one block, and where turned accesses begin."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.programs import chain, expand, permute, unsqueeze
+from tests.schedule.segments import floats, halves, points, segment_of
+from thunder_fuser.analysis.digits import evaluate
+from thunder_fuser.analysis.layout import Layout, offset_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.domain import axis
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import map
+from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.slabs import pitch
+from thunder_fuser.schedule.vectorize import VectorClass
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import WARP
+
+
+def swapped(x: TensorView) -> TensorView:
+    return permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+
+
+def class_of(segment: Segment, busy: int = 1) -> VectorClass:
+    (found,) = map.schedule(segment, MapParameters(busy=busy)).classes
+    return found
+
+
+def shape_of(segment: Segment, busy: int = 1) -> str:
+    return str(class_of(segment, busy).tile)
+
+
+def printed(segment: Segment) -> list[str]:
+    return str(map.schedule(segment, MapParameters())).splitlines()[1:]
+
+
+def test_a_block_takes_all_of_a_short_axis() -> None:
+    x = halves(2, 100, 4096)
+    assert printed(segment_of([x], chain(swapped(x), "neg"))) == [
+        "  class over i0{2}, i1{512}, i2{100} and lane{8}, in slabs of 100 x 64",
+        "    T2[i0, 8*i1 + lane, i2]",
+    ]
+
+
+def test_it_takes_several_images_where_both_axes_are_short() -> None:
+    x = halves(600, 16, 49)
+    assert printed(segment_of([x], chain(swapped(x), "neg"))) == [
+        "  class over i0{1200}, i1{49} and lane{8}, in slabs of 49 x 80",
+        "    T2[(i0/2), i1, 8*(i0%2) + lane]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extents", "expected"),
+    [
+        ((3, 31, 4096), "slabs of 31 x 128"),  # squares have one lane
+        ((3, 16, 4096), "slabs of 16 x 256"),  # squares are empty
+        ((3, 96, 4096), "slabs of 96 x 64"),
+        ((3, 250, 4096), "slabs of 250 x 32"),  # not more than 8 vectors a thread
+        ((9, 196, 256), "slabs of 196 x 32"),
+        ((9, 100, 196), "slabs of 100 x 32"),  # both have four lanes: squares are a fifth empty
+        ((3, 128, 4096), "squares of 64 x 64"),
+        ((3, 120, 4096), "squares of 64 x 64"),
+        ((3, 300, 4096), "squares of 32 x 32"),
+        ((3, 31, 4095), "squares of 32 x 32"),
+    ],
+)
+def test_slabs_have_wider_vectors_than_squares_or_are_fuller(
+    extents: tuple[int, ...], expected: str
+) -> None:
+    x = halves(*extents)
+    assert shape_of(segment_of([x], chain(swapped(x), "neg"))) == expected
+
+
+def test_few_elements_are_squares_of_more_blocks() -> None:
+    x = halves(2, 100, 4096)
+    segment = segment_of([x], chain(swapped(x), "neg"))
+    assert shape_of(segment, busy=1_000_000) == "squares of 32 x 32"
+
+
+def test_rows_that_lie_apart_are_no_slab() -> None:
+    x = halves(2, 100, 4096)
+    made = chain(swapped(x), "neg")
+    apart = Layout((2, 4096, 100), (4096 * 104, 104, 1))
+    assert shape_of(segment_of([x], made, lies={made: apart})) == "squares of 32 x 32"
+
+
+def test_images_that_only_one_side_has_are_not_merged() -> None:
+    """Else a row would be read at a place that its image, too, decides."""
+    x, y = halves(600, 49, 16), halves(16, 49)
+    added = call("add", x, expand(unsqueeze(permute(y, 1, 0), 0), 600, 49, 16))
+    for found in map.schedule(segment_of([x, y], swapped(added)), MapParameters()).classes:
+        assert len(found.axes) == 3
+
+
+@pytest.mark.parametrize("extents", [(3, 31, 64), (7, 16, 49), (2, 20, 72), (5, 49, 24)])
+def test_turned_accesses_reach_the_elements_that_threads_compute_with(
+    extents: tuple[int, ...],
+) -> None:
+    x = floats(*extents)
+    made = chain(swapped(x), "neg")
+    found = class_of(segment_of([x], made))
+    tile, layouts = found.tile, found.group.segment.layouts
+    assert tile is not None
+    assert "slabs" in str(tile)
+    ((tv, index),) = found.group.needs[0].leaves
+    offsets = offset_of(layouts[tv], index), offset_of(layouts[made], found.group.nests[0].index)
+    (offset,) = (o for o in offsets if tile.turned(o) is not None)
+    turned = tile.turned(offset)
+    assert turned is not None
+    assert tile.lane is not None
+    outer = [a for a in found.axes if a not in (tile.down, tile.across)]
+    walked = {evaluate(offset, p) for p in points([*outer, tile.down, tile.across, tile.lane])}
+    starts = [evaluate(turned, p) for p in points([*outer, tile.turned_down, tile.turned_across])]
+    assert sorted(s + lane for s in starts for lane in range(tile.lanes)) == sorted(walked)
+
+
+@pytest.mark.parametrize("extent", [16, 31, 49, 96, 100, 250])
+@pytest.mark.parametrize(("itemsize", "lanes"), [(1, 8), (2, 8), (4, 4)])
+def test_threads_side_by_side_meet_no_bank_twice(extent: int, itemsize: int, lanes: int) -> None:
+    vectors, run = 8, pitch(axis(extent)) * lanes
+    for lane in range(lanes):
+        places = product(range(WARP // vectors), range(vectors))
+        words = {(v * run + lane * extent + row) * itemsize // 4 for row, v in places}
+        assert len({word % 32 for word in words}) == len(words)

@@ -1,0 +1,152 @@
+"""Transposes of which one axis is short: a block takes all of it, and turns one run of memory.
+
+    T1[p, c] = T0[c, p]             c{100}: 64 of p are 6400 neighbours in T1, moved in whole
+                                    vectors, whatever rows of 100 are aligned to
+
+    T1[n, p, c] = T0[n, c, p]       p{49}, c{16}: rows of 49 align nothing, but 5 images are 3920
+                                    neighbours in T0; n and c are walked as one axis
+
+What is turned must lie dense over both axes, and vectors be wider than those of squares, or squares
+emptier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale
+from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.order import merge_pair
+from thunder_fuser.schedule.tiles import (
+    MIN_SIDE,
+    VECTORS,
+    Square,
+    Tile,
+    Walk,
+    is_plain,
+    is_turned_by,
+    turned_bytes,
+    weight,
+)
+from thunder_fuser.target import SHARED_UNASKED
+
+SHORT = 256  # elements of an axis that a block takes all of, at most
+ENOUGH = 512  # vectors of a block: 4 for each of its threads
+MOST = 1024
+EMPTY = 5  # a square is emptier than that of which a fifth is
+
+
+@dataclass(frozen=True, eq=False)
+class SlabTile(Tile):
+    """All of `down`, and so many `vectors` of `across`, of which those `beside` each other are
+    computed by threads side by side. Turned accesses walk vectors of `turned_down`, as many as it
+    has elements, in each `turned_across`, which is as much as a vector of `across` is."""
+
+    beside: int
+
+    @property
+    def pitch(self) -> int:
+        return pitch(self.down)
+
+    @property
+    def computed(self) -> Walk:
+        return Walk(self.down, self.down.size, self.across, self.vectors, self.beside)
+
+    @property
+    def moved(self) -> Walk:
+        long = self.down.size
+        return Walk(self.turned_across, self.vectors, self.turned_down, long, long)
+
+    @property
+    def elements(self) -> int:
+        return self.vectors * self.pitch * self.lanes
+
+    def __str__(self) -> str:
+        return f"slabs of {self.down.size} x {self.side}"
+
+    def _start(self, outside: Form, step: int) -> Form:
+        along = scale(atom(self.turned_down), self.lanes)
+        return add(add(outside, along), scale(atom(self.turned_across), self.lanes * step))
+
+
+def pitch(down: IterDomain) -> int:
+    """Vectors in shared memory from a vector of `across` to the next one: an odd number, so that
+    threads side by side along either axis meet no bank twice."""
+    return down.size | 1
+
+
+@dataclass(frozen=True)
+class Slab(Square):
+    """That of a class whose images may be one with `across`."""
+
+    group: IterationClass
+    vectors: int
+    beside: int
+
+    @property
+    def elements(self) -> int:
+        return self.vectors * pitch(self.down) * self.lanes
+
+    def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
+        turned = axis(self.down.size), axis(across.size)
+        return SlabTile(self.vectors, self.down, across, lane, *turned, self.beside)
+
+
+def slab(group: IterationClass, found: Square) -> Slab | None:
+    """What turns the same as the squares that were `found`, with wider vectors or fuller blocks."""
+    pairs = (found.down, found.across), (found.across, found.down)
+    made = [s for pair in pairs if (s := _slab(group, *pair, found.most)) is not None]
+    return max((s for s in made if _is_better(s, found)), key=lambda s: s.lanes, default=None)
+
+
+def _is_better(made: Slab, found: Square) -> bool:
+    if made.lanes != found.lanes:
+        return made.lanes > found.lanes
+    room = ceil_div(made.down.size, found.side) * found.side
+    return EMPTY * (room - made.down.size) >= room
+
+
+def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> Slab | None:
+    """All of `down`, where what is turned lies dense and has room in shared memory."""
+    turned = [form for _, form in group.accesses if is_turned_by(form, down, across)]
+    if down.size > SHORT or not turned or any(weight(f, across) != down.size for f in turned):
+        return None
+    lanes = most
+    while across.size % lanes:
+        lanes //= 2
+    line = max(MIN_SIDE // lanes, VECTORS)  # vectors
+    row, vectors = across.size // lanes, _vectors(down.size, line)
+    images = _images(group, down, across, turned) if row < vectors else None
+    if images is None:
+        vectors = min(row, vectors)
+        found = Slab(down, across, lanes, most, group, vectors, gcd(vectors, line))
+    else:
+        merged = merge_pair(group, images, across)
+        (joined,) = set(merged.axes) - set(group.axes)
+        count = min(max(ENOUGH // down.size // row, 1), images.size)
+        found = Slab(down, joined, lanes, most, merged, count * row, row)
+    held = turned_bytes(group, down, across) * found.elements
+    return found if held <= SHARED_UNASKED else None
+
+
+def _vectors(rows: int, line: int) -> int:
+    """Of a block with so many rows: whole lines, or half of one of many rows."""
+    if rows * line > MOST:
+        return line // 2
+    return max(ENOUGH // rows // line, 1) * line
+
+
+def _images(
+    group: IterationClass, down: IterDomain, across: IterDomain, turned: Sequence[Form]
+) -> IterDomain | None:
+    """The axis along which what is turned goes on behind `across`."""
+    cut = [w.form for needs in group.needs for w in needs.windows()]
+    for outer in group.axes:
+        goes_on = all(weight(f, outer) == across.size * down.size for f in turned)
+        is_cut = any(f.bases & {outer, across} for f in cut)
+        if goes_on and not is_cut and is_plain(group, outer):
+            return outer
+    return None
