@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.statements import (
+    copy_text,
     form_text,
     indent,
     lane_lines,
@@ -42,7 +43,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
         *along(loads, tile.computed),
         *along(fills, tile.moved),
-        *(["__syncthreads();"] if fills else []),
+        *(["tf::commit_copies();", "tf::await_copies<0>();", "__syncthreads();"] if fills else []),
         *along(values, tile.computed),
         *(["__syncthreads();"] if empties else []),
         *along(empties, tile.moved),
@@ -130,8 +131,9 @@ def _squares(turning: Turning) -> list[str]:
 
 
 def _fill(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
-    place = f"{access.name} + {_run(tile)}"
-    return f"tf::store<{_run_bytes(access, tile)}>({place}, {load_call(access, names)});"
+    """All of a thread's copies are on their way at once, which in registers would take many."""
+    slots = f"reinterpret_cast<{vector_type(access)}*>({access.name} + {_run(tile)})"
+    return copy_text(access, f"{slots}, 0", names)
 
 
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:

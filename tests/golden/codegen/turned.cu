@@ -25,9 +25,11 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
     const int i1 = across * 32 + row;
     const int i0 = down * 8 + vector;
     if (i1 < 100) {
-      tf::store<8>(t0 + tf::square_vector<32, 4>(row, vector), tf::load<tf::bf16, 4, 8>(T0 + (64 * i1 + 4 * i0)));
+      tf::copy_async<8>(reinterpret_cast<tf::Vec<tf::bf16, 4>*>(t0 + tf::square_vector<32, 4>(row, vector)), 0, T0 + (64 * i1 + 4 * i0));
     }
   }
+  tf::commit_copies();
+  tf::await_copies<0>();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < 2; ++k) {

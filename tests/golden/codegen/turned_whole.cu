@@ -14,9 +14,11 @@ kernel(const tf::bf16* __restrict__ T0, bool* __restrict__ T3, tf::bf16* __restr
     const int i0 = across * 10 + row;
     const int i1 = down * 49 + vector;
     if (row < 10) {
-      tf::store<16>(t0 + tf::slab_vector<49, 8>(row, vector), tf::load<tf::bf16, 8, 16>(T0 + (392 * i0 + 8 * i1)));
+      tf::copy_async<16>(reinterpret_cast<tf::Vec<tf::bf16, 8>*>(t0 + tf::slab_vector<49, 8>(row, vector)), 0, T0 + (392 * i0 + 8 * i1));
     }
   }
+  tf::commit_copies();
+  tf::await_copies<0>();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
