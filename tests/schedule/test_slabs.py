@@ -65,7 +65,8 @@ def test_it_takes_several_images_where_both_axes_are_short() -> None:
         ((9, 100, 196), "slabs of 100 x 32"),  # both have four lanes: squares are a fifth empty
         ((3, 128, 4096), "squares of 64 x 64"),
         ((3, 120, 4096), "squares of 64 x 64"),
-        ((3, 300, 4096), "squares of 32 x 32"),
+        ((9, 289, 64), "slabs of 289 x 32"),  # 17 x 17 places
+        ((3, 332, 4096), "squares of 32 x 32"),
         ((3, 31, 4095), "squares of 32 x 32"),
     ],
 )

@@ -33,7 +33,7 @@ from thunder_fuser.schedule.tiles import (
 )
 from thunder_fuser.target import SHARED_UNASKED
 
-SHORT = 256  # elements of an axis that a block takes all of, at most
+SHORT = 320  # elements of an axis that a block takes all of, at most
 ENOUGH = 512  # vectors of a block: 4 for each of its threads
 MOST = 1024
 EMPTY = 5  # a square is emptier than that of which a fifth is
