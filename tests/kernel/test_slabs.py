@@ -89,6 +89,21 @@ def test_masks_and_values_of_images(
     assert any("slab_vector" in source for source in plan.sources)
 
 
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
+@pytest.mark.parametrize("extents", [(2, 784, 3), (3, 20, 24, 5), (2, 1001, 12)], ids=str)
+@pytest.mark.usefixtures("device", "busy")
+def test_few_channels_that_come_first(
+    extents: tuple[int, ...], dtype: torch.dtype, order: str
+) -> None:
+    x = (torch.randn(extents) * 9).to(dtype)
+    (a,) = like(x)
+    options = replace(STRICT, thread_order=order)
+    plan = check(fusion([a], chain(first(a), "neg")), x, options=options)
+    assert "slab_vector" in plan.sources[0]
+
+
 @pytest.mark.usefixtures("device", "busy")
 def test_scales_of_channels_and_of_places() -> None:
     """Read as they lie beside images that are walked as one axis with their channels."""

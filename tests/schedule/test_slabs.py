@@ -60,6 +60,8 @@ def test_it_takes_several_images_where_both_axes_are_short() -> None:
         ((3, 31, 4096), "slabs of 31 x 128"),  # squares have one lane
         ((3, 16, 4096), "slabs of 16 x 256"),  # squares are empty
         ((3, 96, 4096), "slabs of 96 x 64"),
+        ((3, 12, 4096), "slabs of 12 x 320"),  # not even squares would do
+        ((3, 4096, 3), "slabs of 3 x 1344"),
         ((3, 250, 4096), "slabs of 250 x 32"),  # not more than 8 vectors a thread
         ((9, 196, 256), "slabs of 196 x 32"),
         ((9, 100, 196), "slabs of 100 x 32"),  # both have four lanes: squares are a fifth empty
@@ -81,6 +83,19 @@ def test_few_elements_are_squares_of_more_blocks() -> None:
     x = halves(2, 100, 4096)
     segment = segment_of([x], chain(swapped(x), "neg"))
     assert shape_of(segment, busy=1_000_000) == "squares of 32 x 32"
+
+
+def test_a_mask_is_turned_as_what_it_is_of() -> None:
+    """Though 12 of its own elements are less than a vector, which one thread could store."""
+    x = halves(3, 12, 4096)
+    mask = call("lt", x, chain(x, "abs"))
+    segment = segment_of([x], swapped(mask), swapped(chain(x, "neg")))
+    assert shape_of(segment) == "slabs of 12 x 320"
+
+
+def test_few_elements_of_a_short_axis_are_not_turned() -> None:
+    x = halves(3, 12, 4096)
+    assert class_of(segment_of([x], chain(swapped(x), "neg")), busy=1_000_000).tile is None
 
 
 def test_rows_that_lie_apart_are_no_slab() -> None:

@@ -140,15 +140,17 @@ def _unroll_interleaved(segment: Segment, nest: Nest) -> Nest:
     outer, inner = nest.parallel[-2:]
     alone, target = IterationClass(segment, (nest,)), nest.store.target
     stored = _weights(offset_of(segment.layouts[target], nest.index))
-    is_short = inner.size * target.dtype.itemsize < MAX_ALIGNMENT <= outer.size
-    if not is_short or (stored.get(inner), stored.get(outer)) != (1, inner.size):
-        return nest
     layouts = segment.layouts
-    read = [
-        _weights(offset_of(layouts[tv], index))
+    large = [
+        (tv, index)
         for tv, index in alone.needs[0].leaves
         if 2 * layouts[tv].numel >= layouts[target].numel
     ]
+    wide = max(tv.dtype.itemsize for tv in (target, *(tv for tv, _ in large)))
+    is_short = inner.size * wide < MAX_ALIGNMENT <= outer.size
+    if not is_short or (stored.get(inner), stored.get(outer)) != (1, inner.size):
+        return nest
+    read = [_weights(offset_of(layouts[tv], index)) for tv, index in large]
     is_apart = bool(read) and all(w.get(outer) == 1 and w.get(inner, 0) > 1 for w in read)
     fits = inner.size * nest.instances <= MAX_INSTANCES
     return _unroll(nest, [inner]) if is_apart and fits else nest

@@ -22,7 +22,7 @@ from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
 from thunder_fuser.schedule.parameters import FIFTH, Reuse, Sharing
-from thunder_fuser.schedule.tiles import square
+from thunder_fuser.schedule.slabs import turned
 
 SECTOR = 32  # bytes, what a memory access moves at least
 MAX_LOADED = 192  # bytes that one thread loads: 48 registers
@@ -87,7 +87,7 @@ def _most_saved(
     innermost of several."""
     if all(axis in form.bases for form in group.forms_read for axis in group.axes):
         return None
-    if square(group, reuse.lanes) is not None:
+    if turned(group, reuse.lanes, sharing.busy) is not None:
         return None
     traffic, saved = _traffic(group, reuse.kept), dict[tuple[IterDomain, int], float]()
     for axis in group.axes:

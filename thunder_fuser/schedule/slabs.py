@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale
 from thunder_fuser.ir.domain import IterDomain, axis
@@ -28,6 +28,7 @@ from thunder_fuser.schedule.tiles import (
     Walk,
     is_plain,
     is_turned_by,
+    square,
     turned_bytes,
     weight,
 )
@@ -95,11 +96,18 @@ class Slab(Square):
         return SlabTile(self.vectors, self.down, across, lane, *turned, self.beside)
 
 
-def slab(group: IterationClass, found: Square) -> Slab | None:
-    """What turns the same as the squares that were `found`, with wider vectors or fuller blocks."""
+def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
+    """How a class is turned: in slabs where these have wider vectors than squares or are fuller,
+    unless fewer than `busy` elements need all blocks there can be, or in squares."""
+    found = square(group, max_lanes)
+    if found is None:
+        return None
     pairs = (found.down, found.across), (found.across, found.down)
     made = [s for pair in pairs if (s := _slab(group, *pair, found.most)) is not None]
-    return max((s for s in made if _is_better(s, found)), key=lambda s: s.lanes, default=None)
+    best = max((s for s in made if _is_better(s, found)), key=lambda s: s.lanes, default=None)
+    if best is not None and prod(a.size for a in group.axes) >= busy:
+        return best
+    return None if found.is_empty else found
 
 
 def _is_better(made: Slab, found: Square) -> bool:
@@ -111,15 +119,15 @@ def _is_better(made: Slab, found: Square) -> bool:
 
 def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> Slab | None:
     """All of `down`, where what is turned lies dense and has room in shared memory."""
-    turned = [form for _, form in group.accesses if is_turned_by(form, down, across)]
-    if down.size > SHORT or not turned or any(weight(f, across) != down.size for f in turned):
+    moved = [form for _, form in group.accesses if is_turned_by(form, down, across)]
+    if down.size > SHORT or not moved or any(weight(f, across) != down.size for f in moved):
         return None
     lanes = most
     while across.size % lanes:
         lanes //= 2
     line = max(MIN_SIDE // lanes, VECTORS)  # vectors
     row, vectors = across.size // lanes, _vectors(down.size, line)
-    images = _images(group, down, across, turned) if row < vectors else None
+    images = _images(group, down, across, moved) if row < vectors else None
     if images is None:
         vectors = min(row, vectors)
         found = Slab(down, across, lanes, most, group, vectors, gcd(vectors, line))
@@ -140,12 +148,12 @@ def _vectors(rows: int, line: int) -> int:
 
 
 def _images(
-    group: IterationClass, down: IterDomain, across: IterDomain, turned: Sequence[Form]
+    group: IterationClass, down: IterDomain, across: IterDomain, moved: Sequence[Form]
 ) -> IterDomain | None:
     """The axis along which what is turned goes on behind `across`."""
     cut = [w.form for needs in group.needs for w in needs.windows()]
     for outer in group.axes:
-        goes_on = all(weight(f, outer) == across.size * down.size for f in turned)
+        goes_on = all(weight(f, outer) == across.size * down.size for f in moved)
         is_cut = any(f.bases & {outer, across} for f in cut)
         if goes_on and not is_cut and is_plain(group, outer):
             return outer

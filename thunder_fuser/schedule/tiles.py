@@ -24,6 +24,7 @@ from thunder_fuser.target import SHARED_UNASKED
 MIN_SIDE = 32  # elements: threads side by side that a warp has
 VECTORS = 8  # of one side of a square: 128 bytes of vectors of 16
 MIN_EXTENT = 16  # a square over a shorter axis would be mostly empty
+MIN_TURNED = 3  # of an axis of fewer elements a thread has all
 FEW = 8  # squares side by side, which blocks that run at the same time walk together
 
 
@@ -121,6 +122,11 @@ class Square:
         return max(MIN_SIDE, VECTORS * self.lanes)
 
     @property
+    def is_empty(self) -> bool:
+        """True where most of its squares would be."""
+        return min(self.down.size, self.across.size) < MIN_EXTENT
+
+    @property
     def order(self) -> tuple[IterDomain, IterDomain]:
         """The two axes as blocks walk them. Where one has few squares it is the inner one: what
         lies along it ends anywhere in a line, whose parts are then written at the same time."""
@@ -141,7 +147,7 @@ def square(group: IterationClass, max_lanes: int) -> Square | None:
     sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
     large = [(tv, form) for tv, form in accesses if 2 * sizes[tv] >= max(sizes.values())]
     runs = {a: None for _, form in large for a in group.axes if weight(form, a) == 1}
-    if len(runs) != 2 or any(a.size < MIN_EXTENT or not is_plain(group, a) for a in runs):
+    if len(runs) != 2 or any(a.size < MIN_TURNED or not is_plain(group, a) for a in runs):
         return None
 
     def turned(pair: tuple[IterDomain, ...]) -> int:

@@ -18,8 +18,8 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.slabs import slab
-from thunder_fuser.schedule.tiles import Square, Tile, square
+from thunder_fuser.schedule.slabs import Slab, turned
+from thunder_fuser.schedule.tiles import Square, Tile
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -59,13 +59,9 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     """`group` with its innermost axis cut into lanes, and the remainder where there is one. Where
     accesses are contiguous along two different axes, in squares."""
     streams = _streams(group, parameters.streamed)
-    found = square(group, parameters.lanes)
+    found = turned(group, parameters.lanes, parameters.busy)
     if found is not None:
-        is_busy = prod(a.size for a in group.axes) >= parameters.busy
-        fuller = slab(group, found) if is_busy else None
-        if fuller is not None:
-            return (_tiled(fuller.group, fuller, streams),)
-        return (_tiled(group, found, streams),)
+        return (_tiled(found.group if isinstance(found, Slab) else group, found, streams),)
     lanes = _lanes(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
