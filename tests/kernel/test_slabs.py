@@ -104,6 +104,15 @@ def test_few_channels_that_come_first(
     assert "slab_vector" in plan.sources[0]
 
 
+@pytest.mark.parametrize("extents", [(5, 6, 4, 24, 4), (2, 7, 3, 40, 3)], ids=str)
+@pytest.mark.usefixtures("device", "busy")
+def test_blocks_that_become_channels(extents: tuple[int, ...]) -> None:
+    x = torch.randn(extents, dtype=torch.bfloat16)
+    (a,) = like(x)
+    plan = check(fusion([a], chain(permute(a, 0, 2, 4, 1, 3), "neg")), x)
+    assert "slab_vector" in plan.sources[0]
+
+
 @pytest.mark.usefixtures("device", "busy")
 def test_scales_of_channels_and_of_places() -> None:
     """Read as they lie beside images that are walked as one axis with their channels."""

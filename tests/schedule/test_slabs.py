@@ -54,6 +54,15 @@ def test_it_takes_several_images_where_both_axes_are_short() -> None:
     ]
 
 
+def test_it_takes_images_of_images() -> None:
+    """Blocks of 4 x 4 become channels."""
+    x = halves(64, 32, 4, 64, 4)
+    assert printed(segment_of([x], chain(permute(x, 0, 2, 4, 1, 3), "neg"))) == [
+        "  class over i0{64}, i1{1024}, i2{4} and lane{8}, in slabs of 4 x 1024",
+        "    T2[i0, ((i1/8)%4), i2, (i1/32), 8*(i1%8) + lane]",
+    ]
+
+
 @pytest.mark.parametrize(
     ("extents", "expected"),
     [

@@ -12,7 +12,6 @@ emptier.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -119,25 +118,25 @@ def _is_better(made: Slab, found: Square) -> bool:
 
 def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> Slab | None:
     """All of `down`, where what is turned lies dense and has room in shared memory."""
-    moved = [form for _, form in group.accesses if is_turned_by(form, down, across)]
+    moved = _moved(group, down, across)
     if down.size > SHORT or not moved or any(weight(f, across) != down.size for f in moved):
         return None
-    lanes = most
+    lanes, place = most, turned_bytes(group, down, across)
     while across.size % lanes:
         lanes //= 2
-    line = max(MIN_SIDE // lanes, VECTORS)  # vectors
-    row, vectors = across.size // lanes, _vectors(down.size, line)
-    images = _images(group, down, across, moved) if row < vectors else None
-    if images is None:
-        vectors = min(row, vectors)
-        found = Slab(down, across, lanes, most, group, vectors, gcd(vectors, line))
-    else:
-        merged = merge_pair(group, images, across)
-        (joined,) = set(merged.axes) - set(group.axes)
-        count = min(max(ENOUGH // down.size // row, 1), images.size)
-        found = Slab(down, joined, lanes, most, merged, count * row, row)
-    held = turned_bytes(group, down, across) * found.elements
-    return found if held <= SHARED_UNASKED else None
+    beside = max(MIN_SIDE // lanes, VECTORS)  # a line
+    row, vectors = across.size // lanes, _vectors(down.size, beside)
+    while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
+        group, across = _merged(group, images, across)
+        beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
+    vectors = min(vectors, across.size // lanes)
+    found = Slab(down, across, lanes, most, group, vectors, gcd(vectors, beside))
+    return found if place * found.elements <= SHARED_UNASKED else None
+
+
+def _moved(group: IterationClass, down: IterDomain, across: IterDomain) -> list[Form]:
+    """Where what is turned lies."""
+    return [form for _, form in group.accesses if is_turned_by(form, down, across)]
 
 
 def _vectors(rows: int, line: int) -> int:
@@ -147,14 +146,22 @@ def _vectors(rows: int, line: int) -> int:
     return max(ENOUGH // rows // line, 1) * line
 
 
-def _images(
-    group: IterationClass, down: IterDomain, across: IterDomain, moved: Sequence[Form]
-) -> IterDomain | None:
+def _images(group: IterationClass, down: IterDomain, across: IterDomain) -> IterDomain | None:
     """The axis along which what is turned goes on behind `across`."""
+    moved, length = _moved(group, down, across), across.size * down.size
     cut = [w.form for needs in group.needs for w in needs.windows()]
     for outer in group.axes:
-        goes_on = all(weight(f, outer) == across.size * down.size for f in moved)
-        is_cut = any(f.bases & {outer, across} for f in cut)
+        goes_on = all(weight(form, outer) == length for form in moved)
+        is_cut = any(form.bases & {outer, across} for form in cut)
         if goes_on and not is_cut and is_plain(group, outer):
             return outer
     return None
+
+
+def _merged(
+    group: IterationClass, outer: IterDomain, across: IterDomain
+) -> tuple[IterationClass, IterDomain]:
+    """The class whose two axes are one, and that."""
+    merged = merge_pair(group, outer, across)
+    (joined,) = set(merged.axes) - set(group.axes)
+    return merged, joined
