@@ -296,6 +296,17 @@ def test_text(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"codegen/{name}.cu", "".join(entry(emit(k).text) for k in kernels))
 
 
+def test_narrow_elements_of_a_square_are_loaded_before_any_is_stored() -> None:
+    """Two bytes at a time are no background copy, and each would be waited for."""
+    x = torch.empty(33, 70, dtype=torch.bfloat16)
+    (a,) = like(x)
+    _, (kernel,) = cuda_kernels(fusion([a], chain(permute(a, 1, 0), "neg")), x)
+    loops = emit(kernel).text.split("#pragma unroll\n  for (int k")
+    (loading,) = (k for k, text in enumerate(loops) if "t0_held[k] = tf::load" in text)
+    (storing,) = (k for k, text in enumerate(loops) if "t0_held[k]);" in text)
+    assert loading < storing
+
+
 def test_stores_that_no_cache_holds_are_of_the_same_family() -> None:
     """Their hint is a literal."""
     sources = []

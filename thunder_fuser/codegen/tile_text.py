@@ -23,13 +23,18 @@ from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.tiles import Tile, Walk
 
+MIN_COPY = 4  # bytes that the hardware copies to shared memory in the background, at least
+
 
 def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[str]:
     """The statements of one block. What is loaded directly is on its way while the squares fill."""
     kind = index_type(max([body.blocks(threads), *(form.reach for form in body.forms)]))
     tile, names = turning.tile, body.names
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in body.loads]
-    fills = [_fill(a, tile, names) for a in turning.loads]
+    held = [a for a in turning.loads if a.access_bytes < MIN_COPY]
+    fetches = [f"{a.name}_held[k] = {load_call(a, names)};" for a in held]
+    copies = [_copy(a, tile, names) for a in turning.loads if a not in held]
+    fills = [_fill(a, tile) for a in held]
     values = lane_lines(body.statements, body.stores, names, body.lanes)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
@@ -41,9 +46,12 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
         *(statement_text(s, names) for s in body.before),
         *_squares(turning),
         *(f"{vector_type(a)} {a.name}[{_turns(tile.computed, threads)}];" for a in body.loads),
+        *(f"{vector_type(a)} {a.name}_held[{_turns(tile.moved, threads)}];" for a in held),
         *along(loads, tile.computed),
+        *along([*fetches, *copies], tile.moved),
         *along(fills, tile.moved),
-        *(["tf::commit_copies();", "tf::await_copies<0>();", "__syncthreads();"] if fills else []),
+        *(["tf::commit_copies();", "tf::await_copies<0>();"] if copies else []),
+        *(["__syncthreads();"] if turning.loads else []),
         *along(values, tile.computed),
         *(["__syncthreads();"] if empties else []),
         *along(empties, tile.moved),
@@ -130,10 +138,16 @@ def _squares(turning: Turning) -> list[str]:
     return lines
 
 
-def _fill(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
+def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
     """All of a thread's copies are on their way at once, which in registers would take many."""
     slots = f"reinterpret_cast<{vector_type(access)}*>({access.name} + {_run(tile)})"
     return copy_text(access, f"{slots}, 0", names)
+
+
+def _fill(access: VectorAccess, tile: Tile) -> str:
+    """What was loaded before, for the compiler stores one load before it begins the next."""
+    place = f"{access.name} + {_run(tile)}"
+    return f"tf::store<{_run_bytes(access, tile)}>({place}, {access.name}_held[k]);"
 
 
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
