@@ -45,6 +45,10 @@ def channel_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return away * torch.rsqrt(away.pow(2).mean(1, keepdim=True) + 1e-6) * w[:, None, None]
 
 
+def channels_last(x: torch.Tensor) -> torch.Tensor:
+    return F.relu(x).movedim(1, -1).contiguous()
+
+
 PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ...]]] = {
     "sums both ways of a padded plane": (
         lambda x, y: (lambda p: torch.cat((p.sum(0), p.sum(1))))(F.pad(x * y, (8, 8), value=2.0)),
@@ -64,11 +68,9 @@ PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "norm of channels of odd images": (channel_norm, ((3, 21, 5, 7), (21,))),
     "norm of patches": (lambda x, w: layer_norm(x.flatten(2).mT, w), ((4, 48, 7, 7), (48,))),
     "a turned plane": (lambda x: (x * 2).mT.contiguous().sin(), ((67, 131),)),
-    "channels that come last": (
-        lambda x: F.relu(x).movedim(1, -1).contiguous(),
-        ((3, 31, 16, 16),),
-    ),
-    "those of odd images": (lambda x: F.relu(x).movedim(1, -1).contiguous(), ((13, 16, 7, 7),)),
+    "channels that come last": (channels_last, ((3, 31, 16, 16),)),
+    "channels of odd images": (channels_last, ((13, 16, 7, 7),)),
+    "channels of odd large images": (channels_last, ((2, 40, 19, 19),)),
     "column sums": (lambda x: (x * x).sum(0), ((2050, 33),)),
     "a full sum": (lambda x: x.square().mean(), ((1031, 67),)),
     "group norm": (lambda x, w: F.group_norm(x, 4, w), ((3, 12, 7, 9), (12,))),

@@ -135,6 +135,7 @@ ALLOWED = {
     "schedule/rows.py:_row": THREADS,
     "schedule/slabs.py:_slab": LANES,
     "schedule/slabs.py:_vectors": THREADS,
+    "schedule/tiles.py:moved": LANES,
     "schedule/tiles.py:square": LANES,
     "schedule/tiles.py:tile": LANES,
     "schedule/tiles.py:turned": LANES,

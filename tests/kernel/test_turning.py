@@ -38,7 +38,7 @@ def test_squares_are_filled_before_and_emptied_after_the_values() -> None:
         turn t1 -> T5[128*i1 + 8*i0], 8 x bf16, 16 bytes at a time""")
 
 
-@pytest.mark.parametrize("extents", [(64, 64), (100, 36), (33, 70), (17, 129)])
+@pytest.mark.parametrize("extents", [(64, 64), (100, 36), (33, 70), (17, 129), (336, 331)])
 def test_every_element_is_read_and_written_once(extents: tuple[int, int]) -> None:
     x = halves(*extents)
     found = walk(kernel_of(segment_of([x], chain(permute(x, 1, 0), "neg"))))
@@ -68,6 +68,23 @@ def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype, options: Option
     y = (torch.randn(x.mT.shape) * 9).to(dtype)
     a, b = like(x, y)
     check(fusion([a, b], *both_ways(a, b)), x, y, options=options)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
+@pytest.mark.parametrize("extents", [(2, 331, 328), (341, 332), (338, 332)], ids=str)
+@pytest.mark.usefixtures("device")
+def test_fewer_lanes_of_what_is_turned(
+    extents: tuple[int, ...], dtype: torch.dtype, options: Options
+) -> None:
+    """Of what is read, and of what is stored."""
+    x = (torch.randn(extents) * 9).to(dtype)
+    y = (torch.randn(x.mT.shape) * 9).to(dtype)
+    a, b = like(x, y)
+    for program in (fusion([a], chain(swapped(a), "neg")), fusion([b], chain(swapped(b), "neg"))):
+        plan = check(program, x if program.inputs == (a,) else y, options=options)
+        assert "square_run" in plan.sources[0]
 
 
 @pytest.mark.usefixtures("device")

@@ -77,7 +77,7 @@ def test_it_takes_images_of_images() -> None:
         ((3, 128, 4096), "squares of 64 x 64"),
         ((3, 120, 4096), "squares of 64 x 64"),
         ((9, 289, 64), "slabs of 289 x 32"),  # 17 x 17 places
-        ((3, 332, 4096), "squares of 32 x 32"),
+        ((3, 332, 4096), "squares of 64 x 64"),
         ((3, 31, 4095), "squares of 32 x 32"),
     ],
 )
@@ -111,7 +111,7 @@ def test_rows_that_lie_apart_are_no_slab() -> None:
     x = halves(2, 100, 4096)
     made = chain(swapped(x), "neg")
     apart = Layout((2, 4096, 100), (4096 * 104, 104, 1))
-    assert shape_of(segment_of([x], made, lies={made: apart})) == "squares of 32 x 32"
+    assert shape_of(segment_of([x], made, lies={made: apart})) == "squares of 64 x 64"
 
 
 def test_images_that_only_one_side_has_are_not_merged() -> None:

@@ -9,6 +9,7 @@ from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import NEVER, MapParameters
 from thunder_fuser.schedule.vectorize import VectorClass
@@ -20,6 +21,10 @@ SQUARES = MapParameters(busy=NEVER)  # whatever slabs there are
 def class_of(segment: Segment) -> VectorClass:
     (found,) = map.schedule(segment, SQUARES).classes
     return found
+
+
+def swapped(x: TensorView) -> TensorView:
+    return permute(x, 1, 0)
 
 
 def shape_of(segment: Segment) -> tuple[int, int] | None:
@@ -83,6 +88,35 @@ def test_lanes_divide_both_axes(extents: tuple[int, int], expected: tuple[int, i
     assert shape_of(segment_of([x], call("neg", permute(x, 1, 0)))) == expected
 
 
+@pytest.mark.parametrize(
+    ("extents", "expected"),
+    [
+        ((1025, 336), (64, 8, 1)),  # the same the other way round
+        ((336, 1025), (64, 8, 1)),
+        ((338, 1028), (32, 4, 2)),
+        ((1025, 337), (32, 1, 1)),
+    ],
+)
+def test_what_is_turned_may_have_fewer_lanes(
+    extents: tuple[int, int], expected: tuple[int, int, int]
+) -> None:
+    """Else all accesses to rows of 336 were of one element, because columns have 1025."""
+    x = halves(*extents)
+    (found,) = map.schedule(segment_of([x], chain(swapped(x), "neg")), MapParameters()).classes
+    assert found.tile is not None
+    assert (found.tile.side, found.tile.lanes, found.tile.run) == expected
+
+
+def test_the_side_with_fewer_lanes_is_turned_only_if_it_is_no_larger() -> None:
+    """A square of the lanes of both where two tensors lie along odd rows, and one does not."""
+    x, y = halves(336, 1025), halves(1025, 336)
+    added = call("add", call("mul", x, chain(x, "exp")), swapped(y))
+    segment = segment_of([x, y], added)
+    (found,) = map.schedule(segment, MapParameters()).classes
+    assert found.tile is not None
+    assert (found.tile.lanes, found.tile.run, found.tile.down.size) == (1, 1, 336)
+
+
 def test_four_byte_elements_make_squares_of_128_bytes_too() -> None:
     x = floats(96, 64)
     assert shape_of(segment_of([x], call("neg", permute(x, 1, 0)))) == (32, 4)
@@ -129,13 +163,14 @@ def test_squares_fit_the_shared_memory_of_a_block(count: int, fits: bool) -> Non
     assert (shape_of(segment_of(inputs, added)) is not None) == fits
 
 
-@pytest.mark.parametrize("extents", [(64, 32), (32, 33), (17, 19)])
+@pytest.mark.parametrize("extents", [(64, 32), (32, 33), (17, 19), (328, 321), (332, 326)])
 def test_turned_accesses_reach_the_elements_that_threads_compute_with(
     extents: tuple[int, int],
 ) -> None:
     x = floats(3, *extents)
     made = chain(permute(x, 0, 2, 1), "neg")
-    found = class_of(segment_of([x], made))
+    parameters = MapParameters(busy=3 * 321 * 326)
+    (found,) = map.schedule(segment_of([x], made), parameters).classes
     tile = found.tile
     assert tile is not None
     layouts, (needs,) = found.group.segment.layouts, found.group.needs
@@ -148,4 +183,4 @@ def test_turned_accesses_reach_the_elements_that_threads_compute_with(
     lanes = [] if tile.lane is None else [tile.lane]
     walked = {evaluate(offset, at) for at in points([*outer, tile.down, tile.across, *lanes])}
     starts = [evaluate(turned, at) for at in points([*outer, tile.turned_down, tile.turned_across])]
-    assert sorted(s + lane for s in starts for lane in range(tile.lanes)) == sorted(walked)
+    assert sorted(s + k for s in starts for k in range(tile.run)) == sorted(walked)

@@ -147,14 +147,12 @@ def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str
 def _fill(access: VectorAccess, tile: Tile) -> str:
     """What was loaded before, for the compiler stores one load before it begins the next."""
     place = f"{access.name} + {_run(tile)}"
-    return f"tf::store<{_run_bytes(access, tile)}>({place}, {access.name}_held[k]);"
+    return f"tf::store<{_run_bytes(access)}>({place}, {access.name}_held[k]);"
 
 
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
-    kind = CUDA_TYPES[access.dtype]
-    run = (
-        f"tf::load<{kind}, {tile.lanes}, {_run_bytes(access, tile)}>({access.name} + {_run(tile)})"
-    )
+    kind, width = CUDA_TYPES[access.dtype], _run_bytes(access)
+    run = f"tf::load<{kind}, {access.length}, {width}>({access.name} + {_run(tile)})"
     target = f"{access.pointer} + {form_text(access.offset, names)}"
     return store_call(access, f"{target}, {run}")
 
@@ -163,9 +161,12 @@ def _run(tile: Tile) -> str:
     """Where the vector of a thread lies in a square."""
     if isinstance(tile, SlabTile):
         return f"tf::slab_vector<{tile.pitch}, {tile.lanes}>(row, vector)"
+    if tile.run < tile.lanes:
+        element = "vector" if tile.run == 1 else f"{tile.run} * vector"
+        return f"tf::square_run<{tile.side}, {tile.lanes}>(row, {element})"
     return f"tf::square_vector<{tile.side}, {tile.lanes}>(row, vector)"
 
 
-def _run_bytes(access: VectorAccess, tile: Tile) -> int:
+def _run_bytes(access: VectorAccess) -> int:
     """Of one access to a square, whose vectors are aligned."""
-    return min(tile.lanes * access.dtype.itemsize, MAX_ALIGNMENT)
+    return min(access.length * access.dtype.itemsize, MAX_ALIGNMENT)

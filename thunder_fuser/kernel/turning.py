@@ -85,6 +85,6 @@ class TurnedAccesses(Accesses):
         start = self.tile.turned(offset)
         if start is None:
             return None
-        lanes = self.tile.lanes
-        width = access_bytes(self.layouts[tv], start, lanes, tv.dtype.itemsize)
-        return VectorAccess(name, self.names[tv], start, lanes, width, tv.dtype)
+        run = self.tile.run
+        width = access_bytes(self.layouts[tv], start, run, tv.dtype.itemsize)
+        return VectorAccess(name, self.names[tv], start, run, width, tv.dtype)

@@ -27,6 +27,7 @@ from thunder_fuser.schedule.tiles import (
     Walk,
     is_plain,
     is_turned_by,
+    lanes_of,
     square,
     turned_bytes,
     weight,
@@ -92,26 +93,27 @@ class Slab(Square):
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
         turned = axis(self.down.size), axis(across.size)
-        return SlabTile(self.vectors, self.down, across, lane, *turned, self.beside)
+        return SlabTile(self.vectors, self.run, self.down, across, lane, *turned, self.beside)
 
 
 def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     """How a class is turned: in slabs where these have wider vectors than squares or are fuller,
     unless fewer than `busy` elements need all blocks there can be, or in squares."""
-    found = square(group, max_lanes)
+    is_busy = prod(a.size for a in group.axes) >= busy
+    found = square(group, max_lanes, is_busy)
     if found is None:
         return None
     pairs = (found.down, found.across), (found.across, found.down)
     made = [s for pair in pairs if (s := _slab(group, *pair, found.most)) is not None]
     best = max((s for s in made if _is_better(s, found)), key=lambda s: s.lanes, default=None)
-    if best is not None and prod(a.size for a in group.axes) >= busy:
+    if best is not None and is_busy:
         return best
     return None if found.is_empty else found
 
 
 def _is_better(made: Slab, found: Square) -> bool:
-    if made.lanes != found.lanes:
-        return made.lanes > found.lanes
+    if made.run != found.run:
+        return made.run > found.run
     room = ceil_div(made.down.size, found.side) * found.side
     return EMPTY * (room - made.down.size) >= room
 
@@ -121,16 +123,14 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     moved = _moved(group, down, across)
     if down.size > SHORT or not moved or any(weight(f, across) != down.size for f in moved):
         return None
-    lanes, place = most, turned_bytes(group, down, across)
-    while across.size % lanes:
-        lanes //= 2
+    lanes, place = lanes_of(across, most), turned_bytes(group, down, across)
     beside = max(MIN_SIDE // lanes, VECTORS)  # a line
     row, vectors = across.size // lanes, _vectors(down.size, beside)
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
         group, across = _merged(group, images, across)
         beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
     vectors = min(vectors, across.size // lanes)
-    found = Slab(down, across, lanes, most, group, vectors, gcd(vectors, beside))
+    found = Slab(down, across, lanes, most, lanes, group, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
 
 

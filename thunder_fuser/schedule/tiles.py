@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import prod
+from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Base, Form, Loaded, Opaque, add, atom, ceil_div, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -47,9 +47,11 @@ class Walk:
 @dataclass(frozen=True, eq=False)
 class Tile:
     """Squares over `down`, in elements, and `across`, in vectors of `lane`: so many `vectors` a
-    side. Turned accesses walk `turned_down`, in vectors, and `turned_across`, in elements."""
+    side. Turned accesses walk `turned_down`, in vectors of `run` elements, and `turned_across`, in
+    elements."""
 
     vectors: int
+    run: int
     down: IterDomain
     across: IterDomain
     lane: IterDomain | None
@@ -73,7 +75,8 @@ class Tile:
     @property
     def moved(self) -> Walk:
         """How what is turned is loaded and stored."""
-        return Walk(self.turned_across, self.side, self.turned_down, self.vectors, self.vectors)
+        vectors = self.side // self.run
+        return Walk(self.turned_across, self.side, self.turned_down, vectors, vectors)
 
     @property
     def elements(self) -> int:
@@ -97,7 +100,7 @@ class Tile:
 
     def _start(self, outside: Form, step: int) -> Form:
         """Where a turned access begins that walks `across` in steps of so many elements."""
-        along = scale(atom(self.turned_down), self.lanes)
+        along = scale(atom(self.turned_down), self.run)
         return add(add(outside, along), scale(atom(self.turned_across), step))
 
     def _outside(self, offset: Form) -> Form:
@@ -108,13 +111,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Square:
-    """Axes of a class that a tile would turn, before they are cut, and the lanes to cut, of which
-    there may be up to `most`."""
+    """Axes of a class that a tile would turn, before they are cut, the lanes to cut, of which there
+    may be up to `most`, and the elements of what is turned, which may be fewer."""
 
     down: IterDomain
     across: IterDomain
     lanes: int
     most: int
+    run: int
 
     @property
     def side(self) -> int:
@@ -135,13 +139,14 @@ class Square:
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
         """The tile, once `across` is cut into vectors of `lane`."""
-        turned = axis(self.down.size // self.lanes), axis(self.across.size)
-        return Tile(self.side // self.lanes, self.down, across, lane, *turned)
+        turned = axis(self.down.size // self.run), axis(self.across.size)
+        return Tile(self.side // self.lanes, self.run, self.down, across, lane, *turned)
 
 
-def square(group: IterationClass, max_lanes: int) -> Square | None:
+def square(group: IterationClass, max_lanes: int, is_busy: bool) -> Square | None:
     """The two axes along one of which each large access is contiguous, or None. Values are computed
-    along that of the two for which the fewest bytes are turned."""
+    along that of the two for which the fewest bytes are turned, or which has more lanes. Where what
+    is turned has fewer, squares are of the larger ones if these leave enough blocks."""
     layouts = group.segment.layouts
     accesses = tuple(dict.fromkeys(group.accesses))  # stores share loads
     sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
@@ -153,15 +158,20 @@ def square(group: IterationClass, max_lanes: int) -> Square | None:
     def turned(pair: tuple[IterDomain, ...]) -> int:
         return sum(sizes[tv] for tv, form in accesses if is_turned_by(form, *pair))
 
-    down, across = min(permutations(sorted(runs, key=group.axes.index)), key=turned)
-    lanes = most = min(
-        max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1)
-    )
-    while down.size % lanes or across.size % lanes:
-        lanes //= 2
-    found = Square(down, across, lanes, most)
+    most = min(max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1))
+    pairs = permutations(sorted(runs, key=group.axes.index))
+    down, across = min(pairs, key=lambda pair: (turned(pair), -is_busy * lanes_of(pair[1], most)))
+    lanes, run = lanes_of(across, most), lanes_of(down, most)
+    if run > lanes or not is_busy:
+        lanes = run = min(lanes, run)
+    found = Square(down, across, lanes, most, run)
     held = turned_bytes(group, down, across) * found.side**2
     return found if 0 < held <= SHARED_UNASKED else None
+
+
+def lanes_of(axis: IterDomain, most: int) -> int:
+    """The widest vectors that leave nothing of an axis."""
+    return gcd(axis.size, most)
 
 
 def turned_bytes(group: IterationClass, down: IterDomain, across: IterDomain) -> int:

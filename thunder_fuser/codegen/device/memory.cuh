@@ -264,13 +264,17 @@ TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent
     if (tf::within(first + k, extent)) p[k] = x.v[k];
 }
 
-// chunk: square_vector square_element
-// Where vector `vector` of a row, and element `row` of the row LANES * vector + lane, lie in a square.
-// The vectors of a row are permuted, so that threads side by side along either side of the square meet
-// no bank of shared memory twice.
+// chunk: square_vector square_run square_element
+// Where vector `vector` of a row, a part of one from an element on, and element `row` of the row
+// LANES * vector + lane lie in a square. The vectors of a row are permuted, so that threads side by side
+// along either side of the square meet no bank of shared memory twice.
 template <int SIDE, int LANES>
 TF_FN int square_vector(unsigned row, unsigned vector) {
   return row * SIDE + (vector ^ row / LANES % (SIDE / LANES)) * LANES;
+}
+template <int SIDE, int LANES>
+TF_FN int square_run(unsigned row, unsigned element) {
+  return row * SIDE + (element / LANES ^ row / LANES % (SIDE / LANES)) * LANES + element % LANES;
 }
 template <int SIDE, int LANES>
 TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
