@@ -32,7 +32,6 @@ from thunder_fuser.schedule.beside_columns import Beside, beside
 from thunder_fuser.schedule.columns import (
     ColumnAxes,
     column_axes,
-    element_of,
     narrowest,
     place_of,
     result_index,
@@ -42,6 +41,7 @@ from thunder_fuser.schedule.columns import (
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip, strip_bytes
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
