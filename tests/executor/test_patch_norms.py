@@ -62,6 +62,25 @@ def test_images_whose_rows_are_no_whole_vectors(
         assert fuser.facts(jfn).forward.kernels == 1
 
 
+@pytest.mark.parametrize(("size", "dtype"), [(16, BF16), (40, F32)])
+def test_images_as_high_and_wide_as_they_have_channels(
+    size: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    """So that a shape does not tell channels from pixels."""
+    images = 32768 // size**2
+    weights = [torch.randn(size).to(dtype) for _ in "wb"]
+    for program, shape in (
+        (channel_norm, (images, size, size, size)),
+        (patches, (images * size, size, size, 1)),
+    ):
+        x = torch.randn(shape).to(dtype)
+        jfn = judged(program, [x, *weights], torch.randn_like(program(x, *weights)), device)
+        facts = fuser.facts(jfn)
+        assert facts.backward is not None
+        assert facts.backward.kernels == 2
+        assert facts.whole.unclaimed_ops == 0
+
+
 def test_an_image_that_is_part_of_a_larger_one(device: torch.device) -> None:
     whole = torch.randn(3, 40, 14, 20)
     args = [whole[..., 3:17].detach(), torch.randn(40), torch.randn(40)]

@@ -32,3 +32,15 @@ def stored(value: TensorView, x: TensorView) -> str:
 def test_columns_may_be_stored_in_another_order(order: tuple[int, ...], place: str) -> None:
     x = floats(9, 48, 36)
     assert stored(permute(centred(x), *order), x) == place
+
+
+def test_a_square_is_stored_where_its_columns_are() -> None:
+    """Its shape is that of what is summed, which is turned."""
+    x = floats(9, 40, 40)
+    turned = permute(x, 0, 2, 1)
+    left = call("sub", turned, expand(unsqueeze(total(turned, 2), 2), *x.shape))
+    segment = segment_of([x], permute(left, 0, 2, 1), call("neg", x))
+    (line,) = (
+        s for s in str(kept_columns.schedule_turned(segment, H200)).splitlines() if "store" in s
+    )
+    assert line.count("[(vector/10), row, 4*(vector%10) + lane]") == 2

@@ -131,7 +131,7 @@ def schedule(
     full, stores = [], []
     for store in segment.written:
         if prod(store.value.shape) == rows * columns and not store.is_in_place:
-            full.append((store, element_of(store, terms)))
+            full.append((store, element_of(store, segment, terms, reductions)))
         else:
             stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
@@ -204,10 +204,11 @@ def column_axes(
 
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
-    terms = [term_of(tv, result_index(tv, axes), axes) for tv in long]
+    reductions = [(tv, result_index(tv, axes)) for tv in long]
+    terms = [term_of(tv, index, axes) for tv, index in reductions]
     size = axes.row.size * axes.vector.size * axes.lanes
     full = [s for s in segment.written if prod(s.value.shape) == size]
-    stored = [(s, element_of(s, terms)) for s in full]
+    stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
     results = [*terms, *((s.value, index) for s, index in stored)]
     read = demand(results, segment.leaves | set(long)).leaves
     moved = [(tv, index) for tv, index in read if tv in segment.leaves]

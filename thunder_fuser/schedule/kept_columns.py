@@ -178,7 +178,7 @@ def _planned(
         if store.value in sums:
             continue
         if prod(store.value.shape) == rows * columns:
-            full.append((store, element_of(store, terms)))
+            full.append((store, element_of(store, segment, terms, reductions)))
         else:
             stores.append((store, place_of(store, columns, axes)))
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]

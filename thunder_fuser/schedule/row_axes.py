@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -301,19 +301,25 @@ def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:
 def index_as_viewed(
     terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
 ) -> Index | None:
-    """The index of a term, or of a tensor of which one is a view, that has this shape: every
-    element of the plane is met at it once. None where no term comes of one, or repeats it."""
+    """The first of `indices_as_viewed`, if there is one."""
+    return next(indices_as_viewed(terms, shape), None)
+
+
+def indices_as_viewed(
+    terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
+) -> Iterator[Index]:
+    """The indices of terms, and of tensors of which one is a view, that have this shape: every
+    element of the plane is met at each once. None where no term comes of one, or repeats it."""
     for tv, index in terms:
-        if prod(tv.shape) != prod(shape):
-            continue
-        while tv.shape != shape and is_metadata(tv):
-            (edge,) = edges(tv, index)
-            tv, index = edge.producer, edge.index
-            if edge.windows or prod(tv.shape) != prod(shape):
+        while prod(tv.shape) == prod(shape):
+            if tv.shape == shape:
+                yield index
+            if not is_metadata(tv):
                 break
-        if tv.shape == shape:
-            return index
-    return None
+            (edge,) = edges(tv, index)
+            if edge.windows:
+                break
+            tv, index = edge.producer, edge.index
 
 
 def is_of_row(offset: Form, axes: RowAxes) -> bool:
