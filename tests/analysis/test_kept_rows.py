@@ -19,3 +19,30 @@ def test_as_few_threads_share_a_column_as_have_registers(
 
 def test_sums_beside_take_a_register_of_every_row() -> None:
     assert KeptRows(65, 8, 2, 40).registers(32) == 3 * (8 + 2) + SCRATCH + 40
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept", "across", "down"),
+    [
+        (21, 4, 8, 8),  # 3 rows of each thread: with half of them more would do the rest
+        (64, 4, 8, 16),
+        (24, 2, 32, 2),  # two planes of single elements
+        (9, 1, 32, 1),  # a warp that waits for nobody
+        (9, 4, 8, 8),
+        (5, 1, 2, 4),  # no more threads than rows
+    ],
+)
+def test_few_rows_are_left_to_few_threads(rows: int, kept: int, across: int, down: int) -> None:
+    column = KeptRows(rows, kept, 2, 40)
+    found = column.threads()
+    while column.may_deepen(across, found, is_turned=True):
+        found *= 2
+    assert found == down
+
+
+@pytest.mark.parametrize(("rows", "across", "down"), [(21, 8, 16), (24, 32, 4), (9, 32, 4)])
+def test_of_columns_that_are_not_turned_they_are_more(rows: int, across: int, down: int) -> None:
+    found = 1
+    while KeptRows(rows, 2, 2, 40).may_deepen(across, found, is_turned=False):
+        found *= 2
+    assert found == down

@@ -62,6 +62,7 @@ def test_images_whose_rows_are_no_whole_vectors(
         assert fuser.facts(jfn).forward.kernels == 1
 
 
+@pytest.mark.usefixtures("one_multiprocessor")
 @pytest.mark.parametrize(("size", "dtype"), [(16, BF16), (40, F32)])
 def test_images_as_high_and_wide_as_they_have_channels(
     size: int, dtype: torch.dtype, device: torch.device
@@ -79,6 +80,23 @@ def test_images_as_high_and_wide_as_they_have_channels(
         assert facts.backward is not None
         assert facts.backward.kernels == 2
         assert facts.whole.unclaimed_ops == 0
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("program", [patches, channel_norm])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((1201, 9, 7, 7), F16), ((101, 21, 16, 16), BF16), ((211, 13, 5, 11), F32)],
+)
+def test_few_channels_of_many_images_are_read_once(
+    program: Program, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> None:
+    x = torch.randn(shape).to(dtype)
+    args = [x, *(torch.randn(shape[1]).to(dtype) for _ in "wb")]
+    facts = fuser.facts(judged(program, args, torch.randn_like(program(*args)), device))
+    assert facts.backward is not None
+    assert facts.backward.kernels == 2
+    assert facts.whole.unclaimed_ops == 0
 
 
 def test_an_image_that_is_part_of_a_larger_one(device: torch.device) -> None:

@@ -6,9 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.target import WARP
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
+
+THREADS = 128  # of a block, at least, if each of them keeps as many registers as
+MIN_HELD = 16  # for what it does for its columns beside
+FEW_THREADS = 64  # of a block, at least, if they keep less of columns that are turned
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,15 @@ class KeptRows:
         while ceil_div(self.rows, down) * self.kept > limit and down < self.rows:
             down *= 2
         return down
+
+    def may_deepen(self, across: int, down: int, is_turned: bool) -> bool:
+        """True where twice as many threads down are to share a column of a block that has few, so
+        many side by side. Of columns that are turned, on which they spend the most instructions, a
+        warp that has them whole waits for no other one."""
+        threads, left = across * down, ceil_div(self.rows, 2 * down) * self.kept
+        if 2 * down > self.rows or (is_turned and down == 1 and across >= WARP):
+            return False
+        return threads < (FEW_THREADS if is_turned and left < MIN_HELD else THREADS)
 
     def registers(self, down: int) -> int:
         """Of a thread that has every so many-th row."""

@@ -39,7 +39,6 @@ BEGINNING = 0.5  # turns that a group takes longer: its first loads, and its sum
 ACROSS = 8  # vectors of columns that a block has at a time, more of few rows:
 HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
-THREADS = 128  # of a block, at least
 SLACK = 1.2  # registers that the compiler takes for each that is counted
 SECTOR = 32  # bytes: two of each row at least, one where columns may not be padded
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
@@ -228,7 +227,7 @@ class _Columns:
         kept = self._registers(self.itemsizes[1:] if self.is_turned else self.itemsizes)
         column = KeptRows(self.rows, max(kept, 1), self.beside, (self.along + 2) * self.lanes)
         down = column.threads()
-        while across * down < THREADS and 2 * down <= self.rows:
+        while column.may_deepen(across, down, self.is_turned):
             down *= 2
         return int(REGISTERS / (SLACK * column.registers(down) * across * down))
 

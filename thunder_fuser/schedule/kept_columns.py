@@ -23,7 +23,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
-from thunder_fuser.analysis.kept_rows import KeptRows
+from thunder_fuser.analysis.kept_rows import THREADS, KeptRows
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
 from thunder_fuser.ir.domain import IterDomain
@@ -55,7 +55,6 @@ from thunder_fuser.target import (
 )
 
 SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
-MIN_THREADS = 128  # of a block
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
 PREFERRED = KeptParameters()
 
@@ -347,19 +346,33 @@ def _threads(
     ]
     if not possible:
         raise Rejected("columns that are too long to be kept")
-    best, enough = possible[0], BLOCKS * target.multiprocessors if not held.dealt else 0
+    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
+    best = possible[0]
     while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
         best = _Tile(best.across // 2, best.down)
-    while best.threads < MIN_THREADS:
-        wider, deeper = _Tile(best.across * 2, best.down), _Tile(best.across, best.down * 2)
-        may_widen = 0 < enough <= ceil_div(vectors, wider.across)
-        is_wider = may_widen and (not held.turned.tensors or deeper.down > rows)
-        wanted = wider if is_wider else deeper
-        if wanted.down > rows or not fitting(wanted):
+    while (larger := _larger(best, column, vectors, enough, bool(held.turned.tensors))) is not None:
+        if not fitting(larger):
             break
-        best = wanted
+        best = larger
     told = max(parameters.blocks, 2)
     return best.across, best.down, told if fitting(best) == told else None
+
+
+def _larger(
+    tile: _Tile, column: KeptRows, vectors: int, enough: int, is_turned: bool
+) -> _Tile | None:
+    """A tile of a block with twice as many threads, if it has few: wider where blocks are `enough`
+    then and no warp has to be at several rows of a strip; else deeper, so that blocks end sooner
+    where they are few, or if threads keep much."""
+    wider, deeper = _Tile(tile.across * 2, tile.down), _Tile(tile.across, tile.down * 2)
+    may_deepen = deeper.down <= column.rows
+    if tile.threads >= THREADS:
+        return None
+    if 0 < enough <= ceil_div(vectors, wider.across) and not (is_turned and may_deepen):
+        return wider
+    if may_deepen and ceil_div(vectors, tile.across) < enough:
+        return deeper
+    return deeper if column.may_deepen(tile.across, tile.down, is_turned) else None
 
 
 def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
