@@ -119,6 +119,7 @@ ALLOWED = {
     "schedule/stretches.py:_blocks_alone": THREADS,
     "schedule/stretches.py:alone_in_stretches": LANES,
     "schedule/stretches.py:_apart": THREADS,
+    "schedule/stretches.py:_is_one_a_row": PERIODS,
     "schedule/stretches.py:meetings": BANKS,
     "schedule/row_axes.py:staged": LANES,
     "schedule/rows.py:_axes": PARTS,

@@ -64,6 +64,9 @@ def test_rows_at_once_divide_the_rows_and_half_as_many_threads_fill_warps(
         (257, Share(32, 1, 9)),
         (448, Share(32, 2, 14)),
         (449, None),
+        (450, Share(64, 2, 8)),
+        (768, Share(64, 4, 12)),
+        (897, None),
     ],
 )
 def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
@@ -71,6 +74,11 @@ def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
 ) -> None:
     assert share_of(columns, 2) == expected
     assert share_of(columns, 8) is None
+
+
+def test_rows_that_are_vectors_of_floats_have_no_share() -> None:
+    assert share_of(64, 4) is None
+    assert share_of(66, 4) == Share(8, 2, 10)
 
 
 @pytest.mark.parametrize("columns", range(1, 449))

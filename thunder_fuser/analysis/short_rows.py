@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.target import WARP
 
 MAX_HELD = 2  # vectors of a row that one thread has
@@ -22,6 +23,7 @@ MAX_HELD_BESIDE_ONE = 4  # of a group that has one sum down its columns, and no 
 MAX_VECTORS = MAX_HELD * WARP
 THREADS = 256  # of a block, at most
 WHOLE_PARTS = (1, 2, 4, 8, 16, 32)  # threads, of a warp
+TWO_WARPS = (2 * WARP,)
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
@@ -83,20 +85,31 @@ def is_much(elements: int, multiprocessors: int) -> bool:
 
 
 def share_of(columns: int, itemsize: int) -> Share | None:
-    """Of a row of elements of so many bytes, with few threads that have none in the last turn. None
-    for rows that are too long, and for elements of other sizes than have been measured."""
-    found = [
-        Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
-        for lanes in STAGED_LANES
-        for threads in WHOLE_PARTS
-        if columns % lanes == 0
-    ]
-    allowed = [share for share in found if share.held <= MAX_STAGED]
+    """Of a row of elements of so many bytes, with few threads that have none in the last turn: of a
+    part of a warp, else of two warps. None for rows that are too long or no whole vectors in a
+    block, for vectors of floats, which are walked as fast without, and for elements of other sizes
+    than have been measured."""
+    if itemsize not in (2, 4) or (itemsize == 4 and columns * itemsize % MAX_ALIGNMENT == 0):
+        return None
 
     def cost(share: Share) -> float:
         return share.threads * share.held * (1 + TAKING / share.lanes)
 
-    return min(allowed, key=cost, default=None) if itemsize in (2, 4) else None
+    for counts in (WHOLE_PARTS, TWO_WARPS):
+        found = [
+            Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
+            for lanes in STAGED_LANES
+            for threads in counts
+            if columns % lanes == 0
+        ]
+        allowed = [
+            share
+            for share in found
+            if share.held <= MAX_STAGED and share.rows * columns * itemsize % MAX_ALIGNMENT == 0
+        ]
+        if allowed:
+            return min(allowed, key=cost)
+    return None
 
 
 def rows_at_once(threads: int, rows: int) -> list[int]:

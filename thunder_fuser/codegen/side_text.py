@@ -82,20 +82,27 @@ def _met(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
             f"  for (int lane = 0; lane < {lanes}; ++lane) {line}",
         ]
 
-    def of_warp(warp: str) -> str:
-        return f"{left}[(({warp} * {held} + k) * {lanes} + lane) * {threads} + part]"
+    meeting = kernel.threads_that_meet
+
+    def of_meeting(number: str) -> str:
+        return f"{left}[(({number} * {held} + k) * {lanes} + lane) * {threads} + part]"
 
     folded = f"{own} = tf::combine_sides<{threads}>({own}, {combine});"
-    taken = f"{own} = {combining(op, dtype, own, of_warp('warp'))};"
+    taken = f"{own} = {combining(op, dtype, own, of_meeting('other'))};"
+    leave = over_sums(f"{of_meeting(f'threadIdx.x / {meeting}')} = {own};")
+    if threads < WARP:
+        leave = [
+            *over_sums(folded),
+            f"if (threadIdx.x % {WARP} < {threads}) {{",
+            *indent(leave),
+            "}",
+        ]
     return [
         f"{kind}* const {left} = reinterpret_cast<{kind}*>(shared);",
-        *(over_sums(folded) if threads < WARP else []),
-        f"if (threadIdx.x % {WARP} < {threads}) {{",
-        *indent(over_sums(f"{of_warp(f'threadIdx.x / {WARP}')} = {own};")),
-        "}",
+        *leave,
         "__syncthreads();",
         "if (side == 0) {",
-        f"  for (int warp = 1; warp < {kernel.threads // WARP}; ++warp) {{",
+        f"  for (int other = 1; other < {kernel.threads // meeting}; ++other) {{",
         *indent(indent(over_sums(taken))),
         "  }",
         "}",

@@ -238,10 +238,16 @@ class RowKernel:
         moved += sum(map(self.staged_bytes, self.filled))
         if self.is_side_by_side:
             met = max(map(self.sum_bytes, self.sums), default=0)
-            return max(moved, self.threads // WARP * met)
+            return max(moved, self.threads // self.threads_that_meet * met)
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         stowed = sum(map(self.row_bytes, self.stowed))
         return slots + stowed + sum(map(self.gathered_bytes, self.gathered)) + moved
+
+    @property
+    def threads_that_meet(self) -> int:
+        """Of those of rows side by side, whose column sums are left in one place: by a warp, whose
+        rows meet first, or by the warps of one row."""
+        return max(self.threads_per_row, WARP)
 
     def staged_bytes(self, staged: Staged) -> int:
         """Of the rows of a block."""

@@ -49,11 +49,11 @@ def beside_sums_in_stretches(
 
 def alone_in_stretches(segment: Segment, axes: RowAxes, target: Target) -> RowAxes | None:
     """The axes of rows without such sums, dealt to as many blocks as run at a time; None for those
-    that are whole vectors, or too few."""
+    that are whole vectors, longer than a warp has, or too few."""
     share = _share(segment, axes, target)
     lanes = MAX_ALIGNMENT // _itemsize(segment, axes)
     is_worth = axes.columns % lanes and is_much(axes.rows * axes.columns, target.multiprocessors)
-    if share is None or not is_worth:
+    if share is None or share.threads > WARP or not is_worth:
         return None
     runs, blocks = ceil_div(axes.rows, share.rows), _blocks_alone(segment, axes, share, target)
     turns = ceil_div(runs, blocks * target.multiprocessors)
@@ -124,9 +124,11 @@ def _itemsize(segment: Segment, axes: RowAxes) -> int:
 
 
 def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
-    """True for one element of each row, which lie row after row."""
+    """True for one element of each row, which lie row after row; those of a turn fill vectors."""
+    assert axes.side is not None
     is_aligned = segment.layouts[tv].alignment == MAX_ALIGNMENT
-    return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned
+    fills = axes.side.size * tv.dtype.itemsize % MAX_ALIGNMENT == 0
+    return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned and fills
 
 
 def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:

@@ -75,11 +75,11 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T4, tf::bf16* __r
   }
   __syncthreads();
   if (side == 0) {
-    for (int warp = 1; warp < 8; ++warp) {
+    for (int other = 1; other < 8; ++other) {
 #pragma unroll
       for (int k = 0; k < 1; ++k)
 #pragma unroll
-        for (int lane = 0; lane < 8; ++lane) T7_part[k][lane] = T7_part[k][lane] + T7_parts[((warp * 1 + k) * 8 + lane) * 16 + part];
+        for (int lane = 0; lane < 8; ++lane) T7_part[k][lane] = T7_part[k][lane] + T7_parts[((other * 1 + k) * 8 + lane) * 16 + part];
     }
   }
   if (side == 0) {
