@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
+from thunder_fuser.codegen.row_loops import is_whole, load_of_row, over_vectors, with_whole
 from thunder_fuser.codegen.side_text import met_sides, turns_of_sides, turns_text
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.staged_text import filled_lines, filling, staged_lines, taken
@@ -27,13 +28,10 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
-from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.target import WARP
-
-UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
@@ -69,7 +67,7 @@ def _taken(kernel: RowKernel) -> list[str]:
     """What a thread takes of the stretches in shared memory."""
     of_rows = [taken(staged, kernel) for staged in kernel.staged if staged.per_row > 1]
     once = [taken_once(staged) for staged in kernel.staged if staged.per_row == 1]
-    return [*_declare(kernel.kept, kernel), *_over_vectors(kernel, of_rows), *once]
+    return [*_declare(kernel.kept, kernel), *over_vectors(kernel, of_rows), *once]
 
 
 def _is_taken(kernel: RowKernel) -> bool:
@@ -135,7 +133,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"tf::await_copies<{slots - 1}>();",
         f"const int slot = turn % {slots};",
         *_declare(kernel.kept, kernel),
-        *_over_vectors(kernel, from_slots),
+        *over_vectors(kernel, from_slots),
         *located(kernel, "turn"),
         *_row(kernel),
         f"if (turn + {slots} < {turns}) {{",
@@ -192,7 +190,7 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
 def _turns_of_rows(kernel: RowKernel) -> list[str]:
     loads = [f"{a.name}_turns[b][k] = {load_of_row(a, kernel)};" for a in kernel.kept]
     places = [*_side(kernel, f"{WHOLE} || "), *located(kernel, "turn")]
-    loaded = [*places, *_over_vectors(kernel, loads)]
+    loaded = [*places, *over_vectors(kernel, loads)]
     turns = turns_of_sides(kernel, loaded, [*places, *_phases(kernel)])
     return [*turns, "TF_DYNAMIC_SHARED(unsigned char, shared);"]
 
@@ -220,7 +218,7 @@ def _side(kernel: RowKernel, known: str = "") -> list[str]:
 def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
     """A thread's vectors in registers, from memory."""
     loads = [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in accesses]
-    return [*_declare(accesses, kernel), *with_whole(kernel, _over_vectors(kernel, loads))]
+    return [*_declare(accesses, kernel), *with_whole(kernel, over_vectors(kernel, loads))]
 
 
 def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
@@ -246,7 +244,7 @@ def _slots(kernel: RowKernel) -> list[str]:
 def _stow(kernel: RowKernel) -> list[str]:
     """The weights of all rows to shared memory."""
     lines = [f"{_in_slot(a, kernel)} = {load_call(a, kernel.names)};" for a in kernel.stowed]
-    return _over_vectors(kernel, lines)
+    return over_vectors(kernel, lines)
 
 
 def _gather(kernel: RowKernel) -> list[str]:
@@ -268,10 +266,10 @@ def _send(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
     copies = [
-        copy_text(a, f"{a.name}_slots, {_place(kernel, slot)}", names, _is_whole(a, kernel))
+        copy_text(a, f"{a.name}_slots, {_place(kernel, slot)}", names, is_whole(a, kernel))
         for a in kernel.slotted
     ]
-    lines = with_whole(kernel, _over_vectors(kernel, copies), names)
+    lines = with_whole(kernel, over_vectors(kernel, copies), names)
     if not (kernel.located and kernel.sums):
         return lines
     return ["{", *indent([*located(kernel, turn), *lines]), "}"]
@@ -281,10 +279,6 @@ def located(kernel: RowKernel, turn: str) -> list[str]:
     """The indices that tensors hold for the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
     return [statement_text(s, names) for s in kernel.located]
-
-
-def _over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
-    return _vectors(kernel, lines) if lines else []
 
 
 def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
@@ -311,7 +305,7 @@ def _phases(kernel: RowKernel) -> list[str]:
     lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
-    lines += _active(kernel, _over_vectors(kernel, _final_lines(kernel)))
+    lines += _active(kernel, over_vectors(kernel, _final_lines(kernel)))
     return lines + _active(kernel, single_lines(kernel))
 
 
@@ -392,87 +386,6 @@ def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
     return ["if (is_active) {", *indent(lines), "}"]
 
 
-def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
-    """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
-    threads = kernel.threads_per_row
-    if kernel.splits > 1 or kernel.chunk:
-        return _vectors_of_part(kernel, lines)
-    if not kernel.is_held:
-        size = number(kernel.vector.size)
-        head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
-        return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
-    last = kernel.axes.columns // kernel.lanes
-    known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
-    inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
-    size = number(kernel.vector.size)
-    if kernel.vector.size % threads:
-        test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
-        inner = [inner[0], test, *indent(inner[1:]), "}"]
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent(inner), "}"]
-
-
-def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
-    """A loop over the thread's vectors of the block's part of the row, or of one after another."""
-    share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
-    share = kernel.chunk * threads or share
-    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
-    tests += [f"vector < {number(size)}"] if size % share else []
-    lines = with_inner(kernel, lines)
-    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    vector = f"const auto vector = first + k * {threads} + part;"
-    return ["#pragma unroll", head, *indent([vector, *body]), "}"]
-
-
-def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list[str]:
-    """What is done for a vector. Where that depends on whether it and the one behind it lie inside
-    a shifted row, warps of which all do are told so; in turns where that is `known` the compiler
-    is."""
-    if not any(INNER in line for line in lines):
-        return list(lines)
-    last = number(kernel.axes.columns // kernel.lanes)
-    of_warp = f"warp > 0 && warp + {WARP} < {last}"
-    return [
-        f"const auto done = [&](const auto {INNER}) {{",
-        *indent(lines),
-        "};",
-        f"const auto warp = vector - int(threadIdx.x % {WARP});",
-        f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
-        "else done(tf::No{});",
-    ]
-
-
-def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
-    """A load among those of a row."""
-    return load_call(access, kernel.names, _is_whole(access, kernel))
-
-
-def _is_whole(access: VectorAccess, kernel: RowKernel) -> str:
-    """The constant for an access to a row: behind what is of the plane there are the next rows."""
-    axes = kernel.axes
-    is_of_plane = access.window is not None and access.window.extent == axes.rows * axes.columns
-    return WHOLE if is_of_plane else NOT_KNOWN
-
-
-def with_whole(
-    kernel: RowKernel, lines: Sequence[str], names: Mapping[IterDomain, str] | None = None
-) -> list[str]:
-    """Loads of a row. Where that depends on whether memory goes on behind their vectors, those of
-    all rows but the last one are told so: no thread asks, and they go out together."""
-    if not any(WHOLE in line for line in lines):
-        return list(lines)
-    row = form_text(kernel.axes.row, names or kernel.names)
-    fetch = [
-        f"const auto fetch = [&](const auto {WHOLE}) {{",
-        *indent(lines),
-        "};",
-        f"if ({row} + 1 < {number(kernel.axes.rows)}) fetch(tf::Yes{{}});",
-        "else fetch(tf::No{});",
-    ]
-    return ["{", *indent(fetch), "}"]
-
-
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
     """What is done for one vector."""
     if not scope.statements:
@@ -495,7 +408,7 @@ def _in_slot(access: VectorAccess, kernel: RowKernel) -> str:
 
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
-    return _over_vectors(kernel, scope_lines(scope, kernel))
+    return over_vectors(kernel, scope_lines(scope, kernel))
 
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:

@@ -1,0 +1,107 @@
+"""Loops over a thread's vectors of a row, as C++ text, and what is told of vectors at its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from thunder_fuser.codegen.statements import (
+    INNER,
+    NOT_KNOWN,
+    WHOLE,
+    form_text,
+    indent,
+    load_call,
+    number,
+)
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.ir import VectorAccess
+from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.target import WARP
+
+UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
+
+
+def over_vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the row, if there is anything to do."""
+    return _vectors(kernel, lines) if lines else []
+
+
+def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the row; unrolled where they are kept in registers."""
+    threads = kernel.threads_per_row
+    if kernel.splits > 1 or kernel.chunk:
+        return _vectors_of_part(kernel, lines)
+    if not kernel.is_held:
+        size = number(kernel.vector.size)
+        head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
+        return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
+    last = kernel.axes.columns // kernel.lanes
+    known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
+    inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
+    size = number(kernel.vector.size)
+    if kernel.vector.size % threads:
+        test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
+        inner = [inner[0], test, *indent(inner[1:]), "}"]
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of the block's part of the row, or of one after another."""
+    share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
+    share = kernel.chunk * threads or share
+    tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
+    tests += [f"vector < {number(size)}"] if size % share else []
+    lines = with_inner(kernel, lines)
+    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    vector = f"const auto vector = first + k * {threads} + part;"
+    return ["#pragma unroll", head, *indent([vector, *body]), "}"]
+
+
+def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list[str]:
+    """What is done for a vector. Where that depends on whether it and the one behind it lie inside
+    a shifted row, warps of which all do are told so; in turns where that is `known` the compiler
+    is."""
+    if not any(INNER in line for line in lines):
+        return list(lines)
+    last = number(kernel.axes.columns // kernel.lanes)
+    of_warp = f"warp > 0 && warp + {WARP} < {last}"
+    return [
+        f"const auto done = [&](const auto {INNER}) {{",
+        *indent(lines),
+        "};",
+        f"const auto warp = vector - int(threadIdx.x % {WARP});",
+        f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
+        "else done(tf::No{});",
+    ]
+
+
+def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
+    """A load among those of a row."""
+    return load_call(access, kernel.names, is_whole(access, kernel))
+
+
+def is_whole(access: VectorAccess, kernel: RowKernel) -> str:
+    """The constant for an access to a row: behind what is of the plane there are the next rows."""
+    axes = kernel.axes
+    is_of_plane = access.window is not None and access.window.extent == axes.rows * axes.columns
+    return WHOLE if is_of_plane else NOT_KNOWN
+
+
+def with_whole(
+    kernel: RowKernel, lines: Sequence[str], names: Mapping[IterDomain, str] | None = None
+) -> list[str]:
+    """Loads of a row. Where that depends on whether memory goes on behind their vectors, those of
+    all rows but the last one are told so: no thread asks, and they go out together."""
+    if not any(WHOLE in line for line in lines):
+        return list(lines)
+    row = form_text(kernel.axes.row, names or kernel.names)
+    fetch = [
+        f"const auto fetch = [&](const auto {WHOLE}) {{",
+        *indent(lines),
+        "};",
+        f"if ({row} + 1 < {number(kernel.axes.rows)}) fetch(tf::Yes{{}});",
+        "else fetch(tf::No{});",
+    ]
+    return ["{", *indent(fetch), "}"]
