@@ -113,6 +113,41 @@ def test_odd_rows_without_sums_down_their_columns_are_walked_too(
     assert len(plan.kernels) == 1
 
 
+def bias_gradients(*tensors: torch.Tensor) -> Fusion:
+    """Of w in x * w, of a bias beside it, and of the sum of all x."""
+    first, *others, w = like(*tensors)
+    rows, columns = first.shape
+    x = first
+    for other in others:
+        x = call("add", x, other)
+    moved = call("mul", x, expand(unsqueeze(w, 0), rows, columns))
+    return fusion([first, *others, w], moved, total(call("mul", x, x), 0), total(x, 0))
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"),
+    [(7001, 9, F16), (1153, 63, BF16), (1343, 50, BF16), (301, 257, F16), (1283, 33, F32)],
+)
+def test_odd_rows_without_sums_along_them_are_walked_too(
+    rows: int, columns: int, dtype: torch.dtype, order: str
+) -> None:
+    given = whole(rows, columns, dtype=dtype), whole(columns, dtype=dtype)
+    program = bias_gradients(*given)
+    plan = check(program, *given, options=replace(STRICT, thread_order=order))
+    assert is_in_stretches(plan)
+    assert len(plan.kernels) == 2
+
+
+@on_devices
+def test_rows_of_too_many_tensors_are_summed_without_stretches() -> None:
+    given = [whole(521, 255) for _ in range(12)]
+    plan = check(bias_gradients(*given, whole(255)), *given, whole(255))
+    assert not is_in_stretches(plan)
+
+
 @on_devices
 @pytest.mark.parametrize("columns", [768, 64])
 def test_what_rows_have_one_of_may_fill_no_vectors(columns: int) -> None:

@@ -180,3 +180,39 @@ def test_sums_that_are_spread_over_the_plane_are_stored_first() -> None:
     made = packed(Fusion((x,), (away,)))
     assert "segment_set" in str(made)
     assert "segment_set" not in str(packed(Fusion((x,), (chain(total(x, 0), "neg"),))))
+
+
+def gradient(rows: int, columns: int) -> Fusion:
+    """A plane that is stored and summed."""
+    x = halves(rows, columns)
+    moved = chain(x, "neg")
+    return Fusion((x,), (moved, total(moved, 0)))
+
+
+def in_stretches(program: Fusion, max_cluster: int = 8) -> bool:
+    layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
+    made = str(pack_rows(program, layouts, SMS, max_cluster))
+    return "walked=" in made
+
+
+def test_short_rows_of_another_number_are_dealt_in_stretches() -> None:
+    """In 16 turns of twelve blocks, with 32 rows for each, the last ones not there."""
+    program = gradient(16 * 12 * 32 - 3, 63)
+    layouts = {tv: output_layout(tv) for tv in program.inputs if isinstance(tv, TensorView)}
+    made = str(pack_rows(program, layouts, SMS, 8))
+    assert "reshape(T3, new_shape=[16, 12, 32, 63])" in made
+    assert "dims=[1, 2], walked=6141" in made
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "max_cluster"),
+    [(6141, 63, 1), (6144, 63, 8), (6141, 64, 8), (6141, 451, 8), (300, 63, 8)],
+)
+def test_others_are_not(rows: int, columns: int, max_cluster: int) -> None:
+    """Where nothing copies stretches, rows that fill vectors or are packed, long ones, few."""
+    assert not in_stretches(gradient(rows, columns), max_cluster)
+
+
+def test_sums_of_rows_that_are_not_stored_are_not_dealt() -> None:
+    assert in_stretches(gradient(6141, 63))
+    assert not in_stretches(column_sum(halves(6141, 63)))

@@ -11,6 +11,10 @@ that no vector fits, where their number is a multiple of so many, where the plan
 for a second launch, and where nothing walks it in another way: a reduction along its rows has the
 plane in the row template (`split_reductions.py`), unless no blocks hold a row.
 
+Short rows of another number that are stored too, as of the gradient of a bias, are dealt to blocks
+in stretches that pass through shared memory (`split_reductions.py`): the row template walks them
+without a reduction along them.
+
 Where something larger depends on the sums, they are stored first.
 
 So are sums over planes of odd rows, which are one dim then, several of them at a time if they end
@@ -22,7 +26,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from math import gcd, prod
 
@@ -38,9 +42,12 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
+from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.split_reductions import (
+    Deal,
     constants,
+    in_stretches,
+    in_two,
     is_summed,
     reduced,
     spread,
@@ -62,18 +69,23 @@ def pack_rows(
 ) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Up to `max_cluster`
     blocks can hold a row. Inputs stay the same tensors."""
-    rows_of = partial(_rows_at_a_time, layouts=layouts, multiprocessors=multiprocessors)
+    results = (tv for tv in fusion.outputs if isinstance(tv, TensorView))
+    stored = {prod(tv.shape) for tv in results} if max_cluster > 1 else set[int]()
+    way_of = partial(_way, layouts=layouts, stored=stored, multiprocessors=multiprocessors)
     walked: dict[tuple[int, int], list[TensorView]] = {}
     for tv in fusion.tensors:
         if is_long(tv) and (plane := plane_of(tv)) is not None:
             walked.setdefault(plane, []).append(tv)
     alone = (_without_rows(plane, fusion, sums, max_cluster) for plane, sums in walked.items())
-    packed = {tv: n for sums in alone if (n := rows_of(sums)) is not None for tv in sums}
-    apart = spread(fusion, packed)
+    found = {tv: way for sums in alone if (way := way_of(sums)) is not None for tv in sums}
+    apart = spread(fusion, found)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        made = _packed(tv, inputs[0], packed[tv]) if tv in packed else None
-        return call("segment_set", made) if made is not None and tv in apart else made
+        way = found.get(tv)
+        if way is None:
+            return None
+        made = in_two(tv, inputs[0], way) if isinstance(way, Deal) else _packed(tv, inputs[0], way)
+        return call("segment_set", made) if tv in apart else made
 
     return rewrite(fusion, rule)
 
@@ -87,11 +99,15 @@ def _without_rows(
     return down if blocks_of_row(row, max_cluster) is None else sums
 
 
-def _rows_at_a_time(
-    sums: Sequence[TensorView], layouts: Mapping[TensorView, Layout], multiprocessors: int
-) -> int | None:
-    """How many rows of the plane that `sums` walk are a whole number of vectors. None to leave it:
-    what one kernel walks is packed together or not at all."""
+def _way(
+    sums: Sequence[TensorView],
+    layouts: Mapping[TensorView, Layout],
+    stored: Container[int],
+    multiprocessors: int,
+) -> int | Deal | None:
+    """How many rows of the plane that `sums` walk are a whole number of vectors; or how they are
+    dealt out, if as many elements are `stored` in stretches too. None to leave it: what one kernel
+    walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
@@ -103,9 +119,15 @@ def _rows_at_a_time(
     packed = lanes // gcd(columns, lanes)
     is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * multiprocessors
     innermost = gcd(*(next(size for size in reversed(tv.shape) if size != 1) for tv in sums))
-    is_narrow = gcd(innermost, lanes) * min(itemsizes) < WIDE_ENOUGH
-    fits = rows % packed == 0 and rows // packed >= MIN_TERMS
-    return packed if is_large and is_narrow and fits else None
+    if not is_large or gcd(innermost, lanes) * min(itemsizes) >= WIDE_ENOUGH:
+        return None
+    if rows % packed == 0 and rows // packed >= MIN_TERMS:
+        return packed
+    is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
+    has_rest = any(_op(tv).neutral is None for tv in sums)
+    if rows * columns not in stored or not is_in_one_dim or has_rest:
+        return None
+    return in_stretches(rows, columns, min(itemsizes), multiprocessors)
 
 
 def _is_column_sum(tv: TensorView) -> bool:
@@ -152,3 +174,8 @@ def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
     if rows == 1:
         return reduced(tv, call("reshape", parts, new_shape=constants(tv.shape)))
     return reduced(tv, call("reshape", parts, new_shape=constants([rows, *tv.shape])), (0,))
+
+
+def _op(tv: TensorView) -> OpDef:
+    assert tv.definition is not None
+    return tv.definition.op

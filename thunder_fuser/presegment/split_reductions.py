@@ -166,7 +166,7 @@ def _dealt(
     shifted = shifted_vectors(columns, row.lanes)
     found = None
     if is_long_walk and not is_even and max_cluster > 1:
-        found = _staged(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
+        found = in_stretches(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
     if found is None and is_apart and is_long_walk:
         found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
@@ -188,19 +188,6 @@ def _dealt(
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
     return Deal(parts)
-
-
-def _staged(terms: int, columns: int, itemsize: int, multiprocessors: int) -> Deal | None:
-    """Of short rows, the neighbours that pass through a block's shared memory at once, where there
-    is an engine for that: GPUs with clusters have it."""
-    share = share_of(columns, itemsize)
-    if share is None:
-        return None
-    runs, most = ceil_div(terms, share.rows), terms // MIN_SHORT_ROWS
-    limit = min(share.blocks * multiprocessors, most)
-    if not is_busy(limit, multiprocessors):
-        return None
-    return Deal(ceil_div(runs, ceil_div(runs, limit)), share.rows)
 
 
 def _side_by_side(terms: int, vectors: int, is_even: bool, multiprocessors: int) -> Deal | None:
@@ -268,6 +255,19 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
     all of it, else None."""
     least, most = max(limit // 4, 2), limit - limit % factor
     return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
+
+
+def in_stretches(terms: int, columns: int, itemsize: int, multiprocessors: int) -> Deal | None:
+    """Of short rows, the neighbours that pass through a block's shared memory at once, where there
+    is an engine for that: GPUs with clusters have it."""
+    share = share_of(columns, itemsize)
+    if share is None:
+        return None
+    runs, most = ceil_div(terms, share.rows), terms // MIN_SHORT_ROWS
+    limit = min(share.blocks * multiprocessors, most)
+    if not is_busy(limit, multiprocessors):
+        return None
+    return Deal(ceil_div(runs, ceil_div(runs, limit)), share.rows)
 
 
 def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:

@@ -36,7 +36,7 @@ def phases_of(
             needed.append(term)
         level[tv] = 1 + max((level[p] for p in needed), default=-1)
     phases = []
-    for depth in range(max(level.values()) + 1):
+    for depth in range(max(level.values(), default=-1) + 1):
         members = [k for k, (tv, _) in enumerate(reductions) if level[tv] == depth]
         phases.append(
             Phase(tuple(reductions[k] for k in members), tuple(terms[k] for k in members))

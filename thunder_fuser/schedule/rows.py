@@ -65,6 +65,7 @@ from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
 SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
+NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
 TINY = 32 * 1024  # bytes, which the L1 cache has for more
 
 
@@ -202,6 +203,8 @@ def schedule(
         raise Rejected("a complex reduction")
     is_plain = parameters.stages and not totals and not any(map(is_scan, reductions))
     axes, sums = _axes(segment, long, down, (rows, columns), target if is_plain else None)
+    if not (reductions or axes.is_staged):
+        raise Rejected(NOT_ALONG)
     axes = replace(axes, ends=axes.ends or parameters.ends)
     if axes.row.bases & {axes.vector, axes.lane}:
         raise Rejected("sums down what are rows to others")
@@ -259,8 +262,8 @@ def _by_direction(long: Sequence[TensorView]) -> tuple[list[TensorView], list[Te
     """Reductions along rows, and those down columns. Raises Rejected."""
     along = [tv for tv in long if row_shape(tv) is not None]
     down = [tv for tv in long if row_shape(tv) is None]
-    if not along:
-        raise Rejected("no reduction along rows that is longer than a thread sums in registers")
+    if not (along or down):
+        raise Rejected(NOT_ALONG)
     if any(map(is_scan, down)):
         raise Rejected("a running sum along another axis than the rows")
     return along, down
