@@ -17,7 +17,7 @@ from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.target import REGISTERS
 
-UNSTAGED = RowParameters(stages=False)
+UNSTAGED = RowParameters(stretches=False)
 
 
 def dealt(tv: TensorView, parts: int, at_once: int) -> TensorView:

@@ -113,3 +113,13 @@ def test_what_shared_memory_does_not_hold_is_not_walked_so() -> None:
         whole = call("add", whole, other)
     rest = call("sub", whole, expand(unsqueeze(total(whole, 1), 1), *whole.shape))
     assert not rows.schedule(segment_of(tensors, rest), SMALL).is_staged
+
+
+def test_rows_beside_which_images_repeat_some_are_a_stretch_of_their_block() -> None:
+    x, bias = halves(512, 32, 49), halves(32, 49)
+    both = call("add", x, expand(unsqueeze(bias, 0), *x.shape))
+    rest = call("sub", both, expand(unsqueeze(total(both, 2), 2), *x.shape))
+    found = rows.schedule(segment_of([x, bias], rest), SMALL)
+    assert found.is_staged
+    assert found.axes.side is None
+    assert rows.schedule(segment_of([x], total(x, 2)), SMALL).axes.side is not None

@@ -92,7 +92,7 @@ class RowParameters:
     spare: bool = False  # a block that walks has a warp more than a row has work for
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
     ends: bool = False  # odd rows are loaded as if their plane always ended inside a vector
-    stages: bool = True  # odd short rows pass through shared memory
+    stretches: bool = True  # short rows are walked through shared memory
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
         RowParameters(batch=1),
         RowParameters(batch=2),
         RowParameters(batch=4),
-        RowParameters(stages=False),
+        RowParameters(stretches=False),
         RowParameters(held=8),
         RowParameters(keeps=False),
         RowParameters(cluster=1),

@@ -201,8 +201,9 @@ def schedule(
     rows, columns = planes.pop() or (0, 0)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
-    is_plain = parameters.stages and not totals and not any(map(is_scan, reductions))
-    axes, sums = _axes(segment, long, down, (rows, columns), target if is_plain else None)
+    is_plain = not (totals or any(map(is_scan, reductions)))
+    staging = target if is_plain and parameters.stretches else None
+    axes, sums = _axes(segment, long, down, (rows, columns), staging)
     if not (reductions or axes.is_staged):
         raise Rejected(NOT_ALONG)
     axes = replace(axes, ends=axes.ends or parameters.ends)
@@ -235,7 +236,7 @@ def schedule(
     if axes.is_staged:
         staged = of_stretches(segment, axes, reads, full, target, parameters)
         if staged is None:
-            return schedule(segment, target, replace(parameters, stages=False))
+            return schedule(segment, target, replace(parameters, stretches=False))
         return planned(staged, THREADS // staged.threads, is_staged=True)
     if down:
         return planned(*_beside(row, axes, down, target, parameters))
