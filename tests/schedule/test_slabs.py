@@ -10,9 +10,11 @@ from tests.programs import chain, expand, permute, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout, offset_of
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.lower import lower
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.slabs import pitch
@@ -105,6 +107,17 @@ def test_a_mask_is_turned_as_what_it_is_of() -> None:
 def test_few_elements_of_a_short_axis_are_not_turned() -> None:
     x = halves(3, 12, 4096)
     assert class_of(segment_of([x], chain(swapped(x), "neg")), busy=1_000_000).tile is None
+
+
+@pytest.mark.parametrize("extents", [(5, 4), (13, 4), (7, 3, 4), (4, 13), (5, 8)])
+def test_a_single_vector_is_no_slab(extents: tuple[int, ...]) -> None:
+    """As kernels for all sizes had it, in which no size says that elements are few."""
+    x = floats(*extents)
+    segment = segment_of([x], chain(swapped(x), "neg"))
+    for lanes in (4, 8):
+        found = map.schedule(segment, MapParameters(busy=1, lanes=lanes))
+        assert all(a.size > 1 for c in found.classes if c.tile is not None for a in c.axes)
+        emit(lower(found, strict=False))
 
 
 def test_rows_that_lie_apart_are_no_slab() -> None:

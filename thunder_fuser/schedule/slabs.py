@@ -119,7 +119,8 @@ def _is_better(made: Slab, found: Square) -> bool:
 
 
 def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> Slab | None:
-    """All of `down`, where what is turned lies dense and has room in shared memory."""
+    """All of `down`, where what is turned lies dense and has room in shared memory. None for a
+    single vector, of which no axis is left."""
     moved = _moved(group, down, across)
     if down.size > SHORT or not moved or any(weight(f, across) != down.size for f in moved):
         return None
@@ -130,6 +131,8 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
         group, across = _merged(group, images, across)
         beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
     vectors = min(vectors, across.size // lanes)
+    if across.size == lanes:
+        return None
     found = Slab(down, across, lanes, most, lanes, group, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
 
