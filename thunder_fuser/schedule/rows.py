@@ -30,6 +30,7 @@ from thunder_fuser.analysis.reductions import (
     is_walked,
     plane_of,
     row_shape,
+    walked_rows,
 )
 from thunder_fuser.analysis.short_rows import THREADS
 from thunder_fuser.analysis.totals import totals_of
@@ -195,6 +196,8 @@ def schedule(
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
+    if not long:
+        raise Rejected(NOT_ALONG)
     planes = {plane_of(tv) for tv in long}
     if len(planes) != 1:
         raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
@@ -203,9 +206,9 @@ def schedule(
         raise Rejected("a complex reduction")
     is_plain = not (totals or any(map(is_scan, reductions)))
     staging = target if is_plain and parameters.stretches else None
-    axes, sums = _axes(segment, long, down, (rows, columns), staging)
-    if not (reductions or axes.is_staged):
+    if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
+    axes, sums = _axes(segment, long, down, (rows, columns), staging)
     axes = replace(axes, ends=axes.ends or parameters.ends)
     if axes.row.bases & {axes.vector, axes.lane}:
         raise Rejected("sums down what are rows to others")
@@ -263,8 +266,6 @@ def _by_direction(long: Sequence[TensorView]) -> tuple[list[TensorView], list[Te
     """Reductions along rows, and those down columns. Raises Rejected."""
     along = [tv for tv in long if row_shape(tv) is not None]
     down = [tv for tv in long if row_shape(tv) is None]
-    if not (along or down):
-        raise Rejected(NOT_ALONG)
     if any(map(is_scan, down)):
         raise Rejected("a running sum along another axis than the rows")
     return along, down
@@ -309,6 +310,8 @@ def _axes(
     if staged is not None:
         axes = _summing(segment, down, staged)
         return axes, columns_of(segment, down, axes)
+    if len(down) == len(long):
+        raise Rejected(NOT_ALONG)
     axes = _summing(segment, down, axes)
     sides = side_by_side(shifted(segment, long, axes) or axes, down)
     if sides is not None:
