@@ -196,14 +196,9 @@ def schedule(
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
-    if not long:
-        raise Rejected(NOT_ALONG)
-    planes = {plane_of(tv) for tv in long}
-    if len(planes) != 1:
-        raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
-    rows, columns = planes.pop() or (0, 0)
-    if any(tv.dtype.is_complex for tv in long):
-        raise Rejected("a complex reduction")
+    rows, columns = _plane_of_all(long)
+    if down and totals:
+        raise Rejected("a sum over all rows beside column sums")
     is_plain = not (totals or any(map(is_scan, reductions)))
     staging = target if is_plain and parameters.stretches else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
@@ -232,10 +227,6 @@ def schedule(
     is_once = len(phases) == 1 and not needs_results(segment, results, whole)
     planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row, totals=behind)
     reads = _reads(segment, reductions, [*read, *whole])
-    if down and totals:
-        raise Rejected("a sum over all rows beside column sums")
-    if down and scans:
-        raise Rejected("a running sum beside column sums")
     if axes.is_staged:
         staged = of_stretches(segment, axes, reads, full, target, parameters)
         if staged is None:
@@ -245,8 +236,7 @@ def schedule(
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
     if pieces is not None:
-        where, splits = pieces
-        return planned(where, 1, splits=splits)
+        return planned(pieces[0], 1, splits=pieces[1])
     found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
     if found is None:
         if not is_once:
@@ -268,7 +258,21 @@ def _by_direction(long: Sequence[TensorView]) -> tuple[list[TensorView], list[Te
     down = [tv for tv in long if row_shape(tv) is None]
     if any(map(is_scan, down)):
         raise Rejected("a running sum along another axis than the rows")
+    if down and any(map(is_scan, along)):
+        raise Rejected("a running sum beside column sums")
     return along, down
+
+
+def _plane_of_all(long: Sequence[TensorView]) -> tuple[int, int]:
+    """Rows and columns of the plane that all reductions walk. Raises Rejected."""
+    if not long:
+        raise Rejected(NOT_ALONG)
+    planes = {plane_of(tv) for tv in long}
+    if len(planes) != 1:
+        raise Rejected(f"reductions over several planes: {sorted(map(str, planes))}")
+    if any(tv.dtype.is_complex for tv in long):
+        raise Rejected("a complex reduction")
+    return planes.pop() or (0, 0)
 
 
 def _beside(
