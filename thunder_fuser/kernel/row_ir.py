@@ -233,8 +233,7 @@ class RowKernel:
     def shared_bytes(self) -> int:
         """Of the slots for rows and what lies beside them, or of what warps leave of a column sum
         when they meet."""
-        slots_of_stretch = max(self.slots, 1)
-        moved = slots_of_stretch * sum(map(self.staged_bytes, self.staged))
+        moved = max(self.slots, 1) * sum(map(self.staged_bytes, self.staged))
         moved += sum(map(self.staged_bytes, self.filled))
         if self.is_side_by_side:
             met = max(map(self.sum_bytes, self.sums), default=0)

@@ -42,13 +42,14 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family, OpDef
+from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import (
     Deal,
     constants,
     in_stretches,
     in_two,
     is_summed,
+    op_of,
     reduced,
     spread,
     walked_row,
@@ -124,7 +125,7 @@ def _way(
     if rows % packed == 0 and rows // packed >= MIN_TERMS:
         return packed
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
-    has_rest = any(_op(tv).neutral is None for tv in sums)
+    has_rest = any(op_of(tv).neutral is None for tv in sums)
     if rows * columns not in stored or not is_in_one_dim or has_rest:
         return None
     return in_stretches(rows, columns, min(itemsizes), multiprocessors)
@@ -174,8 +175,3 @@ def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
     if rows == 1:
         return reduced(tv, call("reshape", parts, new_shape=constants(tv.shape)))
     return reduced(tv, call("reshape", parts, new_shape=constants([rows, *tv.shape])), (0,))
-
-
-def _op(tv: TensorView) -> OpDef:
-    assert tv.definition is not None
-    return tv.definition.op

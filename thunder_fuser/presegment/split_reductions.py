@@ -116,7 +116,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
-    even = {plane_of(tv) for tv in down if _op(tv).neutral is None}
+    even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
@@ -132,7 +132,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 def is_summed(tv: TensorView) -> bool:
     """True for a long reduction down columns whose parts combine as its terms do."""
     is_down = is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
-    return is_down and _op(tv).is_finished
+    return is_down and op_of(tv).is_finished
 
 
 def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
@@ -284,7 +284,7 @@ def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     dealt, columns = range(len(sizes)), range(len(sizes), pieces.ndim)
     order = (part, *(d for d in dealt if d != part), *columns)
     mine = call("permute", pieces, dims=order)
-    walked = apply(_op(tv), [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
+    walked = apply(op_of(tv), [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
     assert isinstance(walked, TensorView)
     return reduced(tv, walked, (0,))
 
@@ -297,7 +297,7 @@ def _of_shape(source: TensorView, sizes: Sequence[int]) -> TensorView:
 
 def _padded(tv: TensorView, source: TensorView, rest: int) -> TensorView:
     """`source` with so many more rows, which do not change what `tv` makes of its columns."""
-    neutral = _op(tv).neutral
+    neutral = op_of(tv).neutral
     assert neutral is not None
     widths = (*(0,) * (2 * source.ndim - 1), rest)
     return call("pad", source, sc.constant(neutral), pad_widths=constants(widths))
@@ -315,13 +315,13 @@ def widened(tv: TensorView, source: Value) -> TensorView:
 def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
     """`tv` as reductions of `source` over the dims of one stage after the other."""
     for dims in stages:
-        made = apply(_op(tv), [source], {"dims": dims})
+        made = apply(op_of(tv), [source], {"dims": dims})
         assert isinstance(made, TensorView)
         source = made
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
 
 
-def _op(tv: TensorView) -> OpDef:
+def op_of(tv: TensorView) -> OpDef:
     assert tv.definition is not None
     return tv.definition.op
 
