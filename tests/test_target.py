@@ -30,10 +30,17 @@ def test_a_word_that_is_no_architecture_is_refused_by_name(arch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "blocks"), [("sm_80", 1), ("sm_89", 1), ("sm_90a", 8), ("sm_100a", 8), ("sm_121a", 1)]
+    ("arch", "blocks"), [("sm_80", 1), ("sm_89", 1), ("sm_90a", 16), ("sm_100a", 16), ("sm_121a", 1)]
 )
 def test_gpus_of_data_centres_run_clusters_from_hopper_on(arch: str, blocks: int) -> None:
     assert cuda(arch, 132).max_cluster == blocks
+
+
+@pytest.mark.parametrize(("multiprocessors", "blocks"), [(16, 8), (112, 8), (113, 16), (144, 16)])
+def test_a_gpu_has_large_clusters_where_one_of_its_districts_must_hold_them(
+    multiprocessors: int, blocks: int
+) -> None:
+    assert cuda("sm_90a", multiprocessors).max_cluster == blocks
 
 
 def test_the_host_has_the_clusters_of_a_gpu() -> None:

@@ -12,7 +12,9 @@ from typing import Literal
 
 HOPPER_SHARED_BYTES = 227 * 1024
 CLUSTERS = (2, 4, 8)  # blocks that every GPU with clusters can run at the same time
-MAX_CLUSTER = max(CLUSTERS)
+PORTABLE_CLUSTER = max(CLUSTERS)
+LARGE_CLUSTER = 16  # blocks, for which a GPU must have neighbours enough and be asked
+DISTRICTS, PAIRED = 8, 2  # of a GPU at most, each of pairs of multiprocessors: GPCs and TPCs
 WITH_CLUSTERS = (
     9,
     10,
@@ -54,7 +56,7 @@ class Target:
 
 # One "multiprocessor" keeps host grids small; the figures are those of any GPU otherwise, so that a
 # kernel scheduled for the host has the shape it would have on one.
-HOST = Target("host", "host", multiprocessors=1, max_cluster=MAX_CLUSTER)
+HOST = Target("host", "host", multiprocessors=1, max_cluster=LARGE_CLUSTER)
 
 
 def cuda(
@@ -71,7 +73,6 @@ def cuda(
         raise ValueError(f"arch={arch!r} is no CUDA architecture; write it as 'sm_80' or 'sm_90a'")
     if multiprocessors < 1:
         raise ValueError(f"multiprocessors={multiprocessors}: a GPU has at least one")
-    has_clusters = int(found[1]) in WITH_CLUSTERS
     return Target(
         "cuda",
         arch,
@@ -79,8 +80,17 @@ def cuda(
         threads_per_multiprocessor,
         shared_bytes,
         l2_bytes,
-        MAX_CLUSTER if has_clusters else 1,
+        _max_cluster(int(found[1]), multiprocessors),
     )
+
+
+def _max_cluster(major: int, multiprocessors: int) -> int:
+    """Blocks of a cluster, each alone on its multiprocessor, all in one district. A GPU that has
+    more multiprocessors than districts of fewer than LARGE_CLUSTER hold has a larger one."""
+    if major not in WITH_CLUSTERS:
+        return 1
+    is_large = multiprocessors > DISTRICTS * (LARGE_CLUSTER - PAIRED)
+    return LARGE_CLUSTER if is_large else PORTABLE_CLUSTER
 
 
 def architecture(major: int, minor: int) -> str:

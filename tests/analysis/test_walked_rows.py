@@ -41,6 +41,18 @@ def test_the_fewest_blocks_share_a_row_of_which_two_are_on_a_multiprocessor(
     assert blocks is None or rows_at_once(row, blocks, SMS) == rows
 
 
+@pytest.mark.parametrize(
+    ("columns", "sums", "blocks", "rows"),
+    [(131072, 2, 8, 15), (131080, 2, 16, 7), (262144, 2, 16, 7), (262152, 2, None, None)],
+)
+def test_a_large_cluster_has_rows_that_no_other_one_holds(
+    columns: int, sums: int, blocks: int | None, rows: int | None
+) -> None:
+    row = WalkedRow(columns, (2, 2), sums)
+    assert blocks_of_row(row, max_cluster=16) == blocks
+    assert blocks is None or rows_at_once(row, blocks, SMS) == rows
+
+
 def test_without_clusters_one_block_has_the_row_or_none() -> None:
     assert blocks_of_row(WalkedRow(24576, (2, 2), 1), max_cluster=1) == 1
     assert blocks_of_row(WalkedRow(24584, (2, 2), 1), max_cluster=1) is None

@@ -135,6 +135,17 @@ def test_clusters_walk_rows_with_sums_down_their_columns(
     assert ("store_within" in walking.text) == (columns * dtype.itemsize % 16 > 0)
 
 
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize(("rows", "columns"), [(48, 131080), (37, 140004)])
+def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
+    rows: int, columns: int, device: torch.device
+) -> None:
+    args = [torch.randn(rows, columns), *torch.randn(2, columns)]
+    args, cotangent = [t.to(BF16) for t in args], torch.randn(rows, columns).to(BF16)
+    jfn = judged(layer_norm, args, cotangent, device)
+    assert 16 in clusters(jfn)
+
+
 def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:
     x = torch.randn(7, 33004)
     x[0], x[1, 7], x[2, -1], x[3, 5000] = -INFINITE, INFINITE, float("nan"), -INFINITE

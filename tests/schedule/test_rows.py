@@ -254,7 +254,7 @@ def test_a_result_that_is_repeated_over_the_rows_is_refused() -> None:
 
 
 def test_column_sums_beside_rows_beyond_a_cluster_are_refused() -> None:
-    assert rows.reject(with_column_sums(floats(64, 200000), 1), H200) == (
+    assert rows.reject(with_column_sums(floats(64, 400000), 1), H200) == (
         "column sums beside rows that are too long to be walked"
     )
 

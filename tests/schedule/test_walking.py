@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.programs import H200
+from tests.schedule.segments import floats
 from tests.schedule.test_residency import X, Y, halves_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -220,8 +221,23 @@ def test_a_cluster_that_is_asked_for_walks_rows_of_which_each_block_has_enough()
     assert beside_sums(normed(50256), 1, 64, H200, RowParameters(cluster=1)) is None
 
 
+@pytest.mark.parametrize("columns", [196608, 262144])
+def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(columns: int) -> None:
+    found = beside_sums(normed(columns), 2, 64, H200)
+    assert found is not None
+    assert (found.cluster, found.blocks, found.slots) == (16, 1, 2)
+    assert beside_sums(normed(columns), 2, 64, replace(H200, max_cluster=8)) is None
+
+
+def test_a_block_alone_has_room_for_weights_beside_three_planes() -> None:
+    three = replace(normed(262144), loads={X: 4, Y: 4, floats(1): 4}, again=frozenset())
+    found = beside_sums(three, 2, 37, H200)
+    assert found is not None
+    assert (found.cluster, found.slots, found.stowed) == (16, 2, True)
+
+
 def test_rows_beyond_a_cluster_or_whose_sums_are_not_sent_are_walked_by_none() -> None:
-    assert beside_sums(normed(262144), 2, 64, H200) is None
+    assert beside_sums(normed(524288), 2, 64, H200) is None
     assert beside_sums(normed(50256, is_sent=False), 1, 64, H200) is None
     assert beside_sums(normed(50256), 1, 64, ALONE) is None
     halves = beside_sums(normed(32768), 1, 64, replace(H200, max_cluster=2))

@@ -23,7 +23,7 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import REGISTER_BYTES
+from thunder_fuser.target import PORTABLE_CLUSTER, REGISTER_BYTES
 
 CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster
 STRETCH_BYTES = 64  # of a scattered row, below which what a block reads and writes lies in crumbs
@@ -34,7 +34,8 @@ Test: TypeAlias = Callable[[TensorView], bool]
 def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Test:
     """True for reductions of `fusion` over such rows, and over scattered ones that are not held. Up
     to `max_cluster` blocks can hold one."""
-    limit = max_cluster * CLUSTERED_BYTES if max_cluster > 1 else 0
+    blocks = min(max_cluster, PORTABLE_CLUSTER)
+    limit = blocks * CLUSTERED_BYTES if blocks > 1 else 0
     whole = {plane for plane in _stored_planes(fusion) if _row_bytes(fusion, plane) <= limit}
 
     def is_shared(tv: TensorView) -> bool:

@@ -5,6 +5,7 @@ are on the machine at a time.
     32768                                         a cluster of two
     50257                                         of four, two blocks a multiprocessor
     gradient of layer norm, 50257                 of eight: registers hold two sums a column
+    262144                                        of sixteen, on a GPU that has so large ones
 
 The rows are dealt out before a schedule knows registers and shared memory exactly.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import CLUSTERS, WARP
+from thunder_fuser.target import CLUSTERS, LARGE_CLUSTER, WARP
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
 MIN_BLOCKS = 2  # of a multiprocessor
@@ -57,14 +58,16 @@ class WalkedRow:
 
 def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
     """One, else two, else the fewest of up to `max_cluster` of which two are on a multiprocessor,
-    else one or as many as there may be. None for a row that is too long for them."""
+    else one, or as many as any GPU with clusters runs, or sixteen. None for a row that is too long
+    for them."""
     if is_walked_alone(row.vectors, row.sums):
         return 1
     allowed = [count for count in CLUSTERS if count <= max_cluster and row.is_sent]
     if PAIR in allowed and _is_held(row, PAIR):
         return PAIR
     pairs = (count for count in allowed if _is_held_twice(row, count))
-    others = (count for count in (1, *allowed[-1:]) if _is_held(row, count))
+    large = [LARGE_CLUSTER] if max_cluster >= LARGE_CLUSTER and row.is_sent else []
+    others = (count for count in (1, *allowed[-1:], *large) if _is_held(row, count))
     return next(pairs, next(others, None))
 
 

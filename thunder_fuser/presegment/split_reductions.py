@@ -74,7 +74,7 @@ from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef
 
-MIN_TERMS = 256  # of a column, below which one pass is as good
+MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
 MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
 # turns of a block, which wait for each other, take longer than reading it again
@@ -156,12 +156,13 @@ def _dealt(
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
-    if down is None or not is_leading or down[0] < MIN_TERMS:
+    if down is None or not is_leading:
         return None
     terms, columns = down
+    are_many = terms >= MIN_TERMS
     whole = gcd(columns, row.lanes)
     vectors = columns // whole
-    is_long_walk = is_much(terms * columns, multiprocessors)
+    is_long_walk = are_many and is_much(terms * columns, multiprocessors)
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
@@ -175,8 +176,10 @@ def _dealt(
     if found is not None:
         return found
     blocks = blocks_of_row(row, max_cluster)
-    is_many = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
-    if row.vectors < MIN_VECTORS or blocks is None or not is_many:
+    is_large = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    if row.vectors < MIN_VECTORS or blocks is None or not is_large:
+        return None
+    if blocks == 1 and not are_many:
         return None
     is_even = is_even or is_short(vectors)  # what comes side by side is all there or none of it
     most = terms // MIN_TURNS

@@ -21,7 +21,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.errors import CaptureError, LaunchError
-from thunder_fuser.target import Target, architecture, cuda
+from thunder_fuser.target import PORTABLE_CLUSTER, Target, architecture, cuda
 
 _SUCCESS = driver.CUresult.CUDA_SUCCESS
 _NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
@@ -70,7 +70,7 @@ class CudaKernel:
         """
         ordinal = torch.cuda.current_device() if device is None else device
         blocks, threads, shared_bytes = source.blocks, source.threads, source.shared_bytes
-        function = self._function(ordinal, shared_bytes)
+        function = self._function(ordinal, source)
         arguments = Arguments(source.parameters, constants)
         lock, pack, address = Lock(), arguments.pack, arguments.address
         enqueue = driver.cuLaunchKernel
@@ -98,18 +98,20 @@ class CudaKernel:
 
         return launch
 
-    def _function(self, ordinal: int, shared_bytes: int) -> object:
+    def _function(self, ordinal: int, source: Source) -> object:
         """The kernel as a launchable function, its code brought onto the device."""
+        wanted, attribute = list[tuple[object, int, str]](), driver.CUfunction_attribute
+        if source.shared_bytes:  # beside static ones the default limit may be too low for few bytes
+            limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            act = f"use {source.shared_bytes} bytes of shared memory"
+            wanted.append((limit, source.shared_bytes, act))
+        if source.cluster > PORTABLE_CLUSTER:
+            allowed = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            wanted.append((allowed, 1, f"run in clusters of {source.cluster}"))
         with _primary_context(ordinal):
-            if shared_bytes:  # beside static ones the default limit may be too low for few bytes
-                attribute = driver.CUfunction_attribute
-                returned = driver.cuKernelSetAttribute(
-                    attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    shared_bytes,
-                    self._kernel,
-                    driver.CUdevice(ordinal),
-                )
-                self._checked(returned, f"use {shared_bytes} bytes of shared memory")
+            for which, value, act in wanted:
+                device = driver.CUdevice(ordinal)
+                self._checked(driver.cuKernelSetAttribute(which, value, self._kernel, device), act)
             self._checked(driver.cuKernelGetFunction(self._kernel), "be brought onto the device")
         return driver.CUfunction(int(self._kernel))
 

@@ -18,7 +18,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.arguments import Arguments
 from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.errors import IndexRangeError, LaunchError
-from thunder_fuser.target import MAX_CLUSTER, MAX_THREADS
+from thunder_fuser.target import LARGE_CLUSTER, MAX_THREADS
 
 ORDERS = ("forward", "reverse", "shuffled")
 
@@ -75,10 +75,10 @@ class HostKernel:
             raise LaunchError(
                 f"kernel {self._name}: {source.threads} threads in a block of 1 to {MAX_THREADS}"
             )
-        if not 0 < source.cluster <= MAX_CLUSTER or source.blocks % source.cluster:
+        if not 0 < source.cluster <= LARGE_CLUSTER or source.blocks % source.cluster:
             raise LaunchError(
                 f"kernel {self._name}: {source.blocks} blocks in clusters of {source.cluster}, "
-                f"which have 1 to {MAX_CLUSTER} and are all full"
+                f"which have 1 to {LARGE_CLUSTER} and are all full"
             )
         arguments = Arguments(source.parameters, constants)
         blocks, threads, shared_bytes = source.blocks, source.threads, source.shared_bytes

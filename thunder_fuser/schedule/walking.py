@@ -24,7 +24,7 @@ from thunder_fuser.schedule.residency import (
     Residency,
     Row,
 )
-from thunder_fuser.target import CLUSTERS, REGISTERS, WARP, Target
+from thunder_fuser.target import CLUSTERS, LARGE_CLUSTER, REGISTERS, WARP, Target
 
 MAX_THREADS_WITH_SUMS = 512
 SCRATCH_WITH_SUMS = 24
@@ -43,6 +43,7 @@ IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
+RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside, with no other one there
 
 
 def beside_sums(
@@ -83,7 +84,8 @@ def _clusters(
     if is_walked_alone(row.vectors, sums):
         return [[1], allowed]
     are_many = _fill_half(row, turns, PAIR, target)
-    return [[PAIR] if PAIR in allowed and are_many else [], allowed, [1]]
+    large = [LARGE_CLUSTER] if target.max_cluster >= LARGE_CLUSTER and row.is_sent else []
+    return [[PAIR] if PAIR in allowed and are_many else [], allowed, [1], large]
 
 
 def _fill_half(row: Row, turns: int, cluster: int, target: Target) -> bool:
@@ -138,7 +140,8 @@ def _walking(
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walks))
     summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
     needed = summing + 2 * row.loaded
-    limit = target.shared_bytes - RESERVED_BYTES - gathered * blocks
+    reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else RESERVED_ALONE
+    limit = target.shared_bytes - reserved - gathered * blocks
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
     most = min(registers_of(threads * blocks), SPILL_FREE)

@@ -32,7 +32,7 @@ namespace tf_host {
 
 typedef unsigned long long u64;
 const unsigned MAX_THREADS = 1024;   // CUDA's limit for a block
-const unsigned MAX_CLUSTER = 8;      // blocks that a cluster may have on any GPU that has clusters
+const unsigned MAX_CLUSTER = 16;     // blocks that a cluster may have on a large GPU
 const u64 STACK_BYTES = 256 * 1024;  // pages of it that are never touched cost nothing
 enum State : unsigned char { RUNNABLE, AT_BARRIER, AT_WARP, AT_CLUSTER, AT_MAIL, DONE };
 enum Order : int { FORWARD, REVERSE, SHUFFLED };
