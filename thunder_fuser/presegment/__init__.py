@@ -22,6 +22,7 @@ from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
+from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_short import walk_short
@@ -43,7 +44,7 @@ def arrange(
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows."""
-    fusion = walk_short(follow_memory(fusion, layouts))
+    fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
     fusion = split_scans(fusion, multiprocessors)

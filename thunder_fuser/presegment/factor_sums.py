@@ -14,6 +14,7 @@ factor is infinite, and terms have both signs, the sum is infinite instead of Na
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import prod
 
 from thunder_fuser.analysis.digits import atom
@@ -24,6 +25,7 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import constants, is_summed
 
 
@@ -37,7 +39,8 @@ def factor_sums(fusion: Fusion) -> Fusion:
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
-        return _summed(tv, terms) if _has_factor(tv, terms) else None
+        rows = OfRows(tv)
+        return _summed(rows, terms) if _has_factor(rows, terms) else None
 
     return rewrite(fusion, rule)
 
@@ -46,33 +49,38 @@ def _is_sum(tv: TensorView) -> bool:
     return tv.definition is not None and tv.definition.op.name == "sum"
 
 
-def _has_factor(tv: TensorView, terms: TensorView) -> bool:
+def _has_factor(rows: OfRows, terms: TensorView) -> bool:
     """True where a factor of the `terms` of a sum is the same in all of a row."""
-    match _step(terms):
+    match exact_step(terms):
         case ("neg", (TensorView() as x,)):
-            return _has_factor(tv, x)
+            return _has_factor(rows, x)
         case ("mul", (TensorView() as a, TensorView() as b)):
-            return _per_row(tv, a) is not None or _per_row(tv, b) is not None
+            return rows.value(a) is not None or rows.value(b) is not None
     return False
 
 
-def _summed(tv: TensorView, terms: TensorView) -> TensorView:
-    """The sum `tv` of such terms."""
-    match _step(terms):
+def _summed(rows: OfRows, terms: TensorView) -> TensorView:
+    """The sum of such terms."""
+    match exact_step(terms):
         case ("neg", (TensorView() as x,)):
-            return call("neg", _summed(tv, x))
+            return call("neg", _summed(rows, x))
         case ("mul", (TensorView() as a, TensorView() as b)):
             for factor, other in ((a, b), (b, a)):
-                of_row = _per_row(tv, factor)
+                of_row = rows.value(factor)
                 if of_row is not None:
-                    return call("mul", of_row, _summed(tv, other))
+                    return call("mul", of_row, _summed(rows, other))
+    return summed_alike(rows.tv, terms)
+
+
+def summed_alike(tv: TensorView, terms: TensorView) -> TensorView:
+    """The reduction `tv` of other terms."""
     assert tv.definition is not None
     made = apply(tv.definition.op, [terms], dict(tv.definition.attrs))
     assert isinstance(made, TensorView)
     return made
 
 
-def _step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
+def exact_step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
     """What makes the terms, an op and its operands, if it rounds to their type alone."""
     match terms.definition:
         case Expr(op=row, inputs=values) if terms.dtype.is_floating and not (
@@ -82,21 +90,51 @@ def _step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
     return None
 
 
-def _per_row(tv: TensorView, factor: TensorView) -> TensorView | None:
-    """What a factor of the terms of `tv` repeats along its rows, in the shape of `tv`; None for a
-    factor that differs along them."""
-    assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    chain = follow(factor, lambda _: False)
-    if chain is None or chain.root.dtype is not tv.dtype:
-        return None
-    root, kept = chain.root, [a for k, a in enumerate(factor.logical) if k not in dims]
-    of_row = offset_of(_dense(tv), tuple(map(atom, kept)))
-    is_whole = prod(root.shape) == prod(tv.shape)
-    if not is_whole or offset_of(_dense(root), chain.index) != of_row:
-        return None
-    return root if root.shape == tv.shape else call("reshape", root, new_shape=constants(tv.shape))
+@dataclass
+class OfRows:
+    """What the rows that the sum `tv` is of have one of."""
+
+    tv: TensorView
+    found: dict[TensorView, Value | None] = field(default_factory=dict)
+
+    def value(self, factor: Value) -> Value | None:
+        """What a factor of the terms repeats along their rows, in the shape of the sum, or a number
+        that it is everywhere; None for a factor that differs along them."""
+        if not isinstance(factor, TensorView):
+            return factor
+        if factor not in self.found:
+            self.found[factor] = self._computed(factor) or self._repeated(factor)
+        return self.found[factor]
+
+    def _computed(self, factor: TensorView) -> TensorView | None:
+        """One that is computed from others."""
+        made = factor.definition
+        if exact_step(factor) is None or made is None or made.op.family is not Family.POINTWISE:
+            return None
+        inputs = [self.value(x) for x in made.inputs]
+        values = [x for x in inputs if x is not None]
+        if len(values) < len(inputs):
+            return None
+        result = apply(made.op, values, dict(made.attrs))
+        assert isinstance(result, TensorView)
+        return result
+
+    def _repeated(self, factor: TensorView) -> TensorView | None:
+        """One that is a view of what there is one of per row."""
+        assert self.tv.definition is not None
+        dims = self.tv.definition.attr("dims")
+        assert isinstance(dims, tuple)
+        chain = follow(factor, lambda _: False)
+        if chain is None or chain.root.dtype is not self.tv.dtype:
+            return None
+        root, kept = chain.root, [a for k, a in enumerate(factor.logical) if k not in dims]
+        of_row = offset_of(_dense(self.tv), tuple(map(atom, kept)))
+        is_whole = prod(root.shape) == prod(self.tv.shape)
+        if not is_whole or offset_of(_dense(root), chain.index) != of_row:
+            return None
+        if root.shape == self.tv.shape:
+            return root
+        return call("reshape", root, new_shape=constants(self.tv.shape))
 
 
 def _dense(tv: TensorView) -> Layout:

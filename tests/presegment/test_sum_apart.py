@@ -1,0 +1,110 @@
+"""Which sums are taken apart, what is left, and that results stay what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.programs import expand, fusion, like, total, unsqueeze
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.sum_apart import sum_apart
+from thunder_fuser.runtime.evaluate import evaluate
+
+ROWS, COLUMNS = 37, 64
+Build = Callable[[TensorView, TensorView], TensorView]
+
+
+def along(of_rows: TensorView) -> TensorView:
+    """What a row has one of, at each of its elements."""
+    return expand(unsqueeze(of_rows, 1), ROWS, COLUMNS)
+
+
+def scaled(x: TensorView, y: TensorView) -> TensorView:
+    """Terms of which a part waits for a sum: x - 2 * sum(x * y) * y."""
+    factor = call("mul", along(total(call("mul", x, y), 1)), sc.constant(2.0))
+    return call("sub", x, call("mul", factor, y))
+
+
+def test_a_part_that_waits_for_a_sum_is_summed_without_its_factor() -> None:
+    x, y = tensor(DataType.Float, ROWS, COLUMNS), tensor(DataType.Float, ROWS, COLUMNS)
+    assert str(sum_apart(fusion([x, y], total(scaled(x, y), 1)))) == dedent("""\
+        fusion(T0: f32[i37, i64], T1: f32[i37, i64]) {
+          T2: f32[i37, r64] = sum(T0, dims=[1])
+          T3: f32[i37, i64] = mul(T0, T1)
+          T4: f32[i37, r64] = sum(T3, dims=[1])
+          T5: f32[i37] = mul(T4, 2.0)
+          T6: f32[i37, r64] = sum(T1, dims=[1])
+          T7: f32[i37] = mul(T5, T6)
+          T8: f32[i37] = sub(T2, T7)
+          return T8
+        }""")
+
+
+APART: dict[str, Build] = {
+    "a difference": scaled,
+    "negated": lambda x, y: call("neg", call("add", scaled(x, y), y)),
+    "beneath another factor": lambda x, y: call("mul", along(total(y, 1)), scaled(x, y)),
+    "two that wait": lambda x, y: call("add", scaled(x, y), scaled(y, x)),
+    "a part that does not": lambda x, y: call("add", call("exp", scaled_by(y)), scaled(x, y)),
+}
+
+
+def scaled_by(y: TensorView) -> TensorView:
+    return call("mul", y, sc.constant(0.25))
+
+
+@pytest.mark.parametrize("name", APART)
+def test_results_stay_what_they_are(name: str) -> None:
+    x0, y0 = torch.randn(ROWS, COLUMNS), torch.randn(ROWS, COLUMNS)
+    x, y = like(x0, y0)
+    program = fusion([x, y], total(APART[name](x, y), 1))
+    made = sum_apart(program)
+    assert made.tensors != program.tensors
+    (exact,) = evaluate(program, (x0.double(), y0.double()))
+    (found,) = evaluate(made, (x0, y0))
+    (before,) = evaluate(program, (x0, y0))
+    error, allowed = (found.double() - exact).abs().max(), (before.double() - exact).abs().max()
+    assert error <= 4 * allowed + 1e-6 * exact.abs().max()
+
+
+def centred(x: TensorView) -> TensorView:
+    return call("sub", x, call("mul", along(total(x, 1)), sc.constant(1 / COLUMNS)))
+
+
+LEFT: dict[str, Build] = {
+    "nothing waits": lambda x, y: call("add", call("mul", x, y), y),
+    "a mean that is subtracted": lambda x, y: centred(x),  # exact near it, its sum is not
+    "squared distances from one": lambda x, y: call("mul", centred(x), centred(x)),
+    "a product of two that wait": lambda x, y: call("mul", scaled(x, y), scaled(y, x)),
+    "a function of one": lambda x, y: call("exp", scaled(x, y)),
+    "one of other rows": lambda x, y: call(
+        "add", x, call("mul", expand(unsqueeze(total(x, 0), 0), ROWS, COLUMNS), y)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_other_sums_are_left(name: str) -> None:
+    x, y = tensor(DataType.Float, ROWS, COLUMNS), tensor(DataType.Float, ROWS, COLUMNS)
+    program = fusion([x, y], total(LEFT[name](x, y), 1))
+    assert str(sum_apart(program)) == str(program)
+
+
+def test_what_is_rounded_between_is_left() -> None:
+    x, y = tensor(DataType.BFloat16, ROWS, COLUMNS), tensor(DataType.BFloat16, ROWS, COLUMNS)
+    program = fusion([x, y], total(scaled(x, y), 1))
+    assert str(sum_apart(program)) == str(program)
+
+
+def test_terms_that_share_much_are_walked_once() -> None:
+    x, y = tensor(DataType.Float, ROWS, COLUMNS), tensor(DataType.Float, ROWS, COLUMNS)
+    terms = scaled(x, y)
+    for _ in range(60):  # each of the last one twice: 2^60 paths
+        terms = call("add", terms, terms)
+    assert "sum(T1, dims=[1])" in str(sum_apart(fusion([x, y], total(terms, 1))))
