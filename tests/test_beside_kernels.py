@@ -11,6 +11,7 @@ import torch
 
 from tests.devices import ORDERS
 from tests.programs import (
+    H200,
     STRICT,
     chain,
     check,
@@ -24,11 +25,14 @@ from tests.programs import (
     whole,
 )
 from tests.test_strip_kernels import less_its_sums, swapped
+from thunder_fuser import pipeline
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.kernel.templates import draft
+from thunder_fuser.runtime.bind import bind
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
@@ -135,3 +139,38 @@ def test_gradients_of_channels_read_their_planes_once(shape: tuple[int, ...]) ->
     assert isinstance(kernels[0], KeptKernel)
     assert cubin_of(kernels[0]).spill_bytes == 0
     assert segmented.edge_bytes < x.nbytes // 4
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("rows", [768, 761])
+def test_what_is_converted_anew_is_the_same(rows: int, order: str) -> None:
+    x, y = whole(6, rows, 72, dtype=torch.bfloat16), whole(6, rows, 72, dtype=torch.bfloat16)
+    options = replace(STRICT, thread_order=order)
+    plan = check(gradients(*like(x, y), 1), x, y, options=options)
+    is_walked(plan)
+    assert "tf::renew(" in plan.kernels[0].text
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tile", "renews"),
+    [
+        ((64, 320, 784), torch.float32, (8, 64), False),  # a line of 128 bytes, a block alone
+        ((64, 192, 784), torch.bfloat16, (8, 64), False),
+        ((64, 384, 784), torch.bfloat16, (8, 64), True),
+        ((16, 768, 10000), torch.bfloat16, (4, 128), True),  # no room for a line
+        ((128, 192, 1517), torch.bfloat16, (32, 8), False),  # no two elements in a register
+    ],
+)
+def test_blocks_that_walk_take_lines(
+    shape: tuple[int, ...], dtype: torch.dtype, tile: tuple[int, int], renews: bool
+) -> None:
+    x, y = torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)
+    bound = bind(gradients(*like(x, y), 1), (x, y))
+    walked = walk_columns.walk_columns(bound.fusion, H200.multiprocessors)
+    segments = pipeline.cut_region(walked, bound.layouts, H200).segments
+    kernel = draft(segments[0], H200, False).lower(False)
+    assert isinstance(kernel, KeptKernel)
+    assert cubin_of(kernel).spill_bytes == 0
+    assert (kernel.threads_across, kernel.threads_down) == tile
+    assert kernel.renews is renews

@@ -30,7 +30,8 @@ def test_a_word_that_is_no_architecture_is_refused_by_name(arch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "blocks"), [("sm_80", 1), ("sm_89", 1), ("sm_90a", 16), ("sm_100a", 16), ("sm_121a", 1)]
+    ("arch", "blocks"),
+    [("sm_80", 1), ("sm_89", 1), ("sm_90a", 16), ("sm_100a", 16), ("sm_121a", 1)],
 )
 def test_gpus_of_data_centres_run_clusters_from_hopper_on(arch: str, blocks: int) -> None:
     assert cuda(arch, 132).max_cluster == blocks

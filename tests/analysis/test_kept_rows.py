@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thunder_fuser.analysis.kept_rows import SCRATCH, KeptRows
+from thunder_fuser.analysis.kept_rows import SCRATCH, KeptRows, parts_of_columns
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,13 @@ def test_of_columns_that_are_not_turned_they_are_more(rows: int, across: int, do
     while KeptRows(rows, 2, 2, 40).may_deepen(across, found, is_turned=False):
         found *= 2
     assert found == down
+
+
+@pytest.mark.parametrize(
+    ("across", "down", "parts"),
+    [(8, 64, 16), (1, 32, 1), (2, 16, 1), (16, 2, 1), (32, 8, None), (64, 2, None), (8, 2, None)],
+)
+def test_the_threads_of_a_warp_have_one_part_of_a_column(
+    across: int, down: int, parts: int | None
+) -> None:
+    assert parts_of_columns(across, down) == parts

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, chain, total
+from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_kept_columns import centred, spread, twice
 from thunder_fuser.codegen.kept_text import kept_lines
@@ -83,10 +84,24 @@ def test_rows_that_not_all_threads_have_are_tested_for() -> None:
     assert "row < " not in text_of(centred(even), of=even)
 
 
-def test_the_parts_of_a_warp_lie_in_all_banks() -> None:
+def test_the_threads_of_a_warp_have_one_part_of_a_column() -> None:
     x = halves(64, 256, 3136)
     text = text_of(centred(x), of=x)
-    assert "__shared__ float T1_parts[32][72];" in text
-    assert "tf::combine_columns<256, 8>(T1_parts, " in text
-    single = halves(64, 256, 49)
-    assert "__shared__ float T1_parts[8][16];" in text_of(centred(single), of=single)
+    assert "__shared__ float T1_parts[8][64];" in text
+    assert "tf::meet_in_warp<8>(T1_part, T1_parts, " in text
+    assert "tf::combine_parts<256, 0>(T1_parts, " in text
+
+
+def test_the_parts_of_sums_beside_each_other_are_left_to_other_warps() -> None:
+    x = halves(64, 256, 3136)
+    largest = call("max", x, dims=(1,))
+    text = text_of(call("sub", centred(x), expand(unsqueeze(largest, 1), *x.shape)), of=x)
+    found = re.findall(r"tf::combine_parts<256, (\d+)>", text)
+    assert found == ["0", "64"]
+
+
+def test_threads_of_other_columns_have_parts_of_their_own() -> None:
+    x = halves(64, 256, 1031)  # of single elements, 32 across
+    text = text_of(centred(x), of=x)
+    assert "tf::combine_columns<" in text
+    assert "meet_in_warp" not in text

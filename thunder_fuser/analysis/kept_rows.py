@@ -46,3 +46,10 @@ class KeptRows:
     def registers(self, down: int) -> int:
         """Of a thread that has every so many-th row."""
         return ceil_div(self.rows, down) * (self.kept + self.beside) + SCRATCH + self.results
+
+
+def parts_of_columns(across: int, down: int) -> int | None:
+    """Partial results of each column in the shared memory of a block of so many threads: one of
+    each warp, whose threads combine theirs in registers. None where no two of a warp are of one
+    column, or blocks are no whole warps."""
+    return None if across >= WARP or across * down % WARP else across * down // WARP

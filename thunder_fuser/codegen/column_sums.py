@@ -28,15 +28,13 @@ def places_lines(kernel: DownColumns) -> list[str]:
 
 def declared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
     """The thread's sums, and the room in which the threads of a column bring theirs together."""
-    lanes, down = kernel.axes.lanes, kernel.threads_down
-    places = kernel.threads_across * lanes + kernel.padding
-    lines = []
+    lanes, lines = kernel.axes.lanes, list[str]()
     for total in totals:
         kind = state_type(total.op, total.dtype)
         lines.append(f"{kind} {total.name}_part[{lanes}];")
         lines += per_lane(cleared(total), lanes)
         if kernel.threads_down > 1:
-            lines.append(f"__shared__ {kind} {total.name}_parts[{down}][{places}];")
+            lines.append(f"__shared__ {kind} {total.name}_parts{_room(total, kernel)};")
     return lines
 
 
@@ -44,14 +42,30 @@ def shared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]
     """The parts of each column, combined in shared memory by all threads of the block."""
     if kernel.threads_down == 1:
         return []
-    lines, met = list[str](), list[str]()
+    lines, met, barrier = list[str](), list[str](), "__syncthreads();"
     sizes = f"{kernel.threads}, {kernel.padding}" if kernel.padding else f"{kernel.threads}"
+    in_warps = [total for total in totals if kernel.warp_parts(total) is not None]
     for total in totals:
-        copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
-        lines += per_lane(copy, kernel.axes.lanes)
-        combine = combiner(total.op, total.dtype)
-        met.append(f"tf::combine_columns<{sizes}>({total.name}_parts, {combine});")
-    return [*lines, "__syncthreads();", *met]
+        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
+        if total not in in_warps:
+            copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
+            lines += per_lane(copy, kernel.axes.lanes)
+            met.append(f"tf::combine_columns<{sizes}>({parts}, {combine});")
+    for number, total in enumerate(in_warps):
+        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
+        first = number * kernel.threads_across * kernel.axes.lanes % kernel.threads
+        across = kernel.threads_across
+        lines.append(f"tf::meet_in_warp<{across}>({total.name}_part, {parts}, {combine});")
+        met.append(f"tf::combine_parts<{kernel.threads}, {first}>({parts}, {combine});")
+    return [*lines, barrier, *met, *([barrier] if in_warps else [])]
+
+
+def _room(total: Accumulator, kernel: DownColumns) -> str:
+    """For the parts of each column."""
+    parts, places = kernel.warp_parts(total), kernel.threads_across * kernel.axes.lanes
+    if parts is None:
+        return f"[{kernel.threads_down}][{places + kernel.padding}]"
+    return f"[{parts}][{places}]"
 
 
 def whole(total: Accumulator, kernel: DownColumns) -> str:

@@ -225,11 +225,19 @@ def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     return ["#pragma unroll", head, *indent([row, *inner]), "}"]
 
 
+def _renewed(kernel: KeptKernel) -> list[str]:
+    """What a thread keeps, so that the next phase converts it again."""
+    calls = [f"tf::renew({a.name}[k]);" for a in kernel.kept if a.dtype.itemsize == 2]
+    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
+
+
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     """The rows combined, and what all threads of a column get of it."""
     lines = declared_sums(phase.sums, kernel)
     lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
     lines += shared_sums(phase.sums, kernel)
+    lines += _renewed(kernel) if kernel.renews else []
     for total, rounded in zip(phase.sums, phase.rounded, strict=True):
         lines += result_lines(total, kernel, rounded)
     return lines

@@ -64,6 +64,10 @@ class ColumnKernel:
         those that store rows too have a stretch each, 1.5 % better for gelu's gradient."""
         return self.splits > 1 and not self.loop.stores
 
+    def warp_parts(self, total: Accumulator) -> int | None:
+        """None: all threads of the block combine what each of them has."""
+        return None
+
     @property
     def padding(self) -> int:
         """Places behind the columns of each part of a sum: the threads of a warp lie side by side

@@ -84,6 +84,7 @@ class _KeptWriter:
             1 if planned.beside is None else planned.beside.vectors // planned.threads_across,
             tuple(total for total, _ in sums),
             self._results(),
+            planned.renews,
         )
 
     def _request(self, results: Sequence[Element]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.kept_rows import parts_of_columns
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.ir import Pointer, ScalarParameter, VectorAccess, print_access
@@ -41,7 +42,8 @@ class KeptKernel:
     columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. What is turned
     `fills` a `strip` of its name each before the phases, or `empties` one behind them. With a
     `group` each block walks columns, so many `tiles` of neighbours at a time, while `full` adds to
-    the sums `beside`, one per row of a thread; `results` are stored behind the last turn."""
+    the sums `beside`, one per row of a thread; `results` are stored behind the last turn. Where it
+    `renews` what is kept, each phase converts that anew."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -61,6 +63,7 @@ class KeptKernel:
     tiles: int = 1
     beside: tuple[Accumulator, ...] = ()
     results: Scope = NOTHING
+    renews: bool = False
 
     @property
     def threads(self) -> int:
@@ -100,6 +103,12 @@ class KeptKernel:
         """Places behind the columns of each part of a sum, so that the threads of a warp, which
         have several parts where they are few across, meet all banks."""
         return self.threads_across if self.axes.lanes > 1 and self.threads_across < WARP else 0
+
+    def warp_parts(self, total: Accumulator) -> int | None:
+        """Of each column of a sum, where the threads of a warp combine theirs in registers."""
+        if total.op.state_size > 1:
+            return None
+        return parts_of_columns(self.threads_across, self.threads_down)
 
     @property
     def shared_bytes(self) -> int:

@@ -17,46 +17,34 @@ kernel reading them again. What is read or stored along the columns passes throu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, ceil_div
-from thunder_fuser.analysis.kept_rows import THREADS, KeptRows
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape, state_bytes
+from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside
 from thunder_fuser.schedule.columns import (
     ColumnAxes,
     column_axes,
-    narrowest,
     place_of,
     result_index,
     step_of,
     term_of,
 )
+from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.stored_columns import element_of
-from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip, strip_bytes
+from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import (
-    MAX_THREADS,
-    REGISTER_BYTES,
-    REGISTERS,
-    SHARED_UNASKED,
-    WARP,
-    Target,
-)
-
-SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
-BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
-PREFERRED = KeptParameters()
+from thunder_fuser.target import REGISTER_BYTES, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +62,7 @@ class KeptSchedule:
     strip: Strip | None = None  # of what is turned, if anything is
     turned: tuple[TensorView, ...] = ()
     beside: Beside | None = None
+    renews: bool = False  # what is kept is converted anew in every phase
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -88,6 +77,8 @@ class KeptSchedule:
         ]
         if self.blocks_at_once is not None:
             lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
+        if self.renews:
+            lines[-1] += ", converted anew in each phase"
         if self.strip is not None:
             through = ", ".join(tensors[tv] for tv in dict.fromkeys(self.turned))
             lines.append(f"  {through} through strips of {self.strip.run} rows at a time")
@@ -191,8 +182,9 @@ def _planned(
         raise Rejected("rows that lie row after row")
     turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    held = _Held(kept, Turned.of(turned, axes), len(sums), added.vectors if added else 0)
-    across, down, at_once = _threads(axes, segment, phases, held, target, parameters)
+    held = Held(kept, Turned.of(turned, axes), len(sums), added.vectors if added else 0)
+    found = tiling(axes, segment, phases, held, target, parameters)
+    across, down = found.tile.across, found.tile.down
     return KeptSchedule(
         segment,
         axes,
@@ -201,10 +193,11 @@ def _planned(
         tuple(stores),
         across,
         down,
-        at_once,
+        found.blocks_at_once,
         strip(axes, held.turned, across, down) if turned else None,
         held.turned.tensors,
         added,
+        found.renews,
     )
 
 
@@ -273,114 +266,3 @@ def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
     """Registers of what a thread keeps of one row, or computes where all is in strips."""
     kept = sum(ceil_div(tv.dtype.itemsize * axes.lanes, REGISTER_BYTES) for tv in planes)
     return max(kept, 1)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """What a thread has of a row: registers of what it reads, and how many sums beside, while
-    blocks are `dealt` so many vectors of columns at a time; and what is `turned`."""
-
-    kept: int
-    turned: Turned
-    sums: int
-    dealt: int
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """What one block has: `across` vectors of columns, and `down` threads for their rows."""
-
-    across: int
-    down: int
-
-    @property
-    def threads(self) -> int:
-        return self.across * self.down
-
-
-def _threads(
-    axes: ColumnAxes,
-    segment: Segment,
-    phases: Sequence[Phase],
-    held: _Held,
-    target: Target,
-    parameters: KeptParameters,
-) -> tuple[int, int, int | None]:
-    """Threads along and down a block: a line of each row, less where registers would not let two
-    blocks on a multiprocessor, or where blocks would be few; and the blocks that are to be there:
-    of so many registers that a compiler which is not told would use those of one. Raises
-    Rejected."""
-    long = [tv for phase in phases for tv, _ in phase.reductions]
-    results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
-    sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
-    states = sum(map(state_bytes, long)) * (axes.lanes + 1)  # and a place beside each vector's
-    rows, vectors = axes.row.size, axes.vector.size
-    column = KeptRows(rows, held.kept, held.sums, (results + sums) * axes.lanes)
-
-    def fitting(tile: _Tile) -> int:
-        """Blocks on a multiprocessor."""
-        if tile.threads > MAX_THREADS or states * tile.threads > SHARED_UNASKED:
-            return 0
-        strips = strip_bytes(axes, held.turned, tile.across)
-        shared = strips + states * tile.threads
-        fit = target.shared_bytes // max(shared, 1) if strips else MAX_THREADS
-        return min(fit, REGISTERS // (column.registers(tile.down) * tile.threads))
-
-    vectors = min(held.dealt, WARP) or vectors  # threads whose sums meet are of a warp
-    vector_bytes = axes.lanes * narrowest(segment, long)
-    line = vectors * vector_bytes if held.dealt else parameters.line
-    if held.turned.tensors:  # so that a warp is at several rows of a strip
-        line = min(line, PREFERRED.line)
-    widths = list(_widths(vectors, vector_bytes, line))
-    if held.dealt and held.dealt % widths[0]:
-        raise Rejected("columns dealt to blocks in other numbers than they have threads")
-    # Blocks that walk are at other columns while the rest of a narrow row is in the cache.
-    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR] if held.dealt else widths
-    limits, fewest = (parameters.held, 2 * parameters.held), (parameters.blocks, 1)
-    possible = [
-        tile
-        for some in (wide, widths)
-        for least in fewest
-        for tile in (_Tile(a, column.threads(limit)) for limit in limits for a in some)
-        if fitting(tile) >= least
-    ]
-    if not possible:
-        raise Rejected("columns that are too long to be kept")
-    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
-    best = possible[0]
-    while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
-        best = _Tile(best.across // 2, best.down)
-    while (larger := _larger(best, column, vectors, enough, bool(held.turned.tensors))) is not None:
-        if not fitting(larger):
-            break
-        best = larger
-    told = max(parameters.blocks, 2)
-    return best.across, best.down, told if fitting(best) == told else None
-
-
-def _larger(
-    tile: _Tile, column: KeptRows, vectors: int, enough: int, is_turned: bool
-) -> _Tile | None:
-    """A tile of a block with twice as many threads, if it has few: wider where blocks are `enough`
-    then and no warp has to be at several rows of a strip; else deeper, so that blocks end sooner
-    where they are few, or if threads keep much."""
-    wider, deeper = _Tile(tile.across * 2, tile.down), _Tile(tile.across, tile.down * 2)
-    may_deepen = deeper.down <= column.rows
-    if tile.threads >= THREADS:
-        return None
-    if 0 < enough <= ceil_div(vectors, wider.across) and not (is_turned and may_deepen):
-        return wider
-    if may_deepen and ceil_div(vectors, tile.across) < enough:
-        return deeper
-    return deeper if column.may_deepen(tile.across, tile.down, is_turned) else None
-
-
-def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
-    """Threads along a row that a block may have, from a `line` of bytes down to a sector."""
-    across = 1
-    while across * vector_bytes < line and across < vectors:
-        across *= 2
-    yield across
-    while across // 2 * vector_bytes >= SECTOR:
-        across //= 2
-        yield across

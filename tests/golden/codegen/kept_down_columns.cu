@@ -16,7 +16,7 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
   float T1_part[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T1_part[lane] = float(0);
-  __shared__ float T1_parts[32][18];
+  __shared__ float T1_parts[2][16];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 32 + part;
@@ -28,17 +28,17 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
       }
     }
   }
-#pragma unroll
-  for (int lane = 0; lane < 8; ++lane) T1_parts[part][lane * 2 + place] = T1_part[lane];
+  tf::meet_in_warp<2>(T1_part, T1_parts, [](float a, float b) -> float { return a + b; });
   __syncthreads();
-  tf::combine_columns<64, 2>(T1_parts, [](float a, float b) -> float { return a + b; });
+  tf::combine_parts<64, 0>(T1_parts, [](float a, float b) -> float { return a + b; });
+  __syncthreads();
   float T1_row[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T1_row[lane] = T1_parts[0][lane * 2 + place];
   float T5_part[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T5_part[lane] = tf::lowest<float>();
-  __shared__ float T5_parts[32][18];
+  __shared__ float T5_parts[2][16];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = k * 32 + part;
@@ -51,10 +51,10 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
       }
     }
   }
-#pragma unroll
-  for (int lane = 0; lane < 8; ++lane) T5_parts[part][lane * 2 + place] = T5_part[lane];
+  tf::meet_in_warp<2>(T5_part, T5_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
   __syncthreads();
-  tf::combine_columns<64, 2>(T5_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
+  tf::combine_parts<64, 0>(T5_parts, [](float a, float b) -> float { return tf::maximum(a, b); });
+  __syncthreads();
   float T5_row[8];
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) T5_row[lane] = T5_parts[0][lane * 2 + place];

@@ -251,3 +251,19 @@ TF_NARROW_PAIRS(bf16)
 #ifndef TF_HOST
 TF_NARROW_PAIRS(f16)
 #endif
+
+// chunk: renew
+// The same elements, of which the compiler does not know that they are: what it made of them before is
+// computed anew rather than kept in registers, or spilled. No grid has a second row of blocks.
+template <class T, int N>
+TF_FN void renew(tf::Vec<T, N>& x) {
+#ifndef TF_HOST
+  if constexpr (sizeof(x) % sizeof(unsigned) == 0) {
+    unsigned* const words = reinterpret_cast<unsigned*>(&x);
+#pragma unroll
+    for (int k = 0; k < int(sizeof(x) / sizeof(unsigned)); ++k) words[k] ^= gridDim.y - 1;
+  } else {
+    *reinterpret_cast<unsigned short*>(&x) ^= static_cast<unsigned short>(gridDim.y - 1);
+  }
+#endif
+}

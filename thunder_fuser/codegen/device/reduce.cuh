@@ -52,6 +52,50 @@ TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
   }
 }
 
+// chunk: share_lanes meet_in_warp combine_parts
+// A state per lane of a thread, combined over the threads of a warp that have the same place among ACROSS
+// neighbours, whose number is MASK at first: each of them is left with those of some lanes, from the one on
+// that is returned. Every thread of the warp takes part.
+template <int MASK, int COUNT, class T, class Combine>
+TF_FN int share_lanes(T* x, Combine combine, int first) {
+  if constexpr (MASK >= 32) {
+    return first;
+  } else if constexpr (COUNT == 1) {
+    x[0] = combine(x[0], tf::shuffle_xor(x[0], MASK));
+    return tf::share_lanes<2 * MASK, 1>(x, combine, first);
+  } else {
+    constexpr int HALF = COUNT / 2;
+    const bool is_upper = threadIdx.x & MASK;
+#pragma unroll
+    for (int lane = 0; lane < HALF; ++lane) {
+      const T own = is_upper ? x[lane + HALF] : x[lane], other = is_upper ? x[lane] : x[lane + HALF];
+      x[lane] = combine(own, tf::shuffle_xor(other, MASK));
+    }
+    return tf::share_lanes<2 * MASK, HALF>(x, combine, is_upper ? first + HALF : first);
+  }
+}
+// What the threads of a warp have of the same columns is one of PARTS, those of the same lane side by side.
+template <int ACROSS, int LANES, int PARTS, int PLACES, class T, class Combine>
+TF_FN void meet_in_warp(T (&x)[LANES], T (&parts)[PARTS][PLACES], Combine combine) {
+  constexpr int LEFT = ACROSS * LANES > 32 ? ACROSS * LANES / 32 : 1;
+  const int first = tf::share_lanes<ACROSS, LANES>(x, combine, 0);
+  const int part = threadIdx.x / 32, place = threadIdx.x % ACROSS;
+  if (ACROSS * LANES < 32 && threadIdx.x % 32 >= ACROSS * LANES) return;  // they have the same
+#pragma unroll
+  for (int lane = 0; lane < LEFT; ++lane) parts[part][(first + lane) * ACROSS + place] = x[lane];
+}
+// The parts of each column combined into the first one, by a thread a column, from thread FIRST of the
+// block on.
+template <int THREADS, int FIRST, int PARTS, int PLACES, class T, class Combine>
+TF_FN void combine_parts(T (&parts)[PARTS][PLACES], Combine combine) {
+  for (int column = (threadIdx.x + THREADS - FIRST) % THREADS; column < PLACES; column += THREADS) {
+    T whole = parts[0][column];
+#pragma unroll
+    for (int k = 1; k < PARTS; ++k) whole = combine(whole, parts[k][column]);
+    parts[0][column] = whole;
+  }
+}
+
 // chunk: combine_sides
 // The value combined over the threads of a warp that have the same place among THREADS neighbours; all
 // of them get it. Every thread of the warp takes part.

@@ -1,0 +1,192 @@
+"""What one block of the kept column template has: columns side by side, and threads for their rows.
+
+    softmax over 32 channels            a line of each row, 32 rows a thread
+    layer norm of 768 channels          a sector, such that two blocks are on a multiprocessor
+    its gradient, with sums beside      two sectors at least, rather a line in the only block
+
+Registers are estimated: what a thread keeps of its rows, the sums beside them, and what its columns
+come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.kept_rows import THREADS, KeptRows, parts_of_columns
+from thunder_fuser.analysis.reductions import state_bytes
+from thunder_fuser.schedule.columns import ColumnAxes, narrowest
+from thunder_fuser.schedule.parameters import KeptParameters
+from thunder_fuser.schedule.phases import Phase
+from thunder_fuser.schedule.rejected import Rejected
+from thunder_fuser.schedule.strips import Turned, strip_bytes
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import (
+    MAX_THREADS,
+    REGISTER_BYTES,
+    REGISTERS,
+    SHARED_UNASKED,
+    WARP,
+    Target,
+)
+
+SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
+BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
+LINE = 128  # bytes of a row, for which a block that walks may be alone on a multiprocessor
+ALONE = 512  # threads of such a block, at most: registers of twice as many were seen to spill
+RENEWED = 80  # registers of a thread that walks, of more of which it spilled converted values
+PREFERRED = KeptParameters()
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a thread has of a row: registers of what it reads, and how many sums beside, while
+    blocks are `dealt` so many vectors of columns at a time; and what is `turned`."""
+
+    kept: int
+    turned: Turned
+    sums: int
+    dealt: int
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What one block has: `across` vectors of columns, and `down` threads for their rows."""
+
+    across: int
+    down: int
+
+    @property
+    def threads(self) -> int:
+        return self.across * self.down
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A tile, and the blocks that are to be on a multiprocessor: of so many registers that a
+    compiler which is not told would use those of one. Where it `renews` what it keeps, elements are
+    converted anew in every phase, as registers have no room for converted ones."""
+
+    tile: Tile
+    blocks_at_once: int | None
+    renews: bool
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Of a multiprocessor. `states` are bytes of what the threads of a column bring together, those
+    of a warp in registers if they are `in_warps`."""
+
+    axes: ColumnAxes
+    held: Held
+    column: KeptRows
+    states: int
+    in_warps: bool
+    shared_bytes: int
+
+    def blocks(self, tile: Tile) -> int:
+        """That fit."""
+        parts = parts_of_columns(tile.across, tile.down) if self.in_warps else None
+        padded = self.axes.lanes if parts is not None else self.axes.lanes + 1
+        of_states = self.states * padded * tile.across * (parts or tile.down)
+        if tile.threads > MAX_THREADS or of_states > SHARED_UNASKED:
+            return 0
+        strips = strip_bytes(self.axes, self.held.turned, tile.across)
+        fit = self.shared_bytes // (strips + of_states) if strips else MAX_THREADS
+        return min(fit, REGISTERS // (self.column.registers(tile.down) * tile.threads))
+
+
+def tiling(
+    axes: ColumnAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    held: Held,
+    target: Target,
+    parameters: KeptParameters = PREFERRED,
+) -> Tiling:
+    """A line of each row, less where registers would not let two blocks on a multiprocessor, or
+    where blocks would be few. Raises Rejected."""
+    room = _room(axes, phases, held, target)
+    vectors = min(held.dealt, WARP) or axes.vector.size  # threads whose sums meet are of a warp
+    vector_bytes = axes.lanes * narrowest(segment, [tv for p in phases for tv, _ in p.reductions])
+    line = vectors * vector_bytes if held.dealt else parameters.line
+    if held.turned.tensors:  # so that a warp is at several rows of a strip
+        line = min(line, PREFERRED.line)
+    widths = list(_widths(vectors, vector_bytes, line))
+    if held.dealt and held.dealt % widths[0]:
+        raise Rejected("columns dealt to blocks in other numbers than they have threads")
+    possible = list(_possible(room, widths, vector_bytes, parameters))
+    if not possible:
+        raise Rejected("columns that are too long to be kept")
+    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
+    best = possible[0]
+    while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
+        best = Tile(best.across // 2, best.down)
+    is_turned = bool(held.turned.tensors)
+    while (larger := _larger(best, room.column, vectors, enough, is_turned)) is not None:
+        if not room.blocks(larger):
+            break
+        best = larger
+    told = max(parameters.blocks, 2)
+    is_tight = room.column.registers(best.down) >= RENEWED
+    are_halves = axes.lanes > 1 and vector_bytes == 2 * axes.lanes  # in registers, two in one
+    renews = bool(held.dealt) and are_halves and is_tight
+    return Tiling(best, told if room.blocks(best) == told else None, renews)
+
+
+def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:
+    long = [tv for phase in phases for tv, _ in phase.reductions]
+    results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
+    sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
+    is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
+    known = max(results, sums) if is_one_phase else results + sums
+    column = KeptRows(axes.row.size, held.kept, held.sums, known * axes.lanes)
+    in_warps = all(tv.definition is None or tv.definition.op.state_size == 1 for tv in long)
+    return _Room(axes, held, column, sum(map(state_bytes, long)), in_warps, target.shared_bytes)
+
+
+def _possible(
+    room: _Room, widths: Sequence[int], vector_bytes: int, parameters: KeptParameters
+) -> Iterator[Tile]:
+    """Tiles for which there is room, what is preferred first. Blocks that walk are at other columns
+    while the rest of a narrow row is in the cache: they take a line, alone if they must be, or two
+    sectors."""
+    limits, fewest = (parameters.held, 2 * parameters.held), (parameters.blocks, 1)
+    is_straight = room.held.dealt > 0 and not room.held.turned.tensors
+    lines = [a for a in widths[:1] if a * vector_bytes >= LINE and is_straight]
+    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR] if room.held.dealt else widths
+    for some, counts in ((lines, (1,)), (wide, fewest), (widths, fewest)):
+        tiles = [Tile(a, room.column.threads(limit)) for limit in limits for a in some]
+        if some is lines:
+            tiles = [tile for tile in tiles if tile.threads <= ALONE]
+        for least in counts:
+            yield from (tile for tile in tiles if room.blocks(tile) >= least)
+
+
+def _larger(
+    tile: Tile, column: KeptRows, vectors: int, enough: int, is_turned: bool
+) -> Tile | None:
+    """A tile of a block with twice as many threads, if it has few: wider where blocks are `enough`
+    then and no warp has to be at several rows of a strip; else deeper, so that blocks end sooner
+    where they are few, or if threads keep much."""
+    wider, deeper = Tile(tile.across * 2, tile.down), Tile(tile.across, tile.down * 2)
+    may_deepen = deeper.down <= column.rows
+    if tile.threads >= THREADS:
+        return None
+    if 0 < enough <= ceil_div(vectors, wider.across) and not (is_turned and may_deepen):
+        return wider
+    if may_deepen and ceil_div(vectors, tile.across) < enough:
+        return deeper
+    return deeper if column.may_deepen(tile.across, tile.down, is_turned) else None
+
+
+def _widths(vectors: int, vector_bytes: int, line: int) -> Iterator[int]:
+    """Threads along a row that a block may have, from a `line` of bytes down to a sector."""
+    across = 1
+    while across * vector_bytes < line and across < vectors:
+        across *= 2
+    yield across
+    while across // 2 * vector_bytes >= SECTOR:
+        across //= 2
+        yield across
