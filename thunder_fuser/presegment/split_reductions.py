@@ -281,8 +281,8 @@ def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     sizes = deal.sizes(terms)
     rest = prod(sizes) - terms
     if rest:
-        source = _padded(tv, _of_shape(source, [terms, *kept]), rest)
-    pieces = _of_shape(source, [*sizes, *kept])
+        source = padded(tv, reshaped(source, [terms, *kept]), rest)
+    pieces = reshaped(source, [*sizes, *kept])
     part = len(sizes) - 1 if deal.is_apart else 1
     dealt, columns = range(len(sizes)), range(len(sizes), pieces.ndim)
     order = (part, *(d for d in dealt if d != part), *columns)
@@ -292,13 +292,13 @@ def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     return reduced(tv, walked, (0,))
 
 
-def _of_shape(source: TensorView, sizes: Sequence[int]) -> TensorView:
+def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
     if source.shape == tuple(sizes):
         return source
     return call("reshape", source, new_shape=constants(sizes))
 
 
-def _padded(tv: TensorView, source: TensorView, rest: int) -> TensorView:
+def padded(tv: TensorView, source: TensorView, rest: int) -> TensorView:
     """`source` with so many more rows, which do not change what `tv` makes of its columns."""
     neutral = op_of(tv).neutral
     assert neutral is not None
