@@ -6,13 +6,18 @@ import pytest
 
 from thunder_fuser.analysis.short_rows import (
     MAX_HELD,
+    MAX_SIDES,
     MAX_STAGED,
     MAX_VECTORS,
+    MIN_SIDES,
     THREADS,
+    ImageShare,
     Share,
     is_short,
     rows_at_once,
     share_of,
+    share_of_image,
+    share_of_sides,
     threads_of_row,
 )
 from thunder_fuser.target import WARP
@@ -93,3 +98,38 @@ def test_a_block_has_whole_vectors_and_all_of_a_row(columns: int) -> None:
 
 def test_threads_of_many_elements_leave_room_for_fewer_blocks() -> None:
     assert [Share(4, 2, held).blocks for held in (8, 10, 12, 14)] == [3, 3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [
+        (8 * 17, 17, ImageShare(2, 1, 9, sides=136)),  # whose last warp has idle threads
+        (16 * 49, 49, ImageShare(4, 1, 13, sides=56)),
+        (24 * 49, 49, ImageShare(4, 1, 13, sides=56)),
+        (16 * 16, 16, ImageShare(2, 8, 8, sides=128)),
+        (3 * 49, 49, None),  # no part fills vectors
+        (8 * 9, 9, None),  # memory would wait for such blocks
+        (8 * 1021, 63, None),  # too few threads, or too many
+    ],
+)
+def test_a_block_has_as_much_of_an_image_as_fills_its_threads(
+    rows: int, columns: int, expected: ImageShare | None
+) -> None:
+    assert share_of_image(rows, columns, 2) == expected
+
+
+def test_rows_of_an_image_may_be_vectors_of_floats() -> None:
+    assert share_of_image(16 * 16, 16, 4) == ImageShare(2, 4, 8, sides=128)
+    assert share_of_image(8 * 17, 17, 8) is None
+
+
+@pytest.mark.parametrize("columns", range(1, 65))
+@pytest.mark.parametrize("sides", [49, 56, 64, 136, 256])
+def test_rows_of_an_image_are_whole_vectors_and_have_all_of_a_row(sides: int, columns: int) -> None:
+    share = share_of_sides(sides, columns, 2)
+    if share is not None:
+        assert sides * columns % 8 == 0
+        assert columns % share.lanes == 0
+        assert share.threads * share.held >= columns
+        assert share.held <= MAX_STAGED
+        assert MIN_SIDES <= sides * share.threads <= MAX_SIDES

@@ -3,6 +3,7 @@ threads, what NVRTC makes of them, and that no barrier can be left out."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft
 from thunder_fuser.options import Options
-from thunder_fuser.presegment import arrange
+from thunder_fuser.presegment import arrange, tidy
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.errors import LaunchError
 from thunder_fuser.runtime.evaluate import evaluate
@@ -141,6 +142,67 @@ def test_odd_rows_without_sums_along_them_are_walked_too(
     assert len(plan.kernels) == 2
 
 
+def shared_gradients(sums: int, *tensors: torch.Tensor) -> Fusion:
+    """Rows of x and what images share less their sums, and `sums` of them over the images."""
+    x, bias = like(*tensors)
+    both = call("add", x, expand(unsqueeze(bias, 0), *x.shape))
+    rest = call("sub", both, expand(unsqueeze(total(both, 3), 3), *x.shape))
+    down = [both, call("mul", x, x)][:sums]
+    return fusion([x, bias], rest, *(total(tv, 0) for tv in down))
+
+
+def shared_of(*shape: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    return whole(*shape, dtype=dtype), whole(*shape[1:], dtype=dtype)
+
+
+IMAGES = {
+    "threads without a row": ((37, 8, 17, 17), BF16),
+    "as many images for all blocks": ((33, 8, 17, 17), F16),
+    "one part of several stretches": ((13, 8, 40, 15), BF16),
+    "vectors": ((21, 8, 16, 16), F16),
+    "vectors of floats": ((41, 8, 16, 16), F32),
+    "floats": ((37, 8, 17, 17), F32),
+    "rows of almost a line": ((29, 4, 24, 63), BF16),
+}
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("sums", [1, 2])
+@pytest.mark.parametrize("case", IMAGES)
+def test_what_images_share_is_summed_in_one_walk(case: str, sums: int, order: str) -> None:
+    shape, dtype = IMAGES[case]
+    given = shared_of(*shape, dtype=dtype)
+    options = replace(STRICT, thread_order=order)
+    plan = check(shared_gradients(sums, *given), *given, options=options)
+    walk, *rest = (k.text for k in plan.kernels if k is not None)
+    assert "tf::copy_stretch" in walk
+    assert "combine_sides" not in walk
+    assert ("is_active" in walk) == (shape[-1] == 17)
+    assert len(rest) <= 1
+
+
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+@pytest.mark.parametrize("order", ORDERS)
+def test_stretches_of_images_may_begin_inside_a_head(order: str) -> None:
+    given = shared_of(19, 8, 49, 49, dtype=BF16)
+    options = replace(STRICT, thread_order=order)
+    plan = check(shared_gradients(1, *given), *given, options=options)
+    assert is_in_stretches(plan)
+    assert len(plan.kernels) == 2
+
+
+@on_devices
+def test_what_images_share_is_loaded_once() -> None:
+    """Before the turns, of which each has the same of it."""
+    given = shared_of(37, 8, 17, 17, dtype=BF16)
+    walk, _ = (k.text for k in check(shared_gradients(1, *given), *given).kernels if k is not None)
+    before, turns = walk.split("for (int turn = 0; turn < turns; ++turn) {")
+    assert "tf::load<tf::bf16, 1, 2>(T1 + " in before
+    assert "T1 + " not in turns
+
+
 @on_devices
 def test_rows_of_too_many_tensors_are_summed_without_stretches() -> None:
     given = [whole(521, 255) for _ in range(12)]
@@ -184,6 +246,36 @@ def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums
     kernel = draft(walk, H200, False).lower(False)
     assert isinstance(kernel, RowKernel)
     assert bool(kernel.staged) == (share_of(columns, dtype.itemsize) is not None)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize("sums", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((8, 17, 17), BF16),
+        ((16, 49, 49), BF16),
+        ((24, 49, 49), F16),
+        ((8, 16, 16), BF16),
+        ((4, 32, 32), F16),
+        ((16, 24, 63), BF16),
+        ((8, 17, 17), F32),
+        ((8, 16, 16), F32),
+        ((16, 30, 31), F32),
+    ],
+)
+def test_nvrtc_compiles_sums_of_images_without_spills(
+    shape: tuple[int, ...], dtype: torch.dtype, sums: int
+) -> None:
+    images = (1 << 23) // math.prod(shape)
+    given = shared_of(images, *shape, dtype=dtype)
+    bound = bind(shared_gradients(sums, *given), given)
+    dealt = arrange(tidy(bound.fusion), bound.layouts, H200.multiprocessors, H200.max_cluster)
+    walk, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    kernel = draft(walk, H200, False).lower(False)
+    assert isinstance(kernel, RowKernel)
+    assert kernel.staged
+    assert len(kernel.sums) == sums
     assert cubin_of(kernel).spill_bytes == 0
 
 

@@ -203,6 +203,43 @@ def test_what_images_share_is_summed_beside_their_rows(case: str, device: torch.
     assert len(others) == (case == "few rows")
 
 
+WINDOWS: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
+    "a prime number of windows": (biased_softmax, BF16, (37, 8, 17, 17)),
+    "windows in halves": (biased_softmax, F16, (33, 8, 17, 17)),
+    "rows of vectors": (biased_softmax, BF16, (40, 8, 16, 16)),
+    "floats": (biased_softmax, F32, (37, 8, 17, 17)),
+    "few windows": (biased_softmax, BF16, (13, 8, 40, 15)),
+    "positions of a norm": (positioned, F16, (41, 160, 31)),
+}
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("case", WINDOWS)
+def test_what_windows_share_is_summed_beside_their_short_rows(
+    case: str, device: torch.device
+) -> None:
+    program, dtype, shape = WINDOWS[case]
+    args = [torch.randn(shape).to(dtype), torch.randn(shape[1:]).to(dtype)]
+    jfn = judged(program, args, torch.randn(shape).to(dtype), device)
+    walk, *others = texts(jfn)
+    assert "tf::copy_stretch" in walk
+    assert "const int side" in walk
+    assert len(others) <= 1
+    assert not any("copy_stretch" in text for text in others)
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("dtype", [BF16, F16])
+def test_windows_of_49_are_walked_in_stretches_that_begin_inside_a_head(
+    dtype: torch.dtype, device: torch.device
+) -> None:
+    shape = 19, 8, 49, 49
+    args = [torch.randn(shape).to(dtype), torch.randn(shape[1:]).to(dtype)]
+    jfn = judged(biased_softmax, args, torch.randn(shape).to(dtype), device)
+    walk, _ = texts(jfn)
+    assert "tf::copy_stretch" in walk
+
+
 @pytest.mark.usefixtures("few_multiprocessors", "without_clusters")
 @pytest.mark.parametrize("columns", [129, 131, 258])
 @pytest.mark.parametrize("program", [rms_norm, scaled_layer_norm])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 import torch
 
 from tests.kernel.test_shifted import gradient
+from tests.presegment.test_group_rows import away, in_stretches
 from tests.programs import H200, cuda_kernels, fusion, like
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.kernel.row_ir import RowKernel
@@ -71,3 +73,22 @@ def test_each_row_is_walked_once(
     for kernel in kernels:
         assert sorted(met(kernel.axes)) == list(range(rows))
         assert kernel.slots <= kernel.axes.fewest
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads", "has_idle"),
+    [((37, 8, 17, 17), 288, True), ((13, 8, 40, 15), 320, False), ((41, 8, 16, 16), 256, False)],
+)
+def test_each_row_of_images_is_walked_once_by_whole_warps(
+    shape: tuple[int, ...], threads: int, has_idle: bool
+) -> None:
+    x = torch.empty(shape, dtype=BF16)
+    target = replace(H200, multiprocessors=1)
+    _, kernels = cuda_kernels(in_stretches(away(*like(x))), x, target=target)
+    kernel = kernels[0]
+    assert isinstance(kernel, RowKernel)
+    assert sorted(met(kernel.axes)) == list(range(prod(shape[:-1])))
+    assert (kernel.threads, kernel.has_idle) == (threads, has_idle)
+    assert "  after the rows of each side" in str(kernel)
+    moved = kernel.slots * kernel.rows_per_block * shape[-1] * BF16.itemsize
+    assert kernel.shared_bytes == moved + moved // kernel.slots  # and none for sums that meet

@@ -11,7 +11,7 @@ from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, evaluate, shift
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.row_axes import RowAxes, is_of_row, row_axes
+from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows, is_of_row, row_axes
 
 
 def axes_of(x: TensorView) -> RowAxes:
@@ -79,3 +79,25 @@ def test_that_there_is_such_a_row_is_known_wherever_blocks_walk() -> None:
     assert not axes.holds(Window(axes.row, 91))
     assert not axes.holds(Window(shift(axes.row, 1), 90))
     assert not axes.holds(Window(axes.column, 512))
+
+
+def test_of_sides_that_are_kept_each_has_a_row_of_every_turn() -> None:
+    axes = replace(dealt(24, 6, 4), rows=24).keeping_sides(3)
+    assert axes.side is not None
+    assert (axes.group.size, axes.side.size, axes.sums) == (2, 3, 6)
+    assert not axes.is_ragged
+    rows = {
+        evaluate(axes.row, point): evaluate(axes.summed, point)
+        for point in points([axes.group, axes.turn, axes.side])
+    }
+    assert rows == {row: row % 6 for row in range(24)}
+
+
+def test_what_such_sides_have_alike_in_all_turns_is_as_weights() -> None:
+    axes = dealt(24, 6, 4).keeping_sides(3)
+    shared = combine(axes.summed, axes.column, 512)
+    assert is_of_all_rows(shared, axes)
+    assert not is_of_row(shared, axes)
+    assert is_of_row(axes.flat, axes)
+    assert not is_of_all_rows(axes.flat, axes)
+    assert not is_of_all_rows(shared, replace(axes, keeps_sides=False))

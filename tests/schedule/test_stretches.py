@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.programs import SMALL, expand, flip, permute, total, unsqueeze
+from tests.programs import SMALL, expand, flip, permute, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_sides import dealt
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.reductions import SIDES, WALKED
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import apply, call, tensor
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import op
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.rows import RowSchedule
 from thunder_fuser.target import Target
 
@@ -50,6 +53,50 @@ def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:
     assert found.is_staged
     assert (found.axes.group.size, found.axes.turn.size, found.rows_per_block) == (16, 40, 64)
     assert (found.axes.lanes, found.residency.threads, found.residency.slots) == (2, 4, 3)
+
+
+def of_images(x: TensorView, blocks: int, sides: int) -> TensorView:
+    """Sums of each of so many `sides` of a block, the same rows of one image after the other."""
+    rows_of_plane, columns = x.shape
+    turns = rows_of_plane // (blocks * sides)
+    pieces = permute(reshape(x, turns, blocks, sides, columns), 1, 2, 0, 3)
+    attrs = {"dims": (2,), WALKED: rows_of_plane, SIDES: sides}
+    made = apply(op("sum"), [pieces], attrs)
+    assert isinstance(made, TensorView)
+    return made
+
+
+def test_sums_of_what_images_share_are_of_each_row_of_a_turn() -> None:
+    x = halves(60 * 784, 49)
+    first, second, phase, down, _, stored = str(scheduled(x, of_images(x, 28, 56))).splitlines()
+    assert first == (
+        "rows over group{28}, turn{30}, side{56}, vector{49}, "
+        "T0 in registers and through shared memory, 3 turns at a time"
+    )
+    assert second == "  4 threads a row, 56 rows a block, 4 of them on a multiprocessor"
+    assert phase.endswith("of T0[1568*turn + 56*group + side, vector]")
+    assert down.startswith("  down columns: T7[group, side, vector] of ")
+    assert stored.startswith("  store one element a column: ")
+    assert stored.endswith("[group, side, vector]")
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameters"),
+    [({"max_cluster": 1}, PREFERRED), ({}, RowParameters(stretches=False))],
+)
+def test_rows_of_images_are_walked_in_no_other_way(
+    changes: dict[str, int], parameters: RowParameters
+) -> None:
+    x = halves(60 * 784, 49)
+    target = replace(SMALL, **changes)
+    with pytest.raises(Rejected, match="images that pass through no shared memory"):
+        scheduled(x, of_images(x, 28, 56), target=target, parameters=parameters)
+
+
+def test_rows_of_images_that_lie_apart_are_not_walked_so() -> None:
+    x = halves(60 * 784, 49)
+    with pytest.raises(Rejected, match="images that pass through no shared memory"):
+        scheduled(x, of_images(x, 28, 56), lies={x: Layout(x.shape, (56, 1))})
 
 
 def test_rows_that_were_dealt_otherwise_are_not() -> None:

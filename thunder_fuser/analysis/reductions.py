@@ -12,6 +12,7 @@ MAX_SHORT_REDUCTION = 32  # terms that one thread combines in registers
 MAX_REPEATED = 8  # terms that every element that needs their result may combine anew
 WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has: the
 # rows of the plane, which may be fewer than those dealt out
+SIDES = "sides"  # the attribute of a walked reduction of whose results a block has so many rows
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -172,7 +173,15 @@ def walked_rows(tv: TensorView) -> int | None:
     return rows
 
 
+def sides_of(tv: TensorView) -> int | None:
+    """Rows of a block's results that are summed side by side, where a reduction is marked so."""
+    attrs = {} if tv.definition is None else dict(tv.definition.attrs)
+    sides = attrs.get(SIDES)
+    assert sides is None or isinstance(sides, int)
+    return sides
+
+
 def mark_of(tv: TensorView) -> dict[str, int]:
-    """The attribute that marks a reduction, for another one that takes its place."""
-    rows = walked_rows(tv)
-    return {} if rows is None else {WALKED: rows}
+    """The attributes that mark a reduction, for another one that takes its place."""
+    marks = {WALKED: walked_rows(tv), SIDES: sides_of(tv)}
+    return {name: value for name, value in marks.items() if value is not None}

@@ -29,6 +29,8 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
 STAGED_LANES = (8, 4, 2, 1)  # of them at a time
 TAKING = 0.25  # of the work on an element is to take one out of shared memory
+MIN_SIDES, MAX_SIDES = 128, 320  # threads of a block that has the same rows of each image
+MIN_STRETCH = 2048  # bytes of those: two turns of few blocks must keep memory busy
 FEW_STAGED, STAGED_BLOCKS = 10, 3  # of up to so many of a thread, blocks on a multiprocessor
 MANY_STAGED_BLOCKS = 2  # of more, which were seen to spill
 
@@ -79,6 +81,24 @@ class Share:
         return STAGED_BLOCKS if self.held <= FEW_STAGED else MANY_STAGED_BLOCKS
 
 
+@dataclass(frozen=True)
+class ImageShare(Share):
+    """The same where a block has so many `sides`, neighbours of one image after the other, in whole
+    warps: threads of the last one may be without a row."""
+
+    sides: int
+
+    @property
+    def rows(self) -> int:
+        return self.sides
+
+    @property
+    def work(self) -> float:
+        """For each row, of all threads."""
+        threads = ceil_div(self.sides * self.threads, WARP) * WARP
+        return threads / self.sides * self.held * (1 + TAKING / self.lanes)
+
+
 def is_much(elements: int, multiprocessors: int) -> bool:
     """True for planes of short rows that are worth a walk."""
     return elements >= MIN_SHORT * multiprocessors
@@ -110,6 +130,32 @@ def share_of(columns: int, itemsize: int) -> Share | None:
         if allowed:
             return min(allowed, key=cost)
     return None
+
+
+def share_of_image(rows: int, columns: int, itemsize: int) -> ImageShare | None:
+    """Of images of so many `rows`, with the least work for idle threads. None where no part of one
+    fills vectors and a block."""
+    counts = [n for n in range(1, min(rows, MAX_SIDES) + 1) if rows % n == 0]
+    found = [share for n in counts if (share := share_of_sides(n, columns, itemsize))]
+    return min(found, key=lambda share: (share.work, -share.sides), default=None)
+
+
+def share_of_sides(sides: int, columns: int, itemsize: int) -> ImageShare | None:
+    """Of so many rows of an image. None where they fill no vectors, are too few, or have too few
+    threads or too many."""
+    stretch = sides * columns * itemsize
+    if itemsize not in (2, 4) or stretch % MAX_ALIGNMENT or stretch < MIN_STRETCH:
+        return None
+    allowed = [
+        ImageShare(threads, lanes, held, sides)
+        for lanes in STAGED_LANES
+        for threads in WHOLE_PARTS
+        if columns % lanes == 0
+        and lanes * itemsize <= MAX_ALIGNMENT
+        and (held := ceil_div(columns // lanes, threads) * lanes) <= MAX_STAGED
+        and MIN_SIDES <= sides * threads <= MAX_SIDES
+    ]
+    return min(allowed, key=lambda share: share.work, default=None)
 
 
 def rows_at_once(threads: int, rows: int) -> list[int]:

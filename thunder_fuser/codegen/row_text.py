@@ -183,8 +183,16 @@ def _walk_side_by_side(kernel: RowKernel) -> list[str]:
         *(line for accumulator in kernel.sums for line in _zeroed(accumulator, kernel)),
         *_loaded(kernel.fixed, kernel),
         *(_turns_of_stretches(kernel) if kernel.staged else _turns_of_rows(kernel)),
-        *(met_sides(kernel, _walked(kernel.columns, kernel)) if kernel.sums else []),
+        *_summed(kernel),
     ]
+
+
+def _summed(kernel: RowKernel) -> list[str]:
+    """What follows from the sums down the columns: of all sides, or of each, in its own threads."""
+    if not kernel.sums:
+        return []
+    columns = _walked(kernel.columns, kernel)
+    return _active(kernel, columns) if kernel.axes.keeps_sides else met_sides(kernel, columns)
 
 
 def _turns_of_rows(kernel: RowKernel) -> list[str]:
@@ -358,7 +366,7 @@ def _rows(kernel: RowKernel) -> list[str]:
     if kernel.is_side_by_side:
         return [
             f"const int part = threadIdx.x % {threads};",
-            f"const {kind} side = {_side_of_thread(kernel)};",
+            *_sides(kernel, kind),
             f"const {kind} group = {wide};",
         ]
     return [
@@ -366,6 +374,18 @@ def _rows(kernel: RowKernel) -> list[str]:
         f"const {kind} wanted = {wide} * {kernel.rows_per_block} + threadIdx.x / {threads};",
         f"const bool is_active = wanted < {rows};",
         f"const {kind} group = is_active ? wanted : {rows} - 1;",
+    ]
+
+
+def _sides(kernel: RowKernel, kind: str) -> list[str]:
+    """The row of a turn that the thread has; where warps have threads for more, the first again."""
+    side = _side_of_thread(kernel)
+    if not kernel.has_idle:
+        return [f"const {kind} side = {side};"]
+    return [
+        f"const {kind} wanted = {side};",
+        f"const bool is_active = wanted < {kernel.rows_per_block};",
+        f"const {kind} side = is_active ? wanted : 0;",
     ]
 
 
@@ -380,7 +400,8 @@ def _side_of_thread(kernel: RowKernel) -> str:
 
 
 def _active(kernel: RowKernel, lines: list[str]) -> list[str]:
-    has_rest = kernel.axes.is_ragged or (kernel.rows_per_block > 1 and not kernel.is_side_by_side)
+    has_rest = kernel.axes.is_ragged or kernel.has_idle
+    has_rest |= kernel.rows_per_block > 1 and not kernel.is_side_by_side
     if not has_rest or not lines:
         return lines
     return ["if (is_active) {", *indent(lines), "}"]

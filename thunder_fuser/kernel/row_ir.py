@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
@@ -159,7 +159,7 @@ class RowKernel:
     from what they came to, all in one direction. With a `tail` the first thread
     of a row leaves what that combines. Where the axes have a `side`, a block has the rows of one
     group side by side, in turns, the loads of a `batch` of turns at a time, and those of a warp are
-    so far `apart`. The blocks of one that
+    so far `apart`; if the axes keep the sides each has `columns` of its own. The blocks of one that
     `is_reversed` have the last rows first. `staged` of the kept loads come through shared memory,
     stores go by what is `filled` there.
     """
@@ -212,8 +212,14 @@ class RowKernel:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
-        return self.threads_per_row * self.rows_per_block // self.cluster
+        """Of a block, of whole warps where rows have parts of them."""
+        threads = self.threads_per_row * self.rows_per_block // self.cluster
+        return ceil_div(threads, WARP) * WARP if self.is_side_by_side else threads
+
+    @property
+    def has_idle(self) -> bool:
+        """True where the last warp of rows side by side has threads without a row."""
+        return self.is_side_by_side and self.threads_per_row * self.rows_per_block != self.threads
 
     @property
     def blocks(self) -> int:
@@ -236,7 +242,7 @@ class RowKernel:
         moved = max(self.slots, 1) * sum(map(self.staged_bytes, self.staged))
         moved += sum(map(self.staged_bytes, self.filled))
         if self.is_side_by_side:
-            met = max(map(self.sum_bytes, self.sums), default=0)
+            met = 0 if self.axes.keeps_sides else max(map(self.sum_bytes, self.sums), default=0)
             return max(moved, self.threads // self.threads_that_meet * met)
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         stowed = sum(map(self.row_bytes, self.stowed))
@@ -340,7 +346,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
     if kernel.single.statements:
         lines += ["  first thread", *print_scope(kernel.single, names)]
     if kernel.sums:
-        lines += ["  after the rows of the block", *print_scope(kernel.columns, names)]
+        whose = "each side" if kernel.axes.keeps_sides else "the block"
+        lines += [f"  after the rows of {whose}", *print_scope(kernel.columns, names)]
     if kernel.tail is not None:
         totals = [f"    {r.result.name} = {r.op.name}({Tail.left(r)})" for r in kernel.tail.totals]
         lines += ["  after all rows", *totals, *print_scope(kernel.tail.scope, names)]

@@ -48,7 +48,7 @@ def arrange(
     fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
-    fusion = group_rows(fusion, layouts, multiprocessors)
+    fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))

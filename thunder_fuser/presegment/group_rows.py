@@ -9,6 +9,15 @@ one block walks, all images side by side or in turns, each in a part of a warp: 
 once. Where rows are few, several blocks have some of the images each, and their parts are summed
 behind it, as those of `split_reductions.py`.
 
+Of rows of less than a line memory would see a piece from each image. A block walks neighbours
+then, the same of one image in each turn, which pass through shared memory as one stretch, and a
+thread sums what it has of a row over the turns (`schedule/stretches.py`):
+
+    T2: f32[i8, i17, i17] = sum(T0: f32[i29025, i8, i17, i17], dims=[0])
+        =>   T3: f32[i29082, i136, i17] = pad(T0);  T4: f32[i74, i393, i136, i17] = reshape(T3)
+             T5: f32[i393, i136, i74, i17] = permute(T4)
+             T6: f32[i393, i136, i17] = sum(T5, dims=[2], sides=136);  T2 = sum(T6, dims=[0])
+
 Of short rows alone, which lie dense where no vector fits them, so that the same row of all images
 begins in the same lane; and where no other sum is down their columns.
 """
@@ -22,22 +31,27 @@ from math import prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
-from thunder_fuser.analysis.reductions import WALKED, is_long, is_scan, plane_of, row_shape
+from thunder_fuser.analysis.reductions import SIDES, WALKED, is_long, is_scan, plane_of, row_shape
 from thunder_fuser.analysis.short_rows import (
     is_much,
     rows_at_once,
+    share_of_image,
     shifted_vectors,
     threads_beside,
 )
+from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
+from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.split_reductions import (
     constants,
     is_summed,
+    op_of,
+    padded,
     reduced,
+    reshaped,
     widened,
 )
 
@@ -45,6 +59,8 @@ BLOCKS = 4  # of a multiprocessor, as many as there should be at least
 MAX_PARTS = 32  # of the images, whose sums one thread adds
 MIN_PIECE = 128  # bytes of a row, one of each image: rows of 49 in 16 bits were walked in 1042 us
 # where two kernels take 607
+MIN_TURNS = 8  # images of a block, whose sums cost as much as one or two
+MAX_SUMS = 2  # of a thread beside what it has of its row
 
 
 @dataclass(frozen=True)
@@ -60,10 +76,23 @@ class _Images:
         return self.count * self.rows, self.columns
 
 
+@dataclass(frozen=True)
+class _Deal:
+    """Images in so many `parts`, which are walked by blocks of their own: by one for each row, or
+    for each `sides` of them, which it has side by side."""
+
+    parts: int
+    sides: int | None = None
+
+
 def group_rows(
-    fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int
+    fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
+    multiprocessors: int,
+    max_cluster: int = 1,
 ) -> Fusion:
-    """`fusion`, whose inputs lie as `layouts`, with such sums over groups of rows."""
+    """`fusion`, whose inputs lie as `layouts`, with such sums over groups of rows; of neighbours
+    where an engine copies stretches of memory, as GPUs with clusters have it."""
     along = [tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)]
     planes = {plane_of(tv) for tv in along if plane_of(tv)}
     ahead = set(topological(along))
@@ -71,14 +100,15 @@ def group_rows(
     sums = {tv: _images_of(tv, planes) for tv in fusion.tensors if tv not in ahead}
     found = {tv: images for tv, images in sums.items() if images is not None}
     only = {i for i in found.values() if not any(plane_of(tv) == i.plane for tv in down)}
-    parts_of = partial(_parts, fusion=fusion, layouts=layouts, multiprocessors=multiprocessors)
     alone = {i for i in only if [o.plane for o in only].count(i.plane) == 1}
-    parts = {images: parts_of(images) for images in alone}
+    summed = {i: [op_of(tv) for tv in found if found[tv] == i] for i in alone}
+    deal_of = partial(_deal, layouts, multiprocessors, max_cluster > 1)
+    deals = {i: deal_of(i, ops, _read(fusion, i)) for i, ops in summed.items()}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         images = found.get(tv)
-        count = None if images is None else parts.get(images)
-        return None if images is None or count is None else _grouped(tv, inputs[0], images, count)
+        deal = None if images is None else deals.get(images)
+        return None if images is None or deal is None else _grouped(tv, inputs[0], images, deal)
 
     return rewrite(fusion, rule)
 
@@ -101,27 +131,65 @@ def _images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> _Ima
     return None
 
 
-def _parts(
-    images: _Images, fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int
-) -> int | None:
-    """Of the images, each of which blocks of their own walk; None to leave the sum."""
+def _read(fusion: Fusion, images: _Images) -> list[TensorView]:
+    """What the fusion reads of the size of the plane."""
     rows, columns = images.plane
     read = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    read = [tv for tv in read if prod(tv.shape) == rows * columns]
+    return [tv for tv in read if prod(tv.shape) == rows * columns]
+
+
+def _deal(
+    layouts: Mapping[TensorView, Layout],
+    multiprocessors: int,
+    is_copied: bool,
+    images: _Images,
+    ops: Sequence[OpDef],
+    read: Sequence[TensorView],
+) -> _Deal | None:
+    """How blocks share the images, whose plane is `read`; None to leave what `ops` sum. An engine
+    may be there by which memory `is_copied` in stretches."""
+    rows, columns = images.plane
     itemsize = min((tv.dtype.itemsize for tv in read), default=4)
-    lanes = MAX_ALIGNMENT // itemsize
-    threads = threads_beside(shifted_vectors(columns, lanes), sums=1)
-    if (
-        threads is None
-        or columns * itemsize < MIN_PIECE
-        or not is_much(rows * columns, multiprocessors)
-    ):
+    if not is_much(rows * columns, multiprocessors):
         return None
-    if columns % lanes and not (images.rows * columns % lanes == 0 and _lie_dense(read, layouts)):
+    is_dense = _lie_dense(read, layouts)
+    if columns * itemsize >= MIN_PIECE:
+        return _row_by_row(images, itemsize, is_dense, multiprocessors)
+    if not (is_copied and is_dense and read and len(ops) <= MAX_SUMS):
+        return None
+    is_even = any(op.neutral is None for op in ops)
+    return _in_stretches(images, itemsize, is_even, multiprocessors)
+
+
+def _row_by_row(
+    images: _Images, itemsize: int, is_dense: bool, multiprocessors: int
+) -> _Deal | None:
+    """A block for each row, or for the same of each part of the images."""
+    lanes = MAX_ALIGNMENT // itemsize
+    threads = threads_beside(shifted_vectors(images.columns, lanes), sums=1)
+    begins_alike = images.rows * images.columns % lanes == 0 and is_dense
+    if threads is None or (images.columns % lanes and not begins_alike):
         return None
     wanted = ceil_div(BLOCKS * multiprocessors, images.rows)
     allowed = (n for n in range(min(wanted, MAX_PARTS), 0, -1) if images.count % n == 0)
-    return next((n for n in allowed if rows_at_once(threads, images.count // n)), None)
+    found = (n for n in allowed if rows_at_once(threads, images.count // n))
+    return next(map(_Deal, found), None)
+
+
+def _in_stretches(
+    images: _Images, itemsize: int, is_even: bool, multiprocessors: int
+) -> _Deal | None:
+    """A block for each stretch of an image, or for the same of each part of the images: as many
+    blocks as there can be at a time. Where `is_even` all parts have as many images."""
+    share = share_of_image(images.rows, images.columns, itemsize)
+    if share is None:
+        return None
+    stretches = images.rows // share.sides
+    limit = min(share.blocks * multiprocessors // stretches, images.count // MIN_TURNS)
+    parts = next((n for n in range(limit, 0, -1) if images.count % n == 0), 0)
+    if limit and not is_even:
+        parts = ceil_div(images.count, ceil_div(images.count, limit))
+    return _Deal(parts, share.sides) if is_busy(parts * stretches, multiprocessors) else None
 
 
 def _lie_dense(tensors: Sequence[TensorView], layouts: Mapping[TensorView, Layout]) -> bool:
@@ -133,15 +201,38 @@ def _lie_dense(tensors: Sequence[TensorView], layouts: Mapping[TensorView, Layou
     )
 
 
-def _grouped(tv: TensorView, source: Value, images: _Images, parts: int) -> TensorView:
+def _grouped(tv: TensorView, source: Value, images: _Images, deal: _Deal) -> TensorView:
     """`tv` as sums over some of the images, next to the dim of a row, and over the parts."""
-    assert tv.definition is not None
-    several = () if parts == 1 else (parts,)
-    sizes = constants([images.count // parts, *several, images.rows, images.columns])
-    planes = call("reshape", widened(tv, source), new_shape=sizes)
-    last = len(sizes) - 1
-    mine = call("permute", planes, dims=(*range(1, last), 0, last))
-    walked = apply(tv.definition.op, [mine], {"dims": (last - 1,), WALKED: images.plane[0]})
-    assert isinstance(walked, TensorView)
-    made = reduced(tv, walked, (0,)) if several else reduced(tv, walked)
+    walked = _of_rows if deal.sides is None else _of_stretches
+    made = walked(tv, widened(tv, source), images, deal)
+    made = reduced(tv, made, (0,)) if deal.parts > 1 else reduced(tv, made)
     return call("reshape", made, new_shape=constants(tv.shape))
+
+
+def _of_rows(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
+    """What each part of the images adds up to, by blocks that have a row of each image."""
+    several = () if deal.parts == 1 else (deal.parts,)
+    sizes = [images.count // deal.parts, *several, images.rows, images.columns]
+    last = len(sizes) - 1
+    mine = call("permute", reshaped(source, sizes), dims=(*range(1, last), 0, last))
+    return _walked(tv, mine, {"dims": (last - 1,), WALKED: images.plane[0]})
+
+
+def _of_stretches(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
+    """The same by blocks that have several neighbours of each."""
+    assert deal.sides is not None
+    turns, blocks = ceil_div(images.count, deal.parts), deal.parts * images.rows // deal.sides
+    rest = turns * deal.parts - images.count
+    if rest:
+        source = padded(tv, reshaped(source, [images.count, *tv.shape]), rest)
+    pieces = reshaped(source, [turns, blocks, deal.sides, images.columns])
+    mine = call("permute", pieces, dims=(1, 2, 0, 3))
+    marks = {WALKED: images.plane[0], SIDES: deal.sides}
+    walked = _walked(tv, mine, {"dims": (2,), **marks})
+    return reshaped(walked, [deal.parts, images.rows, images.columns]) if deal.parts > 1 else walked
+
+
+def _walked(tv: TensorView, source: TensorView, attrs: Mapping[str, Attr]) -> TensorView:
+    made = apply(op_of(tv), [source], attrs)
+    assert isinstance(made, TensorView)
+    return made

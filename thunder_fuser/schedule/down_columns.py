@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
-from thunder_fuser.analysis.digits import atom, unflatten
+from thunder_fuser.analysis.digits import unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.views import without_padding
@@ -51,13 +51,13 @@ def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> C
 
 
 def _of_group(tv: TensorView, axes: RowAxes) -> Index:
-    """The index of what has an element per group of rows and column."""
-    kept, groups = list(tv.shape), 1
-    while kept and groups < axes.group.size:
-        groups *= kept.pop(0)
-    if groups != axes.group.size or prod(kept) != axes.columns:
+    """The index of what has an element per group of rows, or side of one, and column."""
+    kept, sums = list(tv.shape), 1
+    while kept and sums < axes.sums:
+        sums *= kept.pop(0)
+    if sums != axes.sums or prod(kept) != axes.columns:
         raise Rejected("a column sum over other rows than a block walks")
-    return (*unflatten(atom(axes.group), tv.shape[: tv.ndim - len(kept)]), *along(axes, kept))
+    return (*unflatten(axes.summed, tv.shape[: tv.ndim - len(kept)]), *along(axes, kept))
 
 
 def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> Index | None:

@@ -81,12 +81,35 @@ class RowAxes(VectorAxes):
     ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
     is_staged: bool = False  # those pass through shared memory
+    keeps_sides: bool = False  # the sums down the columns are of each side
 
     @property
     def walked(self) -> Form:
-        """The row among those of its group."""
+        """The row among those that are summed together."""
         turn = atom(self.turn)
-        return turn if self.side is None else combine(turn, atom(self.side), self.side.size)
+        if self.side is None or self.keeps_sides:
+            return turn
+        return combine(turn, atom(self.side), self.side.size)
+
+    @property
+    def summed(self) -> Form:
+        """What has sums down the columns: a group, or each side of one."""
+        group = atom(self.group)
+        if self.side is None or not self.keeps_sides:
+            return group
+        return combine(group, atom(self.side), self.side.size)
+
+    @property
+    def sums(self) -> int:
+        """How many groups or sides of groups have sums."""
+        sides = self.side.size if self.side is not None and self.keeps_sides else 1
+        return self.group.size * sides
+
+    @property
+    def fixed(self) -> frozenset[IterDomain]:
+        """Axes that have one value in all turns, where a thread sums its own columns of a row."""
+        sides = () if self.side is None else (self.side,)
+        return frozenset({self.group, *sides}) if self.keeps_sides else frozenset()
 
     @property
     def fewest(self) -> int:
@@ -123,6 +146,12 @@ class RowAxes(VectorAxes):
         """With so many rows of a group in each turn, of which there are fewer."""
         axes = replace(self, turn=axis(self.turn.size // count), side=axis(count))
         return replace(axes, row=combine(atom(self.group), axes.walked, self.turn.size))
+
+    def keeping_sides(self, count: int) -> RowAxes:
+        """With so many of the groups side by side in one of which each has its own sums."""
+        group, side = axis(self.group.size // count), axis(count)
+        axes = replace(self, group=group, side=side, keeps_sides=True)
+        return replace(axes, row=combine(atom(axes.turn), axes.summed, axes.sums))
 
     def staged(self, lanes: int) -> RowAxes:
         """With so many lanes of a vector, which threads take out of shared memory."""
@@ -324,13 +353,15 @@ def indices_as_viewed(
 
 def is_of_row(offset: Form, axes: RowAxes) -> bool:
     """True for elements that depend on the row, if there are several, and on the place in it."""
-    row = axes.row.bases
+    row = axes.row.bases - axes.fixed
     return axes.vector in offset.bases and not (row and row.isdisjoint(_start(offset, axes).bases))
 
 
 def is_of_all_rows(offset: Form, axes: RowAxes) -> bool:
-    """True for elements that depend on the place in a row, and on nothing else: weights."""
-    return axes.vector in offset.bases and _start(offset, axes).bases <= {axes.vector, axes.lane}
+    """True for elements that depend on the place in a row, and on nothing else that changes from
+    turn to turn: weights."""
+    same = {axes.vector, axes.lane} | axes.fixed
+    return axes.vector in offset.bases and _start(offset, axes).bases <= same
 
 
 def _start(offset: Form, axes: RowAxes) -> Form:

@@ -30,9 +30,9 @@ from thunder_fuser.analysis.reductions import (
     is_walked,
     plane_of,
     row_shape,
+    sides_of,
     walked_rows,
 )
-from thunder_fuser.analysis.short_rows import THREADS
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
@@ -57,6 +57,7 @@ from thunder_fuser.schedule.stored_rows import stored_at
 from thunder_fuser.schedule.stretches import (
     alone_in_stretches,
     beside_sums_in_stretches,
+    of_images_in_stretches,
     of_stretches,
 )
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -231,7 +232,7 @@ def schedule(
         staged = of_stretches(segment, axes, reads, full, target, parameters)
         if staged is None:
             return schedule(segment, target, replace(parameters, stretches=False))
-        return planned(staged, THREADS // staged.threads, is_staged=True)
+        return planned(*staged, is_staged=True)
     if down:
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
@@ -310,6 +311,12 @@ def _axes(
     if not down:
         alone = None if staging is None else alone_in_stretches(segment, axes, staging)
         return alone or axes, columns_of(segment, down, axes)
+    if any(map(sides_of, down)):
+        kept = None if staging is None else of_images_in_stretches(segment, down, axes, staging)
+        if kept is None:
+            raise Rejected("sums of each row of images that pass through no shared memory")
+        axes = _summing(segment, down, kept)
+        return axes, columns_of(segment, down, axes)
     staged = None if staging is None else beside_sums_in_stretches(segment, down, axes, staging)
     if staged is not None:
         axes = _summing(segment, down, staged)

@@ -2,6 +2,7 @@
 
     gradient of a norm of 50 columns, bf16     4 threads a row, 64 rows a turn, 263 blocks
     norm of 257                                a warp a row, 8 rows a turn, 394 blocks
+    of a bias of 8 x 17 x 17, 29025 images     2 threads a row, all 136 rows of one, 393 blocks
 
 The stretches of the next turns are on their way while a block works on one, and what each row has
 one of, such as its mean, comes with them. Memory sees whole lines however long a row is, and no
@@ -17,7 +18,8 @@ from math import prod
 
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, divmod_form
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.short_rows import THREADS, Share, is_much, share_of
+from thunder_fuser.analysis.reductions import sides_of
+from thunder_fuser.analysis.short_rows import THREADS, Share, is_much, share_of, share_of_sides
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -47,6 +49,20 @@ def beside_sums_in_stretches(
     return axes.staged(share.lanes).side_by_side(share.rows)
 
 
+def of_images_in_stretches(
+    segment: Segment, down: Sequence[TensorView], axes: RowAxes, target: Target
+) -> RowAxes | None:
+    """The axes of a block that has the same rows of one image after the other, in turns, with the
+    sums `down` of each of them; None where they were not dealt out so."""
+    found = {sides_of(tv) for tv in down}
+    sides = found.pop()
+    if sides is None or found or axes.turn.size == 1 or axes.group.size % sides:
+        return None
+    kept = axes.keeping_sides(sides)
+    share = _share(segment, kept, target)
+    return None if share is None else kept.staged(share.lanes)
+
+
 def alone_in_stretches(segment: Segment, axes: RowAxes, target: Target) -> RowAxes | None:
     """The axes of rows without such sums, dealt to as many blocks as run at a time; None for those
     that are whole vectors, longer than a warp has, or too few."""
@@ -70,9 +86,9 @@ def of_stretches(
     full: Stores,
     target: Target,
     parameters: RowParameters,
-) -> Residency | None:
-    """Slots for the stretches of as many turns as keep memory busy. None where something lies
-    otherwise than row after row, or there is no room."""
+) -> tuple[Residency, int] | None:
+    """Slots for the stretches of as many turns as keep memory busy, and how many rows a block has.
+    None where something lies otherwise than row after row, or there is no room."""
     assert axes.side is not None
     count, moved = axes.side.size, moved_rows(segment, axes, reads, full)
     are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
@@ -90,11 +106,14 @@ def of_stretches(
     wanted = min(1 + parameters.slots, axes.turn.size + 1)
     if room < MIN_SLOTS * read:
         return None
-    slots, threads = min(wanted, room // read), THREADS // count
+    share = _share(segment, axes, target)
+    assert share is not None
+    slots, threads = min(wanted, room // read), share.threads
     apart = _apart(axes, threads, min(tv.dtype.itemsize for tv in taken))
-    return Residency(
+    where = Residency(
         threads, taken, slots=slots, blocks=blocks, weights=True, gathered=each, apart=apart
     )
+    return where, count
 
 
 def _blocks_alone(segment: Segment, axes: RowAxes, share: Share, target: Target) -> int:
@@ -114,7 +133,12 @@ def _blocks_alone(segment: Segment, axes: RowAxes, share: Share, target: Target)
 
 def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
     """What a thread has of such rows, where GPUs copy stretches in the background."""
-    return share_of(axes.columns, _itemsize(segment, axes)) if target.max_cluster > 1 else None
+    if target.max_cluster == 1:
+        return None
+    itemsize = _itemsize(segment, axes)
+    if axes.side is not None and axes.keeps_sides:
+        return share_of_sides(axes.side.size, axes.columns, itemsize)
+    return share_of(axes.columns, itemsize)
 
 
 def _itemsize(segment: Segment, axes: RowAxes) -> int:
@@ -134,6 +158,7 @@ def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form)
 def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
     """How far apart the rows of a warp are, whose threads then meet the fewest banks of shared
     memory together: rows of about a line begin in the same one."""
+    assert axes.side is not None
     width = axes.lanes * itemsize
     together = min(BANKS * BANK // width, WARP)
 
@@ -143,4 +168,5 @@ def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
         words = {(s + byte) // BANK for s in starts for byte in range(0, width, BANK)}
         return max(Counter(word % BANKS for word in words).values())
 
-    return min(APART, key=meetings)
+    warps = ceil_div(axes.side.size * threads, WARP)
+    return min((apart for apart in APART if warps % apart == 0), key=meetings)
