@@ -159,6 +159,7 @@ IMAGES = {
     "threads without a row": ((37, 8, 17, 17), BF16),
     "as many images for all blocks": ((33, 8, 17, 17), F16),
     "one part of several stretches": ((13, 8, 40, 15), BF16),
+    "images that begin inside vectors": ((64, 3, 17, 17), BF16),
     "vectors": ((21, 8, 16, 16), F16),
     "vectors of floats": ((41, 8, 16, 16), F32),
     "floats": ((37, 8, 17, 17), F32),
@@ -235,6 +236,18 @@ def test_a_value_that_is_stored_twice_fills_one_stretch() -> None:
     assert text.count("* const w0_rows = ") == 1
 
 
+@on_devices
+def test_images_of_too_many_tensors_are_summed_without_stretches() -> None:
+    first, *others, bias = [*(whole(37, 8, 17, 17) for _ in range(14)), whole(8, 17, 17)]
+    a, *more, b = like(first, *others, bias)
+    both = call("add", a, expand(unsqueeze(b, 0), *a.shape))
+    for other in more:
+        both = call("add", both, other)
+    rest = call("sub", both, expand(unsqueeze(total(both, 3), 3), *a.shape))
+    plan = check(fusion([a, *more, b], rest, total(both, 0)), first, *others, bias)
+    assert not is_in_stretches(plan)
+
+
 @pytest.mark.parametrize("sums", [1, 2])
 @pytest.mark.parametrize("columns", [9, 50, 63, 66, 129, 154, 257, 443, 600, 768, 894])
 @pytest.mark.parametrize("dtype", [BF16, F32])
@@ -256,6 +269,8 @@ def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums
         ((8, 17, 17), BF16),
         ((16, 49, 49), BF16),
         ((24, 49, 49), F16),
+        ((3, 49, 49), BF16),
+        ((6, 49, 49), F16),
         ((8, 16, 16), BF16),
         ((4, 32, 32), F16),
         ((16, 24, 63), BF16),
@@ -267,7 +282,7 @@ def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums
 def test_nvrtc_compiles_sums_of_images_without_spills(
     shape: tuple[int, ...], dtype: torch.dtype, sums: int
 ) -> None:
-    images = (1 << 23) // math.prod(shape)
+    images = (1 << 20) // math.prod(shape) * 8
     given = shared_of(images, *shape, dtype=dtype)
     bound = bind(shared_gradients(sums, *given), given)
     dealt = arrange(tidy(bound.fusion), bound.layouts, H200.multiprocessors, H200.max_cluster)

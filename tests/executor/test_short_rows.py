@@ -208,6 +208,7 @@ WINDOWS: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
     "windows in halves": (biased_softmax, F16, (33, 8, 17, 17)),
     "rows of vectors": (biased_softmax, BF16, (40, 8, 16, 16)),
     "floats": (biased_softmax, F32, (37, 8, 17, 17)),
+    "windows that begin inside vectors": (biased_softmax, BF16, (64, 3, 17, 17)),
     "few windows": (biased_softmax, BF16, (13, 8, 40, 15)),
     "positions of a norm": (positioned, F16, (41, 160, 31)),
 }
@@ -229,15 +230,32 @@ def test_what_windows_share_is_summed_beside_their_short_rows(
 
 
 @pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize("shape", [(19, 8, 49, 49), (392, 3, 17, 17)])
 @pytest.mark.parametrize("dtype", [BF16, F16])
-def test_windows_of_49_are_walked_in_stretches_that_begin_inside_a_head(
-    dtype: torch.dtype, device: torch.device
+def test_stretches_of_windows_may_begin_inside_a_head(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> None:
-    shape = 19, 8, 49, 49
     args = [torch.randn(shape).to(dtype), torch.randn(shape[1:]).to(dtype)]
     jfn = judged(biased_softmax, args, torch.randn(shape).to(dtype), device)
     walk, _ = texts(jfn)
     assert "tf::copy_stretch" in walk
+
+
+def masked_windows(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Those of Swin: a mask of each window of an image, beside what all windows share."""
+    mask = torch.where(torch.arange(17) < torch.arange(3, 11)[:, None, None], 0.0, -9.0).to(x)
+    scores = (x + b).view(x.shape[0] // 8, 8, *x.shape[1:]) + mask.unsqueeze(1)
+    return torch.softmax(scores.view(x.shape), -1)
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+def test_windows_may_have_masks_of_their_own(device: torch.device) -> None:
+    shape = 40, 8, 17, 17
+    args = [torch.randn(shape).bfloat16(), torch.randn(shape[1:]).bfloat16()]
+    jfn = judged(masked_windows, args, torch.randn(shape).bfloat16(), device)
+    walk, *others = texts(jfn)
+    assert "tf::copy_stretch" in walk
+    assert len(others) <= 1
 
 
 @pytest.mark.usefixtures("few_multiprocessors", "without_clusters")

@@ -143,6 +143,22 @@ def test_images_that_are_dealt_evenly_are_not_padded(shape: tuple[int, ...], sum
     assert "pad" not in made
 
 
+def test_images_that_begin_inside_vectors_are_walked_together() -> None:
+    """Eight of them, which are several parts where these are summed."""
+    made = str(in_stretches(away(tensor(DataType.BFloat16, 64, 3, 17, 17))))
+    assert "f32[i3, i136, r8, i17] = sum(" in made
+    assert "f32[r8, i51, i17] = sum(" in made
+
+
+def test_images_together_are_padded_together() -> None:
+    x = torch.randint(-3, 4, (392, 3, 17, 17)).bfloat16()
+    program = away(*like(x))
+    made = grouped(program, multiprocessors=8, max_cluster=8)
+    assert "f32[i432, i3, i17, i17] = pad(" in str(made)
+    for found, wanted in zip(evaluate(made, [x]), evaluate(program, [x]), strict=True):
+        assert torch.equal(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("images", "summed"), [(36, "[i3, i136, r12, i17]"), (37, "[i1, i136, r37, i17]")]
 )
@@ -157,7 +173,11 @@ W = tensor(DataType.BFloat16, *WINDOWS)
 SHORT = {
     "no engine that copies stretches": (W, 16, 1),
     "rows that begin anywhere": (W, 2, 8),
-    "images that begin inside vectors": (tensor(DataType.BFloat16, 37, 3, 49, 49), 16, 8),
+    "an odd number of images that begin inside vectors": (
+        tensor(DataType.BFloat16, 65, 3, 17, 17),
+        16,
+        8,
+    ),
     "too few images": (tensor(DataType.BFloat16, 7, 8, 40, 31), 16, 8),
     "doubles": (tensor(DataType.Double, 64, 8, 15, 15), 16, 8),
     "a small plane": (tensor(DataType.BFloat16, 16, 8, 17, 17), 16, 8),
@@ -184,7 +204,9 @@ def test_more_sums_than_registers_hold_are_left() -> None:
     assert str(in_stretches(away(W, *sums[:2]))).count("sides=136") == 2
 
 
-@pytest.mark.parametrize("shape", [WINDOWS, (15, 8, 40, 15), (24, 8, 16, 16), (5, 7, 8, 17, 17)])
+@pytest.mark.parametrize(
+    "shape", [WINDOWS, (15, 8, 40, 15), (24, 8, 16, 16), (5, 7, 8, 17, 17), (64, 3, 17, 17)]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_sums_of_stretches_are_the_same(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x = torch.randint(-3, 4, shape).to(dtype)

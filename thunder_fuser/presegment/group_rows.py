@@ -14,9 +14,12 @@ then, the same of one image in each turn, which pass through shared memory as on
 thread sums what it has of a row over the turns (`schedule/stretches.py`):
 
     T2: f32[i8, i17, i17] = sum(T0: f32[i29025, i8, i17, i17], dims=[0])
-        =>   T3: f32[i29082, i136, i17] = pad(T0);  T4: f32[i74, i393, i136, i17] = reshape(T3)
+        =>   T3: f32[i29082, i8, i17, i17] = pad(T0);  T4: f32[i74, i393, i136, i17] = reshape(T3)
              T5: f32[i393, i136, i74, i17] = permute(T4)
              T6: f32[i393, i136, i17] = sum(T5, dims=[2], sides=136);  T2 = sum(T6, dims=[0])
+
+Several images are as one where a part of a single one is no whole vectors or fills no block; then
+each of them has a part of the sum.
 
 Of short rows alone, which lie dense where no vector fits them, so that the same row of all images
 begins in the same lane; and where no other sum is down their columns.
@@ -60,6 +63,7 @@ MAX_PARTS = 32  # of the images, whose sums one thread adds
 MIN_PIECE = 128  # bytes of a row, one of each image: rows of 49 in 16 bits were walked in 1042 us
 # where two kernels take 607
 MIN_TURNS = 8  # images of a block, whose sums cost as much as one or two
+TOGETHER = (1, 2, 4, 8)  # images that are as one, the fewest of which a part fills a block
 MAX_SUMS = 2  # of a thread beside what it has of its row
 
 
@@ -79,10 +83,16 @@ class _Images:
 @dataclass(frozen=True)
 class _Deal:
     """Images in so many `parts`, which are walked by blocks of their own: by one for each row, or
-    for each `sides` of them, which it has side by side."""
+    for each `sides` of the rows of so many images `together`, which it has side by side."""
 
     parts: int
     sides: int | None = None
+    together: int = 1
+
+    @property
+    def sums(self) -> int:
+        """Of each place of an image, by different threads."""
+        return self.parts * self.together
 
 
 def group_rows(
@@ -181,15 +191,19 @@ def _in_stretches(
 ) -> _Deal | None:
     """A block for each stretch of an image, or for the same of each part of the images: as many
     blocks as there can be at a time. Where `is_even` all parts have as many images."""
-    share = share_of_image(images.rows, images.columns, itemsize)
-    if share is None:
-        return None
-    stretches = images.rows // share.sides
-    limit = min(share.blocks * multiprocessors // stretches, images.count // MIN_TURNS)
-    parts = next((n for n in range(limit, 0, -1) if images.count % n == 0), 0)
-    if limit and not is_even:
-        parts = ceil_div(images.count, ceil_div(images.count, limit))
-    return _Deal(parts, share.sides) if is_busy(parts * stretches, multiprocessors) else None
+    for together in TOGETHER:
+        count, rows = images.count // together, images.rows * together
+        share = share_of_image(rows, images.columns, itemsize)
+        if share is None or images.count % together:
+            continue
+        stretches = rows // share.sides
+        limit = min(share.blocks * multiprocessors // stretches, count // MIN_TURNS)
+        parts = next((n for n in range(limit, 0, -1) if count % n == 0), 0)
+        if limit and not is_even:
+            parts = ceil_div(count, ceil_div(count, limit))
+        if is_busy(parts * stretches, multiprocessors):
+            return _Deal(parts, share.sides, together)
+    return None
 
 
 def _lie_dense(tensors: Sequence[TensorView], layouts: Mapping[TensorView, Layout]) -> bool:
@@ -205,7 +219,7 @@ def _grouped(tv: TensorView, source: Value, images: _Images, deal: _Deal) -> Ten
     """`tv` as sums over some of the images, next to the dim of a row, and over the parts."""
     walked = _of_rows if deal.sides is None else _of_stretches
     made = walked(tv, widened(tv, source), images, deal)
-    made = reduced(tv, made, (0,)) if deal.parts > 1 else reduced(tv, made)
+    made = reduced(tv, made, (0,)) if deal.sums > 1 else reduced(tv, made)
     return call("reshape", made, new_shape=constants(tv.shape))
 
 
@@ -221,15 +235,16 @@ def _of_rows(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -
 def _of_stretches(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
     """The same by blocks that have several neighbours of each."""
     assert deal.sides is not None
-    turns, blocks = ceil_div(images.count, deal.parts), deal.parts * images.rows // deal.sides
-    rest = turns * deal.parts - images.count
+    count, rows = images.count // deal.together, images.rows * deal.together
+    turns, blocks = ceil_div(count, deal.parts), deal.parts * rows // deal.sides
+    rest = (turns * deal.parts - count) * deal.together
     if rest:
         source = padded(tv, reshaped(source, [images.count, *tv.shape]), rest)
     pieces = reshaped(source, [turns, blocks, deal.sides, images.columns])
     mine = call("permute", pieces, dims=(1, 2, 0, 3))
     marks = {WALKED: images.plane[0], SIDES: deal.sides}
     walked = _walked(tv, mine, {"dims": (2,), **marks})
-    return reshaped(walked, [deal.parts, images.rows, images.columns]) if deal.parts > 1 else walked
+    return reshaped(walked, [deal.sums, images.rows, images.columns]) if deal.sums > 1 else walked
 
 
 def _walked(tv: TensorView, source: TensorView, attrs: Mapping[str, Attr]) -> TensorView:
