@@ -11,7 +11,6 @@ import torch
 
 from tests.devices import ORDERS
 from tests.programs import (
-    H200,
     STRICT,
     chain,
     check,
@@ -25,14 +24,11 @@ from tests.programs import (
     whole,
 )
 from tests.test_strip_kernels import less_its_sums, swapped
-from thunder_fuser import pipeline
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.kept_ir import KeptKernel
-from thunder_fuser.kernel.templates import draft
-from thunder_fuser.runtime.bind import bind
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
@@ -150,27 +146,3 @@ def test_what_is_converted_anew_is_the_same(rows: int, order: str) -> None:
     plan = check(gradients(*like(x, y), 1), x, y, options=options)
     is_walked(plan)
     assert "tf::renew(" in plan.kernels[0].text
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "tile", "renews"),
-    [
-        ((64, 320, 784), torch.float32, (8, 64), False),  # a line of 128 bytes, a block alone
-        ((64, 192, 784), torch.bfloat16, (8, 64), False),
-        ((64, 384, 784), torch.bfloat16, (8, 64), True),
-        ((16, 768, 10000), torch.bfloat16, (4, 128), True),  # no room for a line
-        ((128, 192, 1517), torch.bfloat16, (32, 8), False),  # no two elements in a register
-    ],
-)
-def test_blocks_that_walk_take_lines(
-    shape: tuple[int, ...], dtype: torch.dtype, tile: tuple[int, int], renews: bool
-) -> None:
-    x, y = torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)
-    bound = bind(gradients(*like(x, y), 1), (x, y))
-    walked = walk_columns.walk_columns(bound.fusion, H200.multiprocessors)
-    segments = pipeline.cut_region(walked, bound.layouts, H200).segments
-    kernel = draft(segments[0], H200, False).lower(False)
-    assert isinstance(kernel, KeptKernel)
-    assert cubin_of(kernel).spill_bytes == 0
-    assert (kernel.threads_across, kernel.threads_down) == tile
-    assert kernel.renews is renews

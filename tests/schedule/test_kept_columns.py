@@ -147,26 +147,6 @@ def test_a_value_of_a_column_that_its_rows_need_is_not_updated() -> None:
     assert kept_columns.reject(alone, H200) is None
 
 
-@pytest.mark.parametrize(
-    ("dtype", "shape", "across", "down"),
-    [
-        (DataType.BFloat16, (64, 256, 3136), 8, 32),  # a line of each row
-        (DataType.BFloat16, (64, 512, 1024), 4, 64),  # half of one, and several blocks
-        (DataType.BFloat16, (8, 2048, 4096), 2, 128),  # a sector, and twice the registers
-        (DataType.Float, (64, 256, 3136), 8, 32),
-        (DataType.BFloat16, (64, 33, 3136), 16, 8),  # no block of fewer than 128 threads
-        (DataType.BFloat16, (2, 64, 1024), 2, 64),  # few columns: more blocks
-        (DataType.BFloat16, (64, 256, 49), 16, 8),  # of single elements too
-    ],
-)
-def test_threads_across_and_down(
-    dtype: DataType, shape: tuple[int, ...], across: int, down: int
-) -> None:
-    v = tensor(dtype, *shape)
-    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
-    assert (schedule.threads_across, schedule.threads_down) == (across, down)
-
-
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     outer=st.integers(1, 4),
@@ -191,11 +171,3 @@ def test_every_element_is_stored_once_with_the_sums_of_its_column(
         for point in points(kept):
             (o, _, w), own = (tuple(evaluate(f, point) for f in i) for i in (stored, column))
             assert (o, w) == own
-
-
-def test_two_blocks_are_told_to_the_compiler() -> None:
-    few, many = tensor(DataType.BFloat16, 64, 256, 3136), tensor(DataType.BFloat16, 8, 2048, 4096)
-    assert kept_columns.schedule(segment_of([few], centred(few)), H200).blocks_at_once is None
-    told = kept_columns.schedule(segment_of([many], centred(many)), H200)
-    assert told.blocks_at_once == 2
-    assert "2 threads across, 128 down, 2 blocks on a multiprocessor" in str(told)

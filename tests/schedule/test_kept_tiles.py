@@ -1,0 +1,80 @@
+"""How many columns a block keeps, and how many threads share them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+import torch
+
+from tests.programs import H200, cubin_of, like
+from tests.schedule.segments import segment_of
+from tests.schedule.test_kept_columns import centred
+from tests.test_beside_kernels import gradients
+from thunder_fuser import pipeline
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import tensor
+from thunder_fuser.kernel.templates import draft
+from thunder_fuser.runtime.bind import bind
+from thunder_fuser.schedule import kept_columns
+from thunder_fuser.schedule.kept_columns import KeptSchedule
+
+walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
+
+
+def walked(shape: tuple[int, ...], dtype: torch.dtype) -> KeptSchedule:
+    """The gradient of a norm of channels, as blocks walk it."""
+    x, y = torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)
+    bound = bind(gradients(*like(x, y), 1), (x, y))
+    dealt = walk_columns.walk_columns(bound.fusion, H200.multiprocessors)
+    first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
+    return kept_columns.schedule_turned(first, H200)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "across", "down"),
+    [
+        (DataType.BFloat16, (64, 256, 3136), 8, 32),  # a line of each row
+        (DataType.BFloat16, (64, 512, 1024), 4, 64),  # half of one, and several blocks
+        (DataType.BFloat16, (8, 2048, 4096), 2, 128),  # a sector, and twice the registers
+        (DataType.Float, (64, 256, 3136), 8, 32),
+        (DataType.BFloat16, (64, 33, 3136), 16, 8),  # no block of fewer than 128 threads
+        (DataType.BFloat16, (2, 64, 1024), 2, 64),  # few columns: more blocks
+        (DataType.BFloat16, (64, 256, 49), 16, 8),  # of single elements too
+    ],
+)
+def test_a_line_of_each_row_or_what_registers_leave(
+    dtype: DataType, shape: tuple[int, ...], across: int, down: int
+) -> None:
+    v = tensor(dtype, *shape)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
+    assert (schedule.threads_across, schedule.threads_down) == (across, down)
+
+
+def test_two_blocks_are_told_to_the_compiler() -> None:
+    few, many = tensor(DataType.BFloat16, 64, 256, 3136), tensor(DataType.BFloat16, 8, 2048, 4096)
+    assert kept_columns.schedule(segment_of([few], centred(few)), H200).blocks_at_once is None
+    told = kept_columns.schedule(segment_of([many], centred(many)), H200)
+    assert told.blocks_at_once == 2
+    assert "2 threads across, 128 down, 2 blocks on a multiprocessor" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tile", "renews"),
+    [
+        ((64, 320, 784), torch.float32, (8, 64), False),  # a line of 128 bytes, a block alone
+        ((64, 192, 784), torch.bfloat16, (8, 64), False),
+        ((64, 384, 784), torch.bfloat16, (8, 64), True),
+        ((16, 768, 10000), torch.bfloat16, (4, 128), True),  # no room for a line
+        ((128, 192, 1517), torch.bfloat16, (32, 8), False),  # no two elements in a register
+    ],
+)
+def test_blocks_that_walk_take_lines(
+    shape: tuple[int, ...], dtype: torch.dtype, tile: tuple[int, int], renews: bool
+) -> None:
+    schedule = walked(shape, dtype)
+    assert (schedule.threads_across, schedule.threads_down) == tile
+    assert schedule.renews is renews
+    assert ("converted anew in each phase" in str(schedule)) == renews
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert cubin_of(kernel).spill_bytes == 0
