@@ -236,6 +236,17 @@ def test_a_block_alone_has_room_for_weights_beside_three_planes() -> None:
     assert (found.cluster, found.slots, found.stowed) == (16, 2, True)
 
 
+def test_a_block_alone_leaves_room_for_all_that_it_sends() -> None:
+    """Those of one sum or two fit beside the weights, those of twenty do not."""
+    three = replace(normed(262144), loads={X: 4, Y: 4, floats(1): 4}, again=frozenset())
+    stowed = [
+        found.stowed
+        for states in (8, 80)
+        if (found := beside_sums(replace(three, states=states), 2, 37, H200)) is not None
+    ]
+    assert stowed == [True, False]
+
+
 def test_rows_beyond_a_cluster_or_whose_sums_are_not_sent_are_walked_by_none() -> None:
     assert beside_sums(normed(524288), 2, 64, H200) is None
     assert beside_sums(normed(50256, is_sent=False), 1, 64, H200) is None

@@ -62,8 +62,8 @@ class Row:
     """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
     read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
     many times, and reads what it needs `again` in more than one of them. What it sums `is_sent`
-    from block to block: a word or two for each. Its sums wait for so many bytes of each tensor that
-    has one value a row, `waited`."""
+    from block to block, a word or two for each: `states` are bytes of all that. Its sums wait for
+    so many bytes of each tensor that has one value a row, `waited`."""
 
     vectors: int
     lanes: int
@@ -73,6 +73,7 @@ class Row:
     again: frozenset[TensorView] = frozenset()
     weights: int = 0
     is_sent: bool = True
+    states: int = 0
     count: int = 1 << 20  # enough for any machine
     waited: Mapping[TensorView, int] = field(default_factory=dict)
 

@@ -31,6 +31,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
     sides_of,
+    state_bytes,
     walked_rows,
 )
 from thunder_fuser.analysis.totals import totals_of
@@ -437,6 +438,7 @@ def _row(
         again=frozenset(tv for tv in loads if times[tv] > 1),
         weights=sum(weights.values()),
         is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
+        states=sum(map(state_bytes, reductions)),
         count=axes.rows,
         waited=_waited(_reads(segment, reductions, [t for p in phases for t in p.terms]), axes),
     )

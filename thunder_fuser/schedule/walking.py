@@ -43,7 +43,8 @@ IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
-RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside, with no other one there
+RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside those and what it sends,
+# with no other one on its multiprocessor
 
 
 def beside_sums(
@@ -140,7 +141,7 @@ def _walking(
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walks))
     summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
     needed = summing + 2 * row.loaded
-    reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else RESERVED_ALONE
+    reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
     limit = target.shared_bytes - reserved - gathered * blocks
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
@@ -173,6 +174,12 @@ def _walking(
         stowed,
         gathered=frozenset(row.waited),
     )
+
+
+def _alone(row: Row, threads: int, cluster: int) -> int:
+    """Bytes beside its rows that a block needs which has a multiprocessor to itself: for parts of
+    its warps and of the other blocks, two of each by turns, and its mailboxes."""
+    return RESERVED_ALONE + 2 * (ceil_div(threads, WARP) + cluster) * row.states
 
 
 def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:
