@@ -10,6 +10,7 @@ import torch
 
 from tests.programs import expand, fusion, like, permute, reshape, total
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -54,6 +55,9 @@ DRAWN: dict[str, Build] = {
     "both": lambda x, f: total(call("mul", call("mul", along(f), x), along(call("cos", f))), 1),
     "computed for each row": lambda x, f: total(call("mul", x, along(call("exp", f))), 1),
     "a sum of the row": lambda x, f: total(call("mul", x, along(total(x, 1))), 1),
+    "computed of a number": lambda x, f: total(
+        call("mul", x, call("mul", along(f), sc.constant(2.0))), 1
+    ),
     "nothing else": lambda x, f: total(call("mul", along(f), along(call("cos", f))), 1),
 }
 

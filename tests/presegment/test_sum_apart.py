@@ -59,9 +59,10 @@ def scaled_by(y: TensorView) -> TensorView:
     return call("mul", y, sc.constant(0.25))
 
 
+@pytest.mark.parametrize("offset", [0, 1000])
 @pytest.mark.parametrize("name", APART)
-def test_results_stay_what_they_are(name: str) -> None:
-    x0, y0 = torch.randn(ROWS, COLUMNS), torch.randn(ROWS, COLUMNS)
+def test_results_stay_what_they_are(name: str, offset: int) -> None:
+    x0, y0 = torch.randn(ROWS, COLUMNS) + offset, torch.randn(ROWS, COLUMNS)
     x, y = like(x0, y0)
     program = fusion([x, y], total(APART[name](x, y), 1))
     made = sum_apart(program)

@@ -35,7 +35,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_along = is_long(tv) and row_shape(tv) is not None
-        if not (is_along and plane_of(tv) in planes and _is_sum(tv)):
+        if not (is_along and plane_of(tv) in planes and is_sum(tv)):
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
@@ -45,7 +45,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
     return rewrite(fusion, rule)
 
 
-def _is_sum(tv: TensorView) -> bool:
+def is_sum(tv: TensorView) -> bool:
     return tv.definition is not None and tv.definition.op.name == "sum"
 
 
