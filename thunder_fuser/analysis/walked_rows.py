@@ -56,17 +56,23 @@ class WalkedRow:
         return self.columns // self.lanes
 
 
+def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:
+    """Blocks that may share a row of which what it is reduced to `is_sent`: as many as any GPU with
+    clusters runs, and those that only a large one does."""
+    allowed = [n for n in (*CLUSTERS, LARGE_CLUSTER) if n <= max_cluster and is_sent]
+    return [n for n in allowed if n in CLUSTERS], [n for n in allowed if n not in CLUSTERS]
+
+
 def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
     """One, else two, else the fewest of up to `max_cluster` of which two are on a multiprocessor,
     else one, or as many as any GPU with clusters runs, or sixteen. None for a row that is too long
     for them."""
     if is_walked_alone(row.vectors, row.sums):
         return 1
-    allowed = [count for count in CLUSTERS if count <= max_cluster and row.is_sent]
+    allowed, large = clusters_of(max_cluster, row.is_sent)
     if PAIR in allowed and _is_held(row, PAIR):
         return PAIR
     pairs = (count for count in allowed if _is_held_twice(row, count))
-    large = [LARGE_CLUSTER] if max_cluster >= LARGE_CLUSTER and row.is_sent else []
     others = (count for count in (1, *allowed[-1:], *large) if _is_held(row, count))
     return next(pairs, next(others, None))
 

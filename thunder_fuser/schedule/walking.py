@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.walked_rows import PAIR, is_walked_alone
+from thunder_fuser.analysis.walked_rows import PAIR, clusters_of, is_walked_alone
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import (
@@ -24,7 +24,7 @@ from thunder_fuser.schedule.residency import (
     Residency,
     Row,
 )
-from thunder_fuser.target import CLUSTERS, LARGE_CLUSTER, REGISTERS, WARP, Target
+from thunder_fuser.target import REGISTERS, WARP, Target
 
 MAX_THREADS_WITH_SUMS = 512
 SCRATCH_WITH_SUMS = 24
@@ -77,7 +77,7 @@ def _clusters(
 ) -> Sequence[Sequence[int]]:
     """How many blocks may walk a row, what is preferred first: the fewer have to wait for each
     other the better, while they fill the machine."""
-    allowed = [size for size in CLUSTERS if size <= target.max_cluster and row.is_sent]
+    allowed, large = clusters_of(target.max_cluster, row.is_sent)
     if wanted in allowed and row.vectors >= wanted * MIN_PART:
         return [[wanted]]
     if wanted == 1:
@@ -85,7 +85,6 @@ def _clusters(
     if is_walked_alone(row.vectors, sums):
         return [[1], allowed]
     are_many = _fill_half(row, turns, PAIR, target)
-    large = [LARGE_CLUSTER] if target.max_cluster >= LARGE_CLUSTER and row.is_sent else []
     return [[PAIR] if PAIR in allowed and are_many else [], allowed, [1], large]
 
 
