@@ -56,3 +56,7 @@ def test_the_threads_of_a_warp_have_one_part_of_a_column(
     across: int, down: int, parts: int | None
 ) -> None:
     assert parts_of_columns(across, down) == parts
+
+
+def test_states_of_several_values_are_parts_of_each_thread() -> None:
+    assert parts_of_columns(8, 64, values=4) is None

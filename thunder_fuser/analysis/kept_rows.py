@@ -48,8 +48,9 @@ class KeptRows:
         return ceil_div(self.rows, down) * (self.kept + self.beside) + SCRATCH + self.results
 
 
-def parts_of_columns(across: int, down: int) -> int | None:
+def parts_of_columns(across: int, down: int, values: int = 1) -> int | None:
     """Partial results of each column in the shared memory of a block of so many threads: one of
     each warp, whose threads combine theirs in registers. None where no two of a warp are of one
-    column, or blocks are no whole warps."""
-    return None if across >= WARP or across * down % WARP else across * down // WARP
+    column, blocks are no whole warps, or a state has several `values`, which are not shuffled."""
+    is_whole = across * down % WARP == 0
+    return across * down // WARP if across < WARP and is_whole and values == 1 else None

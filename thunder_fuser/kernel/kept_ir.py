@@ -106,9 +106,7 @@ class KeptKernel:
 
     def warp_parts(self, total: Accumulator) -> int | None:
         """Of each column of a sum, where the threads of a warp combine theirs in registers."""
-        if total.op.state_size > 1:
-            return None
-        return parts_of_columns(self.threads_across, self.threads_down)
+        return parts_of_columns(self.threads_across, self.threads_down, total.op.state_size)
 
     @property
     def shared_bytes(self) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.kept_rows import THREADS, KeptRows, parts_of_columns
 from thunder_fuser.analysis.reductions import state_bytes
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Phase
@@ -75,26 +76,30 @@ class Tiling:
 
 @dataclass(frozen=True)
 class _Room:
-    """Of a multiprocessor. `states` are bytes of what the threads of a column bring together, those
-    of a warp in registers if they are `in_warps`."""
+    """Of a multiprocessor. The threads of a column bring together what its `reductions` have."""
 
     axes: ColumnAxes
     held: Held
     column: KeptRows
-    states: int
-    in_warps: bool
+    reductions: tuple[TensorView, ...]
     shared_bytes: int
 
     def blocks(self, tile: Tile) -> int:
         """That fit."""
-        parts = parts_of_columns(tile.across, tile.down) if self.in_warps else None
-        padded = self.axes.lanes if parts is not None else self.axes.lanes + 1
-        of_states = self.states * padded * tile.across * (parts or tile.down)
+        of_states = sum(self._state_bytes(tile, tv) for tv in self.reductions)
         if tile.threads > MAX_THREADS or of_states > SHARED_UNASKED:
             return 0
         strips = strip_bytes(self.axes, self.held.turned, tile.across)
         fit = self.shared_bytes // (strips + of_states) if strips else MAX_THREADS
         return min(fit, REGISTERS // (self.column.registers(tile.down) * tile.threads))
+
+    def _state_bytes(self, tile: Tile, tv: TensorView) -> int:
+        """Of shared memory, for the parts of each column: of warps, or of threads, padded."""
+        assert tv.definition is not None
+        lanes, values = self.axes.lanes, tv.definition.op.state_size
+        parts = parts_of_columns(tile.across, tile.down, values)
+        places = lanes * parts if parts is not None else (lanes + 1) * tile.down
+        return state_bytes(tv) * tile.across * places
 
 
 def tiling(
@@ -103,7 +108,7 @@ def tiling(
     phases: Sequence[Phase],
     held: Held,
     target: Target,
-    parameters: KeptParameters = PREFERRED,
+    parameters: KeptParameters,
 ) -> Tiling:
     """A line of each row, less where registers would not let two blocks on a multiprocessor, or
     where blocks would be few. Raises Rejected."""
@@ -142,8 +147,7 @@ def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target)
     is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
     known = max(results, sums) if is_one_phase else results + sums
     column = KeptRows(axes.row.size, held.kept, held.sums, known * axes.lanes)
-    in_warps = all(tv.definition is None or tv.definition.op.state_size == 1 for tv in long)
-    return _Room(axes, held, column, sum(map(state_bytes, long)), in_warps, target.shared_bytes)
+    return _Room(axes, held, column, tuple(long), target.shared_bytes)
 
 
 def _possible(
