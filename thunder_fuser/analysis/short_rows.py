@@ -76,6 +76,16 @@ class Share:
         return THREADS // self.threads
 
     @property
+    def busy(self) -> float:
+        """Threads for each row, idle ones of the block too."""
+        return self.threads
+
+    @property
+    def work(self) -> float:
+        """For each row: its elements of all threads, and taking them out of shared memory."""
+        return self.busy * self.held * (1 + TAKING / self.lanes)
+
+    @property
     def blocks(self) -> int:
         """Of a multiprocessor, whose registers have room for what is summed too."""
         return STAGED_BLOCKS if self.held <= FEW_STAGED else MANY_STAGED_BLOCKS
@@ -93,10 +103,8 @@ class ImageShare(Share):
         return self.sides
 
     @property
-    def work(self) -> float:
-        """For each row, of all threads."""
-        threads = ceil_div(self.sides * self.threads, WARP) * WARP
-        return threads / self.sides * self.held * (1 + TAKING / self.lanes)
+    def busy(self) -> float:
+        return ceil_div(self.sides * self.threads, WARP) * WARP / self.sides
 
 
 def is_much(elements: int, multiprocessors: int) -> bool:
@@ -112,9 +120,6 @@ def share_of(columns: int, itemsize: int) -> Share | None:
     if itemsize not in (2, 4) or (itemsize == 4 and columns * itemsize % MAX_ALIGNMENT == 0):
         return None
 
-    def cost(share: Share) -> float:
-        return share.threads * share.held * (1 + TAKING / share.lanes)
-
     for counts in (WHOLE_PARTS, TWO_WARPS):
         found = [
             Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
@@ -128,7 +133,7 @@ def share_of(columns: int, itemsize: int) -> Share | None:
             if share.held <= MAX_STAGED and share.rows * columns * itemsize % MAX_ALIGNMENT == 0
         ]
         if allowed:
-            return min(allowed, key=cost)
+            return min(allowed, key=lambda share: share.work)
     return None
 
 

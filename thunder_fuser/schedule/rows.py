@@ -233,7 +233,8 @@ def schedule(
         staged = of_stretches(segment, axes, reads, full, target, parameters)
         if staged is None:
             return schedule(segment, target, replace(parameters, stretches=False))
-        return planned(*staged, is_staged=True)
+        assert axes.side is not None
+        return planned(staged, axes.side.size, is_staged=True)
     if down:
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None

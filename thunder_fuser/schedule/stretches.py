@@ -86,9 +86,9 @@ def of_stretches(
     full: Stores,
     target: Target,
     parameters: RowParameters,
-) -> tuple[Residency, int] | None:
-    """Slots for the stretches of as many turns as keep memory busy, and how many rows a block has.
-    None where something lies otherwise than row after row, or there is no room."""
+) -> Residency | None:
+    """Slots for the stretches of as many turns as keep memory busy. None where something lies
+    otherwise than row after row, or there is no room."""
     assert axes.side is not None
     count, moved = axes.side.size, moved_rows(segment, axes, reads, full)
     are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
@@ -110,10 +110,9 @@ def of_stretches(
     assert share is not None
     slots, threads = min(wanted, room // read), share.threads
     apart = _apart(axes, threads, min(tv.dtype.itemsize for tv in taken))
-    where = Residency(
+    return Residency(
         threads, taken, slots=slots, blocks=blocks, weights=True, gathered=each, apart=apart
     )
-    return where, count
 
 
 def _blocks_alone(segment: Segment, axes: RowAxes, share: Share, target: Target) -> int:
