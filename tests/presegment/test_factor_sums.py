@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, fusion, like, permute, reshape, total
+from tests.programs import expand, full, fusion, like, permute, reshape, total
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -58,6 +58,9 @@ DRAWN: dict[str, Build] = {
     "computed of a number": lambda x, f: total(
         call("mul", x, call("mul", along(f), sc.constant(2.0))), 1
     ),
+    "a 0-d tensor": lambda x, f: total(call("mul", x, call("exp", full(0.5))), 1),
+    "times a 0-d tensor": lambda x, f: total(call("mul", call("mul", along(f), full(2.0)), x), 1),
+    "and a 0-d tensor": lambda x, f: total(call("mul", along(f), full(2.0)), 1),
     "nothing else": lambda x, f: total(call("mul", along(f), along(call("cos", f))), 1),
 }
 
@@ -99,6 +102,11 @@ LEFT: dict[str, Build] = {
             call("cast", along(f), dtype=DataType.BFloat16),
         ),
         1,
+    ),
+    "a row": lambda x, f: total(call("mul", x, call("sin", total(x, 0))), 1),
+    "a column": lambda x, f: total(call("mul", x, reshape(f, ROWS, 1)), 1),
+    "a 0-d tensor of another type": lambda x, f: total(
+        call("mul", x, full(2.0, dtype=DataType.BFloat16)), 1
     ),
     "rounded between": lambda x, f: total(
         call("cast", call("cast", along(f), dtype=DataType.Half), dtype=DataType.Float), 1

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, fusion, like, reshape, total, unsqueeze
+from tests.programs import expand, full, fusion, like, reshape, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -69,6 +69,14 @@ SHARED: dict[str, Build] = {
     "of what the other gives": lambda x, w: (
         sums := total(x, 1, 2),
         total(call("mul", x, expand(reshape(sums, IMAGES, 1, 1), *SHAPE)), 0, 2),
+    ),
+    "times a 0-d tensor": lambda x, w: (
+        total(call("mul", full(0.5), weighted(x, w)), 1, 2),
+        total(call("mul", x, full(3.0)), 0, 2),
+    ),
+    "weights that are not expanded": lambda x, w: (
+        total(call("mul", reshape(w, CHANNELS, 1), x), 1, 2),
+        total(call("mul", x, full(2.0, PLACES)), 0, 2),
     ),
     "of factors alone": lambda x, w: (
         total(x, 1, 2),

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, fusion, like, total, unsqueeze
+from tests.programs import expand, full, fusion, like, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -51,6 +51,7 @@ APART: dict[str, Build] = {
     "negated": lambda x, y: call("neg", call("add", scaled(x, y), y)),
     "beneath another factor": lambda x, y: call("mul", along(total(y, 1)), scaled(x, y)),
     "two that wait": lambda x, y: call("add", scaled(x, y), scaled(y, x)),
+    "times a 0-d tensor": lambda x, y: call("mul", full(0.5), call("mul", scaled(x, y), full(3.0))),
     "a part that does not": lambda x, y: call("add", call("exp", scaled_by(y)), scaled(x, y)),
 }
 
@@ -82,6 +83,10 @@ LEFT: dict[str, Build] = {
     "nothing waits": lambda x, y: call("add", call("mul", x, y), y),
     "a mean that is subtracted": lambda x, y: centred(x),  # exact near it, its sum is not
     "squared distances from one": lambda x, y: call("mul", centred(x), centred(x)),
+    "times a 0-d tensor, in all of a row": lambda x, y: call("mul", along(total(x, 1)), full(2.0)),
+    "plus a row": lambda x, y: call("add", scaled(x, y), total(y, 0)),
+    "times a row": lambda x, y: call("mul", scaled(x, y), total(y, 0)),
+    "plus a 0-d tensor": lambda x, y: call("add", scaled(x, y), full(2.0)),
     "a product of two that wait": lambda x, y: call("mul", scaled(x, y), scaled(y, x)),
     "a function of one": lambda x, y: call("exp", scaled(x, y)),
     "one of other rows": lambda x, y: call(

@@ -67,7 +67,7 @@ def _summed(rows: OfRows, terms: TensorView) -> TensorView:
         case ("mul", (TensorView() as a, TensorView() as b)):
             for factor, other in ((a, b), (b, a)):
                 of_row = rows.value(factor)
-                if of_row is not None:
+                if of_row is not None and rows.are_terms(other):
                     return call("mul", of_row, _summed(rows, other))
     return summed_alike(rows.tv, terms)
 
@@ -99,12 +99,19 @@ class OfRows:
 
     def value(self, factor: Value) -> Value | None:
         """What a factor of the terms repeats along their rows, in the shape of the sum, or a number
-        that it is everywhere; None for a factor that differs along them."""
+        or 0-d tensor that it is everywhere; None for a factor that differs along them."""
         if not isinstance(factor, TensorView):
             return factor
+        if not self.are_terms(factor):
+            return factor if factor.ndim == 0 and factor.dtype is self.tv.dtype else None
         if factor not in self.found:
             self.found[factor] = self._computed(factor) or self._repeated(factor)
         return self.found[factor]
+
+    def are_terms(self, values: TensorView) -> bool:
+        """True for values of the plane. Operands of fewer dims or elements are broadcast to it."""
+        assert self.tv.definition is not None
+        return values.shape == self.tv.definition.tensors[0].shape
 
     def _computed(self, factor: TensorView) -> TensorView | None:
         """One that is computed from others."""

@@ -196,10 +196,16 @@ def _factors(terms: TensorView) -> tuple[list[TensorView], bool]:
             case Expr(op=row, inputs=(TensorView() as a, TensorView() as b)) if (
                 row.name == "mul" and a.dtype is b.dtype is dtype
             ):
-                stack += [b, a]
+                stack += [_broadcast(b, tv.shape), _broadcast(a, tv.shape)]
             case _:
                 found.append(tv)
     return found, is_negative
+
+
+def _broadcast(operand: TensorView, shape: tuple[int, ...]) -> TensorView:
+    """An operand in the shape of the result, which those of fewer dims or elements are read as."""
+    same = operand.shape == shape
+    return operand if same else call("expand", operand, shape=constants(shape))
 
 
 def _is_of_rows(factor: TensorView, plane: _Plane) -> bool:

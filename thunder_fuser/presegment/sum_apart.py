@@ -80,8 +80,9 @@ class _Parts:
     found: dict[TensorView, TensorView | None] = field(default_factory=dict)
 
     def sum(self, terms: Value) -> TensorView | None:
-        """Of such terms, no part of which waits for a sum of the same rows; None where one does."""
-        if not isinstance(terms, TensorView):
+        """Of such terms, no part of which waits for a sum of the same rows; None where one does,
+        and of a number or a 0-d tensor."""
+        if not (isinstance(terms, TensorView) and self.rows.are_terms(terms)):
             return None
         if terms not in self.found:
             is_late = terms in self.late
