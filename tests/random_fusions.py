@@ -150,7 +150,8 @@ class Program:
         return None if tv.dtype is DataType.Bool else call("neg", tv)
 
     def binary(self, tv: TensorView) -> TensorView:
-        fitting = [v for v in self.values if v.shape == tv.shape]
+        """With a value of its sizes, or one that is broadcast to them."""
+        fitting = [v for v in self.values if is_broadcast_to(v.shape, tv.shape)]
         other = self.rng.choice([*fitting, sc.constant(2)])
         return call("where", self._condition(tv), tv, other)
 
@@ -211,6 +212,11 @@ class Program:
 
         same = [v for v in self.values if v.ndim == tv.ndim and v.dtype is tv.dtype]
         return [v for v in same if rest(v) == rest(tv)]
+
+
+def is_broadcast_to(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    lead = len(other) - len(shape)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(shape, other[lead:], strict=True))
 
 
 OPS = (
