@@ -1,4 +1,4 @@
-"""Reductions and movements of data that Thunder takes for torch's own, of ops that it sees into.
+"""Reductions that Thunder takes for torch's own, of ops that it sees into.
 
     t0 = ltorch.vector_norm(x)    =>    t0 = ltorch.sum(ltorch.mul(x, x)); t1 = ltorch.sqrt(t0)
 
@@ -19,6 +19,7 @@ import torch
 from thunder.core.proxies import TensorProxy
 
 from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.movements import is_whole, part
 from thunder_fuser.executor.stand_ins import Compose
 
 Dims: TypeAlias = int | Sequence[int] | None
@@ -120,45 +121,18 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any
 def _min(a: Any, other: Any = None) -> Any:
     """The smallest element of all, or the smaller of two. Along a dim torch's gradient goes to one
     of those that are the smallest."""
-    if isinstance(other, TensorProxy) and is_ours(a, other):
+    if isinstance(other, TensorProxy) and is_whole(a, other):
         return ltorch.minimum(a, other)
     if other is not None or not is_ours(a):
         return NotImplemented
     return ltorch.amin(a, tuple(range(a.ndim)))
 
 
-def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:
-    if not isinstance(a, TensorProxy) or not all(isinstance(n, int) and n > 0 for n in a.shape):
-        return NotImplemented
-    if dims is None or dims == ():
-        if not isinstance(shifts, int):
-            return NotImplemented
-        return ltorch.reshape(_roll(ltorch.reshape(a, [-1]), shifts, 0), a.shape)
-    many = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    along = (dims,) if isinstance(dims, int) else tuple(dims)
-    if len(many) != len(along) or not all(-a.ndim <= d < a.ndim for d in along):
-        return NotImplemented
-    for shift, dim in zip(many, along, strict=True):
-        extent = a.shape[dim]
-        first = (extent - shift) % extent
-        if first:
-            parts = (_part(a, dim, first, extent), _part(a, dim, 0, first))
-            a = ltorch.cat(parts, dim)
-    return a
-
-
 def _diff(a: Any, n: int = 1, dim: int = -1) -> Any:
     if n != 1 or not is_ours(a) or not -a.ndim <= dim < a.ndim:
         return NotImplemented
     extent = a.shape[dim]
-    return ltorch.sub(_part(a, dim, 1, extent), _part(a, dim, 0, extent - 1))
-
-
-def _part(a: Any, dim: int, start: int, stop: int) -> Any:
-    """The elements of `a` from `start` to `stop` along a dim."""
-    key = [slice(None)] * a.ndim
-    key[dim] = slice(start, stop)
-    return a[tuple(key)]
+    return ltorch.sub(part(a, dim, 1, extent), part(a, dim, 0, extent - 1))
 
 
 def _nansum(a: Any, dim: Dims = None, keepdim: bool = False) -> Any:
@@ -171,30 +145,6 @@ def _count_nonzero(a: Any, dim: Dims = None) -> Any:
     return ltorch.sum(ltorch.ne(a, 0), dim) if is_ours(a) else NotImplemented
 
 
-def _pixel_shuffle(a: Any, upscale_factor: int) -> Any:
-    """[..., C * r * r, H, W] => [..., C, H * r, W * r]"""
-    r = upscale_factor
-    if not is_ours(a) or a.ndim < 3 or r < 1 or a.shape[-3] % (r * r):
-        return NotImplemented
-    *many, channels, height, width = a.shape
-    split = ltorch.reshape(a, [*many, channels // (r * r), r, r, height, width])
-    k = len(many)
-    turned = ltorch.permute(split, (*range(k + 1), k + 3, k + 1, k + 4, k + 2))
-    return ltorch.reshape(turned, [*many, channels // (r * r), height * r, width * r])
-
-
-def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
-    """[..., C, H * r, W * r] => [..., C * r * r, H, W]"""
-    r = downscale_factor
-    if not is_ours(a) or a.ndim < 3 or r < 1 or a.shape[-2] % r or a.shape[-1] % r:
-        return NotImplemented
-    *many, channels, height, width = a.shape
-    split = ltorch.reshape(a, [*many, channels, height // r, r, width // r, r])
-    k = len(many)
-    turned = ltorch.permute(split, (*range(k + 1), k + 2, k + 4, k + 1, k + 3))
-    return ltorch.reshape(turned, [*many, channels * r * r, height // r, width // r])
-
-
 COMPOSITIONS: dict[Any, Compose] = {
     torch.count_nonzero: _count_nonzero,
     torch.diff: _diff,
@@ -204,8 +154,5 @@ COMPOSITIONS: dict[Any, Compose] = {
     torch.nansum: _nansum,
     torch.nn.functional.cosine_similarity: _cosine_similarity,
     torch.nn.functional.pairwise_distance: _pairwise_distance,
-    torch.nn.functional.pixel_shuffle: _pixel_shuffle,
-    torch.nn.functional.pixel_unshuffle: _pixel_unshuffle,
     torch.norm: _norm,
-    torch.roll: _roll,
 }

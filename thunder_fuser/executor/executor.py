@@ -51,6 +51,7 @@ from thunder_fuser.executor.inplace import (
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.missing_gradients import register_missing
+from thunder_fuser.executor.movements import MOVEMENTS
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
@@ -82,6 +83,7 @@ RULES: tuple[Any, ...] = (
     nll_loss,
     *losses.RULES,
 )
+STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS  # while Thunder traces
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
@@ -101,7 +103,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
                 self.register_supported(symbol_id)
         register_missing()
         register_stable()
-        self._lookasides.update(lookasides(CONVERSIONS | SYNONYMS | COMPOSITIONS))
+        self._lookasides.update(lookasides(STAND_INS))
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

@@ -1,0 +1,162 @@
+"""Movements of data that Thunder takes for torch's own, of ops that it sees into.
+
+    t0 = ltorch.roll(x, 2)    =>    t0 = ltorch.cat([x[-2:], x[:-2]])
+
+Thunder 0.2.6 registers each of these as an opaque torch op, which cuts a region in two and whose
+gradient runs it again. Here they are for tensors of static shape that have elements; what torch
+refuses, and what is not listed, stays torch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import thunder.torch as ltorch
+import torch
+from thunder.core.proxies import TensorProxy
+
+from thunder_fuser.executor.stand_ins import Compose
+
+
+def is_whole(*tensors: Any) -> bool:
+    """True for tensors of static shape, none of it empty."""
+    return all(
+        isinstance(a, TensorProxy) and all(isinstance(n, int) and n > 0 for n in a.shape)
+        for a in tensors
+    )
+
+
+def part(a: Any, dim: int, start: int, stop: int) -> Any:
+    """The elements of `a` from `start` to `stop` along a dim."""
+    key = [slice(None)] * a.ndim
+    key[dim] = slice(start, stop)
+    return a[tuple(key)]
+
+
+def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:
+    if not is_whole(a):
+        return NotImplemented
+    if dims is None or dims == ():
+        if not isinstance(shifts, int):
+            return NotImplemented
+        return ltorch.reshape(_roll(ltorch.reshape(a, [-1]), shifts, 0), a.shape)
+    many = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    along = (dims,) if isinstance(dims, int) else tuple(dims)
+    if len(many) != len(along) or not all(-a.ndim <= d < a.ndim for d in along):
+        return NotImplemented
+    for shift, dim in zip(many, along, strict=True):
+        extent = a.shape[dim]
+        first = (extent - shift) % extent
+        if first:
+            parts = (part(a, dim, first, extent), part(a, dim, 0, first))
+            a = ltorch.cat(parts, dim)
+    return a
+
+
+def _narrow(a: Any, dim: int, start: Any, length: Any) -> Any:
+    is_static = is_whole(a) and isinstance(start, int) and isinstance(length, int)
+    if not is_static or not -a.ndim <= dim < a.ndim:
+        return NotImplemented
+    first = start + a.shape[dim] if start < 0 else start
+    if length < 0 or not 0 <= first <= a.shape[dim] - length:
+        return NotImplemented
+    return part(a, dim, first, first + length)
+
+
+def _ravel(a: Any) -> Any:
+    return ltorch.reshape(a, [-1]) if is_whole(a) else NotImplemented
+
+
+def _reshape_as(a: Any, other: Any) -> Any:
+    return ltorch.reshape(a, other.shape) if is_whole(a, other) else NotImplemented
+
+
+def _split_with_sizes(a: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    if not is_whole(a) or not -a.ndim <= dim < a.ndim or sum(split_sizes) != a.shape[dim]:
+        return NotImplemented
+    return ltorch.split(a, split_sizes, dim)
+
+
+def _tile(a: Any, *dims: Any) -> Any:
+    """Repeated along the last dims where there are fewer numbers than dims."""
+    numbers = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
+    if not is_whole(a) or not all(isinstance(n, int) and n >= 0 for n in numbers):
+        return NotImplemented
+    return ltorch.repeat(a, *(1,) * (a.ndim - len(numbers)), *numbers)
+
+
+def _flipped(dim: int) -> Compose:
+    def flip(a: Any) -> Any:
+        return ltorch.flip(a, dim) if is_whole(a) and a.ndim > dim else NotImplemented
+
+    return flip
+
+
+def _hstack(tensors: Any) -> Any:
+    if not _are_alike(tensors):
+        return NotImplemented
+    return ltorch.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+def _vstack(tensors: Any) -> Any:
+    """A vector is a row."""
+    if not _are_alike(tensors):
+        return NotImplemented
+    return ltorch.cat([ltorch.unsqueeze(a, 0) if a.ndim == 1 else a for a in tensors], 0)
+
+
+def _column_stack(tensors: Any) -> Any:
+    """A vector is a column."""
+    if not _are_alike(tensors):
+        return NotImplemented
+    return ltorch.cat([ltorch.unsqueeze(a, 1) if a.ndim == 1 else a for a in tensors], 1)
+
+
+def _are_alike(tensors: Any) -> bool:
+    """True for tensors of as many dims, at least one, and of one type."""
+    if not isinstance(tensors, Sequence) or not tensors or not is_whole(*tensors):
+        return False
+    return tensors[0].ndim > 0 and len({(a.ndim, a.dtype) for a in tensors}) == 1
+
+
+def _pixel_shuffle(a: Any, upscale_factor: int) -> Any:
+    """[..., C * r * r, H, W] => [..., C, H * r, W * r]"""
+    r = upscale_factor
+    if not is_whole(a) or a.ndim < 3 or r < 1 or a.shape[-3] % (r * r):
+        return NotImplemented
+    *many, channels, height, width = a.shape
+    split = ltorch.reshape(a, [*many, channels // (r * r), r, r, height, width])
+    k = len(many)
+    turned = ltorch.permute(split, (*range(k + 1), k + 3, k + 1, k + 4, k + 2))
+    return ltorch.reshape(turned, [*many, channels // (r * r), height * r, width * r])
+
+
+def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
+    """[..., C, H * r, W * r] => [..., C * r * r, H, W]"""
+    r = downscale_factor
+    if not is_whole(a) or a.ndim < 3 or r < 1 or a.shape[-2] % r or a.shape[-1] % r:
+        return NotImplemented
+    *many, channels, height, width = a.shape
+    split = ltorch.reshape(a, [*many, channels, height // r, r, width // r, r])
+    k = len(many)
+    turned = ltorch.permute(split, (*range(k + 1), k + 2, k + 4, k + 1, k + 3))
+    return ltorch.reshape(turned, [*many, channels * r * r, height // r, width // r])
+
+
+MOVEMENTS: dict[Any, Compose] = {
+    torch.column_stack: _column_stack,
+    torch.fliplr: _flipped(1),
+    torch.flipud: _flipped(0),
+    torch.hstack: _hstack,
+    torch.narrow: _narrow,
+    torch.nn.functional.pixel_shuffle: _pixel_shuffle,
+    torch.nn.functional.pixel_unshuffle: _pixel_unshuffle,
+    torch.ravel: _ravel,
+    torch.roll: _roll,
+    torch.row_stack: _vstack,
+    torch.split_with_sizes: _split_with_sizes,
+    torch.Tensor.reshape_as: _reshape_as,
+    torch.tile: _tile,
+    torch.vstack: _vstack,
+}
