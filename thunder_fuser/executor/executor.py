@@ -56,6 +56,7 @@ from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.private_writes import without_private_writes
+from thunder_fuser.executor.products import PRODUCTS, register_products
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu_masks import drop_relu_masks
@@ -83,7 +84,7 @@ RULES: tuple[Any, ...] = (
     nll_loss,
     *losses.RULES,
 )
-STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS  # while Thunder traces
+STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
@@ -103,6 +104,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
                 self.register_supported(symbol_id)
         register_missing()
         register_stable()
+        register_products()
         self._lookasides.update(lookasides(STAND_INS))
         for rule in RULES:
             self.register_supported(
