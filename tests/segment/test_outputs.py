@@ -15,6 +15,7 @@ from tests.programs import (
     full,
     fusion,
     like,
+    pad,
     permute,
     piece,
     reshape,
@@ -79,14 +80,29 @@ def test_one_view_feeds_an_output_and_an_op() -> None:
         lambda a: flip(a, 0),
         lambda a: reshape(permute(a, 1, 0), 60),
         lambda a: cat(a),
+        lambda a: flip(unsqueeze(a, 1), 1),
+        lambda a: flip(flip(a, 0), 0),
+        lambda a: pad(a, [0, 0]),
+        lambda a: pad(a, [0, -1]),
+        lambda a: piece(pad(a, [1, 1]), 1, 1, 11),
+        lambda a: permute(reshape(reshape(permute(a, 1, 0), 60), 10, 6), 1, 0),
     ],
-    ids=["clone", "flip", "reshape", "cat"],
+    ids=["clone", "flip", "reshape", "cat", "one", "twice", "none", "less", "cut", "back"],
 )
 def test_what_eager_copies_is_copied(make: object) -> None:
     assert callable(make)
     x = torch.randn(6, 10)
     (a,) = like(x)
     assert launches_and_views(fusion([a], make(a)), x) == (1, 0)
+
+
+@pytest.mark.parametrize("make", [lambda v: flip(unsqueeze(v, 1), 1), lambda v: pad(v, [0, 0])])
+def test_a_copy_of_a_computed_output_has_memory_of_its_own(make: object) -> None:
+    assert callable(make)
+    x = torch.randn(6, 10)
+    (a,) = like(x)
+    value = chain(a, "neg")
+    assert launches_and_views(fusion([a], value, make(value)), x)[1] == 0
 
 
 def test_a_broadcast_result_is_a_view_and_read_without_extra_bytes() -> None:

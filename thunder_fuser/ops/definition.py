@@ -127,6 +127,7 @@ class OpDef:
     host: str = ""
     prims: tuple[str, ...] = ()
     domain: str = ""  # name of the function in ir/domains.py; empty means pointwise
+    copies: bool = False  # moves indices, but torch's result is a tensor of its own
     cost: Cost = Cost.CHEAP
     dtypes: frozenset[DataType] = frozenset(DataType)
     sample: tuple[float, float] = (-4.0, 4.0)

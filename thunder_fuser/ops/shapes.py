@@ -90,6 +90,7 @@ SHAPES = (
         torch="{0}.flip({dims})",
         prims=("FLIP",),
         domain="flip",
+        copies=True,
         cost=Cost.FREE,
     ),
     OpDef(
@@ -110,6 +111,7 @@ SHAPES = (
         torch="tf_pad({0}, {pad_widths}, {1})",
         prims=("PAD",),
         domain="pad",
+        copies=True,
         cost=Cost.FREE,
     ),
     OpDef(

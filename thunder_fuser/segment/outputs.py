@@ -23,9 +23,9 @@ class OutputPlan:
 def plan_outputs(
     fusion: Fusion, layouts: Mapping[TensorView, Layout], copies: bool = False
 ) -> OutputPlan:
-    """A view where eager returns one and strides express it: a chain of metadata ops from an input,
-    from another computed output, from a stop point that is stored, or from a value that the outputs
-    together cover.
+    """A view where eager returns one: a chain of metadata ops from an input, from another computed
+    output, from a stop point that is stored, or from a value that the outputs together cover, each
+    of which torch answers with a view. Behind one that copies a writer expects memory of its own.
 
     With `copies` every computed output gets storage of its own. What is written in place and views
     of it stay as they are, since they must show the new value; so does a returned input, which is
@@ -43,8 +43,8 @@ def plan_outputs(
         if chain is None or chain.root is tv or (copies and chain.root not in targets):
             computed[tv] = None
         elif chain.root.definition is None:
-            view = None if chain.root.is_cpu else view_of(tv, chain, layouts[chain.root])
-            if view is not None and keeps_order(tv, view):
+            view = None if chain.root.is_cpu else _view(tv, chain.root, layouts[chain.root])
+            if view is not None:
                 views[tv] = view
             else:
                 computed[tv] = None
@@ -83,9 +83,8 @@ def _place_chained(
     layout = output_layout(root)
     found: dict[TensorView, View] = {}
     for tv in members:
-        chain = follow(tv, lambda t: t is root)
-        view = None if chain is None else view_of(tv, chain, layout)
-        if view is not None and keeps_order(tv, view):
+        view = _view(tv, root, layout)
+        if view is not None:
             found[tv] = view
     covered = sum(Layout(view.shape, view.strides).distinct for view in found.values())
     if is_stored or covered >= layout.numel:
@@ -94,6 +93,22 @@ def _place_chained(
     for tv in members:
         if tv not in views:
             computed[tv] = None
+
+
+def _view(tv: TensorView, root: TensorView, layout: Layout) -> View | None:
+    """`tv` as a view of `root`, which lies as `layout`. None if there is none, or if one of the
+    metadata ops between them copies in torch: strides may express again what is behind it."""
+    view = None
+    step = tv
+    while step is not root:
+        chain, expr = follow(step, lambda t: t is root), step.definition
+        assert expr is not None
+        seen = None if chain is None or expr.op.copies else view_of(step, chain, layout)
+        if seen is None or not keeps_order(step, seen):
+            return None
+        view = view or seen
+        (step,) = expr.tensors
+    return view
 
 
 def keeps_order(tv: TensorView, view: View) -> bool:
