@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.devices import here
 from tests.executor.jitted import check, jit
 from thunder_fuser import explain
 from thunder_fuser.executor.movements import MOVEMENTS
@@ -99,6 +100,30 @@ def test_views_stay_views(name: str, device: torch.device) -> None:
     found, wanted = jit(lambda x: (views[name](x), x * 2))(x)[0], views[name](x)
     assert found.data_ptr() == wanted.data_ptr()
     assert found.stride() == wanted.stride()
+
+
+COPIED: dict[str, Program] = {
+    "roll": lambda x: x.roll(0, 1),
+    "roll of all": lambda x: x.roll(16),
+    "roll back": lambda x: torch.roll(x, (1, -1), (0, 0)),
+    "shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "unshuffle": lambda x: F.pixel_unshuffle(x, 1),
+    "tile": lambda x: x.tile(1, 1),
+    "tile to more dims": lambda x: x.tile(1, 1, 1, 1, 1),
+    "stack": lambda x: torch.hstack([x]),
+    "flip": lambda x: x[:, :, 0].fliplr().fliplr(),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_result_that_moves_nothing_is_a_copy(name: str) -> None:
+    def written(x: torch.Tensor) -> torch.Tensor:
+        return COPIED[name](x).add_(1)
+
+    check(written, torch.randn(4, 4, 1, 1))
+    x = torch.randn(4, 4, 1, 1).to(here())
+    result = jit(COPIED[name])(x)
+    assert result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
 
 def test_a_roll_of_windows_is_one_kernel() -> None:

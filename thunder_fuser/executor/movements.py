@@ -35,6 +35,7 @@ def part(a: Any, dim: int, start: int, stop: int) -> Any:
 
 
 def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:
+    """A tensor of its own, by however few places."""
     if not is_whole(a):
         return NotImplemented
     if dims is None or dims == ():
@@ -45,13 +46,14 @@ def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None 
     along = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(many) != len(along) or not all(-a.ndim <= d < a.ndim for d in along):
         return NotImplemented
+    result = a
     for shift, dim in zip(many, along, strict=True):
         extent = a.shape[dim]
         first = (extent - shift) % extent
         if first:
-            parts = (part(a, dim, first, extent), part(a, dim, 0, first))
-            a = ltorch.cat(parts, dim)
-    return a
+            parts = (part(result, dim, first, extent), part(result, dim, 0, first))
+            result = ltorch.cat(parts, dim)
+    return ltorch.clone(a) if result is a else result
 
 
 def _narrow(a: Any, dim: int, start: Any, length: Any) -> Any:
@@ -79,11 +81,12 @@ def _split_with_sizes(a: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
 
 
 def _tile(a: Any, *dims: Any) -> Any:
-    """Repeated along the last dims where there are fewer numbers than dims."""
+    """Repeated along the last dims where there are fewer numbers than dims; a copy for ones too."""
     numbers = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
     if not is_whole(a) or not all(isinstance(n, int) and n >= 0 for n in numbers):
         return NotImplemented
-    return ltorch.repeat(a, *(1,) * (a.ndim - len(numbers)), *numbers)
+    result = ltorch.repeat(a, *(1,) * (a.ndim - len(numbers)), *numbers)
+    return ltorch.clone(result) if all(n == 1 for n in numbers) else result
 
 
 def _flipped(dim: int) -> Compose:
@@ -121,7 +124,7 @@ def _are_alike(tensors: Any) -> bool:
 
 
 def _pixel_shuffle(a: Any, upscale_factor: int) -> Any:
-    """[..., C * r * r, H, W] => [..., C, H * r, W * r]"""
+    """[..., C * r * r, H, W] => [..., C, H * r, W * r], a copy even where strides could tell it."""
     r = upscale_factor
     if not is_whole(a) or a.ndim < 3 or r < 1 or a.shape[-3] % (r * r):
         return NotImplemented
@@ -129,11 +132,12 @@ def _pixel_shuffle(a: Any, upscale_factor: int) -> Any:
     split = ltorch.reshape(a, [*many, channels // (r * r), r, r, height, width])
     k = len(many)
     turned = ltorch.permute(split, (*range(k + 1), k + 3, k + 1, k + 4, k + 2))
-    return ltorch.reshape(turned, [*many, channels // (r * r), height * r, width * r])
+    result = ltorch.reshape(turned, [*many, channels // (r * r), height * r, width * r])
+    return ltorch.clone(result) if 1 in (r, height, width) else result
 
 
 def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
-    """[..., C, H * r, W * r] => [..., C * r * r, H, W]"""
+    """[..., C, H * r, W * r] => [..., C * r * r, H, W], a copy as well."""
     r = downscale_factor
     if not is_whole(a) or a.ndim < 3 or r < 1 or a.shape[-2] % r or a.shape[-1] % r:
         return NotImplemented
@@ -141,7 +145,8 @@ def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
     split = ltorch.reshape(a, [*many, channels, height // r, r, width // r, r])
     k = len(many)
     turned = ltorch.permute(split, (*range(k + 1), k + 2, k + 4, k + 1, k + 3))
-    return ltorch.reshape(turned, [*many, channels * r * r, height // r, width // r])
+    result = ltorch.reshape(turned, [*many, channels * r * r, height // r, width // r])
+    return ltorch.clone(result) if 1 in (r, height // r, width // r) else result
 
 
 MOVEMENTS: dict[Any, Compose] = {
