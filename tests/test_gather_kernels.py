@@ -75,6 +75,18 @@ def test_nothing_is_gathered_from_nothing() -> None:
         check(fusion([a, i], rows(a, i)), x, index)
 
 
+@pytest.mark.parametrize("stores_rows", [False, True])
+def test_a_place_in_a_row_that_passes_through_shared_memory(stores_rows: bool) -> None:
+    """As of the classes of a cross entropy: 33 of 16 bits are no vectors."""
+    x, index = torch.randn(70, 33).bfloat16(), torch.randint(33, (70, 1))
+    a, i = like(x, index)
+    largest = expand(unsqueeze(call("max", a, dims=(1,)), 1), 70, 33)
+    below = call("sub", a, largest)
+    picked = along(below, i, 1)
+    plan = check(fusion([a, i], *([below] if stores_rows else []), picked), x, index)
+    assert plan.launches == 1
+
+
 LAYOUTS = {
     "transposed": lambda: torch.randn(16, 9).t(),
     "strided": lambda: torch.randn(9, 40)[:, ::2],

@@ -53,7 +53,7 @@ def _one_row(kernel: RowKernel) -> list[str]:
     there."""
     if kernel.staged:
         kept = [*staged_lines(kernel), *_taken(kernel)]
-        return [*kept, *_row(kernel), *filled_lines(kernel)]
+        return [*kept, *located(kernel, "turn"), *_row(kernel), *filled_lines(kernel)]
     held, index = _loaded(kernel.kept, kernel), located(kernel, "turn")
     if kernel.slotted:
         sent = [*_slots(kernel), "const int slot = 0;", *_send(kernel, "slot", "turn")]
