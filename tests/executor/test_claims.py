@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import thunder
 import torch
+import torch.nn.functional as F
 
+from tests.devices import here
 from tests.executor.jitted import jit, regions
 from thunder_fuser import fuser
 from thunder_fuser.executor.claims import ROW_OF_PRIM, why_not
@@ -44,6 +46,32 @@ def test_a_long_reduction_of_complex_numbers_stays_with_torch() -> None:
     found = reasons(lambda x: x.sum(0), torch.randn(70, 3, dtype=torch.complex64))
     assert found["sum"] == "sum: it reduces 70 complex numbers; at most 32"
     assert reasons(lambda x: x.sum(1), torch.randn(70, 3, dtype=torch.complex64))["sum"] is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.var(1),
+        lambda x: torch.std(x > 0, 1),
+        lambda x: torch.var_mean(x, (0, 1)),
+        lambda x: x.softmax(1),
+        lambda x: torch.log_softmax(x, 1),
+        lambda x: F.layer_norm(x, (3,)),
+        lambda x: F.group_norm(x, 3),
+        lambda x: F.batch_norm(x, None, None, training=True),
+    ],
+)
+@pytest.mark.usefixtures("device")
+def test_torchs_refusal_of_integers_stays(make: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.randint(5, (70, 3)).to(here())
+    with pytest.raises(RuntimeError, match=r"only support floating point|not implemented for"):
+        jit(lambda x: make(x * 2))(x)
+
+
+def test_probabilities_of_integers_as_floats_are_claimed() -> None:
+    x = torch.randint(5, (70, 3))
+    found = reasons(lambda x: torch.log_softmax(x, 1, dtype=torch.float32), x)
+    assert found["log_softmax"] is None
 
 
 def test_a_reduction_of_a_number_stays_with_torch() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from thunder.core.compile_data import get_compile_option
 from thunder.core.devices import DeviceType
+from thunder.core.dtypes import is_exact_dtype
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
@@ -80,6 +81,18 @@ LEFT = {
     "TOPK": "it orders the elements of a row, which no template does",
 }
 
+# Composites that torch refuses to take of integers. Thunder's give integers, cut off what they
+# compute: a softmax of zeros.
+OF_FLOATS = frozenset(
+    {
+        "torch.batch_norm",
+        "torch.layer_norm",
+        "torch.log_softmax",
+        "torch.nn.functional.group_norm",
+        "torch.softmax",
+    }
+)
+
 _LAST_RESORTS = ("torch", "python")  # Thunder's executors for what nobody else claims
 
 CUSTOM_OPS: dict[Any, CustomOp] = {}
@@ -114,10 +127,15 @@ def why_not(bsym: BoundSymbol) -> str | None:
     executor = bsym.sym.executor
     if executor is not None and executor.name not in _LAST_RESORTS:
         return f"taken by executor {executor.name}"
-    reason = LEFT.get(prim_name(bsym)) or _part_refusal(bsym)
+    reason = LEFT.get(prim_name(bsym)) or _integers_refusal(bsym) or _part_refusal(bsym)
     # What torch or Python has taken over is asked for the reason, but stays where it is.
     is_left = executor is not None or not bsym.subsymbols
     return reason or f"no rule for {bsym.sym.name}" if is_left else reason
+
+
+def _integers_refusal(bsym: BoundSymbol) -> str | None:
+    is_cut = bsym.sym.id in OF_FLOATS and any(is_exact_dtype(p.dtype) for p in _outs(bsym))
+    return f"torch refuses {bsym.sym.name} of integers" if is_cut else None
 
 
 def _part_refusal(bsym: BoundSymbol) -> str | None:
@@ -208,6 +226,10 @@ def _tensors(bsym: BoundSymbol) -> Iterable[Any]:
 
 def _inputs(bsym: BoundSymbol) -> list[Any]:
     return [p for p in bsym.flat_proxy_args if isinstance(p, TensorProxy)]
+
+
+def _outs(bsym: BoundSymbol) -> list[Any]:
+    return [p for p in bsym.flat_proxy_outs if isinstance(p, TensorProxy)]
 
 
 def _tensor_refusal(tensors: Sequence[Any]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder.core.dtypes import is_boolean_dtype, is_complex_dtype
+from thunder.core.dtypes import is_boolean_dtype, is_complex_dtype, is_exact_dtype
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import NumberProxy
 from thunder.core.symbol import BoundSymbol
@@ -68,6 +68,8 @@ def variance_refusal(bsym: BoundSymbol) -> str | None:
     correction = bsym.kwargs["correction"]
     if is_complex_dtype(bsym.args[0].dtype):
         return "the variance of complex numbers"
+    if is_exact_dtype(bsym.args[0].dtype):
+        return "the variance of integers, which torch refuses"
     if isinstance(correction, NumberProxy) or correction != int(correction):
         return f"a correction of {correction} degrees of freedom, which is no constant integer"
     reason = reduction_refusal(bsym)
