@@ -42,6 +42,7 @@ from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.extrema import extrema_again
 from thunder_fuser.executor.facts import Facts, facts
+from thunder_fuser.executor.idle_pads import drop_idle_pads
 from thunder_fuser.executor.inplace import (
     in_split_order,
     move_writes_out_of_backward,
@@ -231,7 +232,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = extrema_again(count_bools(without_private_writes(trace)))
+        trace = extrema_again(count_bools(without_private_writes(drop_idle_pads(trace))))
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
