@@ -24,7 +24,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.map_ir import Kernel
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 SHAPES = [(40, 3), (33, 5), (16, 7), (9, 257), (8, 1031), (3, 4097), (1, 1031), (0, 257), (40, 1)]

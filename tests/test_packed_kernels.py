@@ -24,7 +24,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.presegment.pack_rows import pack_rows
 
 pytestmark = [pytest.mark.usefixtures("device", "few_multiprocessors"), pytest.mark.sanitizer]

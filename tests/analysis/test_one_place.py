@@ -153,7 +153,7 @@ ALLOWED = {
     "schedule/vectorize.py:_lanes": LANES,
     "schedule/vectorize.py:_aligned": LANES,
     "segment/depth.py:_lines_up": PARTS,
-    "kernel/ir.py:ranges": THREADS,
+    "kernel/map_ir.py:ranges": THREADS,
     "kernel/row_ir.py:lanes": LANES,
     "kernel/row_ir.py:blocks": THREADS,
     "kernel/rows.py:_shared": LANES,

@@ -12,7 +12,7 @@ from thunder_fuser.analysis.digits import Form, atom, combine, evaluate, scale, 
 from thunder_fuser.codegen.values import expression, lane_index, literal
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import axis
-from thunder_fuser.kernel.ir import Literal, Random, Variable
+from thunder_fuser.kernel.statements import Literal, Random, Variable
 
 
 def bits(value: float) -> int:

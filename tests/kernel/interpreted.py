@@ -13,13 +13,11 @@ from tests.schedule.segments import points
 from thunder_fuser.analysis.digits import Form, Loaded, Opaque, add, evaluate, scale
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.map_ir import Body, Kernel, Turning
+from thunder_fuser.kernel.statements import (
     Assign,
-    Body,
-    Kernel,
     LaneStatement,
     ReadElement,
-    Turning,
     VectorAccess,
     WriteElement,
 )

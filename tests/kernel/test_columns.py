@@ -24,7 +24,7 @@ from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
-from thunder_fuser.kernel.ir import VectorAccess
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule import columns
 from thunder_fuser.segment.segment import Segment
 

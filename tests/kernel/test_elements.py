@@ -12,8 +12,9 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import Accuracy, Assign, Compute, Kernel, ReadElement, Select
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.map_ir import Kernel
+from thunder_fuser.kernel.statements import Accuracy, Assign, Compute, ReadElement, Select
 from thunder_fuser.schedule import map
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.segment.segment import Segment

@@ -17,8 +17,8 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.names import name_values
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.schedule import map

@@ -15,7 +15,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.statements import (
     Literal,
     ReadElement,
     ReadVector,

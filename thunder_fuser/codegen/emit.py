@@ -22,8 +22,8 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.group_ir import GroupKernel
-from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.ordering import OrderKernel
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Parameter, Source

@@ -19,8 +19,8 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
-from thunder_fuser.kernel.ir import forms_of
 from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.statements import forms_of
 
 
 def group_lines(kernel: GroupKernel) -> list[str]:

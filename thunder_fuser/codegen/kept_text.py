@@ -22,8 +22,8 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
 
 

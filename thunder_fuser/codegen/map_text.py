@@ -14,7 +14,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.tile_text import tile_lines
 from thunder_fuser.codegen.types import index_type
-from thunder_fuser.kernel.ir import BlockRange, Body, Kernel
+from thunder_fuser.kernel.map_ir import BlockRange, Body, Kernel
 
 
 def map_lines(kernel: Kernel) -> list[str]:

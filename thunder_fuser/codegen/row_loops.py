@@ -14,8 +14,8 @@ from thunder_fuser.codegen.statements import (
     number,
 )
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 
 UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold

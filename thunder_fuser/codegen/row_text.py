@@ -28,9 +28,9 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
-from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 
 

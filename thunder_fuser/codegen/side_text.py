@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from thunder_fuser.codegen.split_text import combining, state_type
 from thunder_fuser.codegen.statements import WHOLE, indent, load_call, number, vector_type
 from thunder_fuser.codegen.types import index_type
-from thunder_fuser.kernel.ir import VectorAccess
 from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 
 

@@ -14,18 +14,18 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.map_ir import Kernel
+from thunder_fuser.kernel.row_ir import RowKernel, Scope
+from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
     Hold,
-    Kernel,
     LaneStatement,
     VectorAccess,
     WriteElement,
     WriteSquare,
     WriteVector,
 )
-from thunder_fuser.kernel.row_ir import RowKernel, Scope
 
 WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
 NOT_KNOWN = "tf::No{}"

@@ -17,8 +17,8 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
-from thunder_fuser.kernel.ir import Variable
 from thunder_fuser.kernel.row_ir import Reduce, Scope
+from thunder_fuser.kernel.statements import Variable
 from thunder_fuser.kernel.streams import StreamKernel
 
 

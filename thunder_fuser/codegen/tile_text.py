@@ -19,7 +19,8 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import Body, Turning, VectorAccess
+from thunder_fuser.kernel.map_ir import Body, Turning
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.tiles import Tile, Walk
 

@@ -13,7 +13,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
 from thunder_fuser.dtypes import DataType, real_of
 from thunder_fuser.ir.scalar import Number
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.statements import (
     Accuracy,
     Combine,
     Compute,

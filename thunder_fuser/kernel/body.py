@@ -9,7 +9,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Body, Turning
+from thunder_fuser.kernel.map_ir import Body, Turning
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.flatten import without_carries

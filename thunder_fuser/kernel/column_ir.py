@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.schedule.columns import ColumnAxes
 
 

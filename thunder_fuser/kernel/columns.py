@@ -12,9 +12,15 @@ from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable, VectorAccess
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.statements import (
+    Accumulate,
+    LaneStatement,
+    Operand,
+    Variable,
+    VectorAccess,
+)
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.columns import ColumnAxes, ColumnSchedule
 from thunder_fuser.segment.segment import Store

@@ -13,7 +13,7 @@ from thunder_fuser.analysis.layout import dense_strides, offset_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.statements import (
     Accuracy,
     Assign,
     Combine,

@@ -14,16 +14,9 @@ from typing import TypeAlias
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import (
-    LaneStatement,
-    Operand,
-    Pointer,
-    ScalarParameter,
-    forms_of,
-    print_parameters,
-    print_statement,
-)
 from thunder_fuser.kernel.row_ir import Scope, print_scope
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
+from thunder_fuser.kernel.statements import LaneStatement, Operand, forms_of, print_statement
 from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.groups import GroupAxes
 

@@ -19,9 +19,9 @@ from thunder_fuser.kernel.group_ir import (
     Stretch,
     Whole,
 )
-from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Operand, Variable
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Operand, Variable
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
 from thunder_fuser.segment.segment import Segment

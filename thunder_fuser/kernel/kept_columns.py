@@ -10,10 +10,10 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter
-from thunder_fuser.kernel.ir import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.kept_columns import KeptSchedule, is_of_plane

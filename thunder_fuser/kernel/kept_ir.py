@@ -15,8 +15,9 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.kept_rows import parts_of_columns
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import Pointer, ScalarParameter, VectorAccess, print_access
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter
+from thunder_fuser.kernel.statements import VectorAccess, print_access
 from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.target import WARP

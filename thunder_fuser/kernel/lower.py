@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.body import lower_class
-from thunder_fuser.kernel.ir import Kernel
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.schedule.map import MapSchedule
 from thunder_fuser.schedule.vectorize import VectorClass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import Pointer, ScalarParameter
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.segment.segment import Segment
 
 

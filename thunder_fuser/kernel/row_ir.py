@@ -14,15 +14,13 @@ from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
+from thunder_fuser.kernel.statements import (
     LaneStatement,
-    Pointer,
-    ScalarParameter,
     Variable,
     VectorAccess,
     forms_of,
     print_access,
-    print_parameters,
     print_statement,
 )
 from thunder_fuser.ops import OpDef

@@ -13,14 +13,6 @@ from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key
 from thunder_fuser.kernel.held import computed_again, is_costly
-from thunder_fuser.kernel.ir import (
-    Accumulate,
-    Hold,
-    LaneStatement,
-    Variable,
-    VectorAccess,
-    WriteElement,
-)
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
@@ -34,6 +26,14 @@ from thunder_fuser.kernel.row_ir import (
     Tail,
 )
 from thunder_fuser.kernel.shifted import ShiftedAccesses
+from thunder_fuser.kernel.statements import (
+    Accumulate,
+    Hold,
+    LaneStatement,
+    Variable,
+    VectorAccess,
+    WriteElement,
+)
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row

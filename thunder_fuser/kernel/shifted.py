@@ -16,7 +16,7 @@ from thunder_fuser.analysis.digits import Form, add, scale, substitute
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import LaneStatement, Operand, VectorAccess
+from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.row_axes import RowAxes
 

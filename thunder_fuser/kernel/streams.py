@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.precision import is_guarded
-from thunder_fuser.kernel.ir import Pointer, ScalarParameter
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel
 from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.schedule.streams import StreamSchedule
 
 

@@ -23,10 +23,10 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
-from thunder_fuser.kernel.ir import Kernel
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.kernel.ordering import OrderKernel, lower_order
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows

@@ -14,7 +14,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.statements import (
     Expression,
     LaneStatement,
     Operand,

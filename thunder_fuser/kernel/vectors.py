@@ -16,7 +16,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.ir import (
+from thunder_fuser.kernel.statements import (
     Assign,
     Expression,
     LaneStatement,
