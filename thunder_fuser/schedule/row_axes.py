@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -84,32 +84,41 @@ class RowAxes(VectorAxes):
     keeps_sides: bool = False  # the sums down the columns are of each side
 
     @property
+    def sides(self) -> int:
+        """Rows of a turn."""
+        return 1 if self.side is None else self.side.size
+
+    @property
+    def _over_rows(self) -> tuple[IterDomain, ...]:
+        """The axes over rows, outermost first."""
+        return (self.group, self.turn) if self.side is None else (self.group, self.turn, self.side)
+
+    @property
+    def _summing(self) -> tuple[IterDomain, ...]:
+        """Those of them that tell which sum down the columns a row is part of."""
+        own = {self.group, self.side} if self.keeps_sides else {self.group}
+        return tuple(a for a in self._over_rows if a in own)
+
+    @property
     def walked(self) -> Form:
         """The row among those that are summed together."""
-        turn = atom(self.turn)
-        if self.side is None or self.keeps_sides:
-            return turn
-        return combine(turn, atom(self.side), self.side.size)
+        summing = self._summing
+        return _number(a for a in self._over_rows if a not in summing)
 
     @property
     def summed(self) -> Form:
         """What has sums down the columns: a group, or each side of one."""
-        group = atom(self.group)
-        if self.side is None or not self.keeps_sides:
-            return group
-        return combine(group, atom(self.side), self.side.size)
+        return _number(self._summing)
 
     @property
     def sums(self) -> int:
         """How many groups or sides of groups have sums."""
-        sides = self.side.size if self.side is not None and self.keeps_sides else 1
-        return self.group.size * sides
+        return prod(a.size for a in self._summing)
 
     @property
     def fixed(self) -> frozenset[IterDomain]:
         """Axes that have one value in all turns, where a thread sums its own columns of a row."""
-        sides = () if self.side is None else (self.side,)
-        return frozenset({self.group, *sides}) if self.keeps_sides else frozenset()
+        return frozenset(self._summing) if self.keeps_sides else frozenset()
 
     @property
     def fewest(self) -> int:
@@ -123,8 +132,7 @@ class RowAxes(VectorAxes):
     @property
     def is_uneven(self) -> bool:
         """True where the last turns of some groups have no row."""
-        sides = 1 if self.side is None else self.side.size
-        return self.group.size * self.turn.size * sides != self.rows
+        return prod(a.size for a in self._over_rows) != self.rows
 
     @property
     def is_ragged(self) -> bool:
@@ -192,6 +200,14 @@ class RowAxes(VectorAxes):
     def inside(self) -> tuple[Window, ...]:
         """What tells places of the row from others that its vectors reach."""
         return (Window(self.column, self.columns),) if self.is_shifted else ()
+
+
+def _number(axes: Iterable[IterDomain]) -> Form:
+    """The number of a point of `axes`, outermost first."""
+    number = Form()
+    for inner in axes:
+        number = combine(number, atom(inner), inner.size)
+    return number
 
 
 def row_axes(

@@ -233,8 +233,7 @@ def schedule(
         staged = of_stretches(segment, axes, reads, full, target, parameters)
         if staged is None:
             return schedule(segment, target, replace(parameters, stretches=False))
-        assert axes.side is not None
-        return planned(staged, axes.side.size, is_staged=True)
+        return planned(staged, axes.sides, is_staged=True)
     if down:
         return planned(*_beside(row, axes, down, target, parameters))
     pieces = shared(row, rows, target) if is_once and not scans else None
@@ -288,8 +287,7 @@ def _beside(
     """Where rows are while blocks walk them with the sums `down`, and how many of them a block has
     side by side. Raises Rejected."""
     if axes.side is not None:
-        beside = of_sides(row, axes.side.size, len(down), axes, target, parameters)
-        return beside, axes.side.size
+        return of_sides(row, axes.sides, len(down), axes, target, parameters), axes.sides
     turns = axes.fewest
     as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
     walking = beside_sums(as_many, len(down), turns, target, parameters)

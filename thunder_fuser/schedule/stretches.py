@@ -90,7 +90,7 @@ def of_stretches(
     """Slots for the stretches of as many turns as keep memory busy. None where something lies
     otherwise than row after row, or there is no room."""
     assert axes.side is not None
-    count, moved = axes.side.size, moved_rows(segment, axes, reads, full)
+    count, moved = axes.sides, moved_rows(segment, axes, reads, full)
     are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
     are_whole = are_neighbours and all(
         prod(tv.shape) == axes.rows * axes.columns for tv, _ in moved
@@ -135,8 +135,8 @@ def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
     if target.max_cluster == 1:
         return None
     itemsize = _itemsize(segment, axes)
-    if axes.side is not None and axes.keeps_sides:
-        return share_of_sides(axes.side.size, axes.columns, itemsize)
+    if axes.keeps_sides:
+        return share_of_sides(axes.sides, axes.columns, itemsize)
     return share_of(axes.columns, itemsize)
 
 
@@ -148,16 +148,14 @@ def _itemsize(segment: Segment, axes: RowAxes) -> int:
 
 def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
     """True for one element of each row, which lie row after row; those of a turn fill vectors."""
-    assert axes.side is not None
     is_aligned = segment.layouts[tv].alignment == MAX_ALIGNMENT
-    fills = axes.side.size * tv.dtype.itemsize % MAX_ALIGNMENT == 0
+    fills = axes.sides * tv.dtype.itemsize % MAX_ALIGNMENT == 0
     return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned and fills
 
 
 def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
     """How far apart the rows of a warp are, whose threads then meet the fewest banks of shared
     memory together: rows of about a line begin in the same one."""
-    assert axes.side is not None
     width = axes.lanes * itemsize
     together = min(BANKS * BANK // width, WARP)
 
@@ -167,5 +165,5 @@ def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
         words = {(s + byte) // BANK for s in starts for byte in range(0, width, BANK)}
         return max(Counter(word % BANKS for word in words).values())
 
-    warps = ceil_div(axes.side.size * threads, WARP)
+    warps = ceil_div(axes.sides * threads, WARP)
     return min((apart for apart in APART if warps % apart == 0), key=meetings)
