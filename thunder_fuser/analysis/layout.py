@@ -110,8 +110,17 @@ def output_layout(tv: TensorView) -> Layout:
 
 def offset_of(layout: Layout, index: Sequence[Form]) -> Form:
     """The element offset of a logical index."""
+    return _weighted(layout.strides, index)
+
+
+def linear(shape: Sequence[int], index: Sequence[Form]) -> Form:
+    """The place of an element of a tensor of that shape in row-major order."""
+    return _weighted(dense_strides(shape), index)
+
+
+def _weighted(strides: Sequence[int], index: Sequence[Form]) -> Form:
     total = ZERO
-    for stride, form in zip(layout.strides, index, strict=True):
+    for stride, form in zip(strides, index, strict=True):
         total = add(total, scale(form, stride))
     return total
 

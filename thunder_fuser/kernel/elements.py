@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
-from thunder_fuser.analysis.digits import Form, Loaded, add, loads_in, named, scale
+from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, inside
-from thunder_fuser.analysis.layout import dense_strides, offset_of
+from thunder_fuser.analysis.layout import linear, offset_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -265,10 +265,7 @@ class ElementWriter:
         tv, expr = element.tensor, element.tensor.definition
         assert expr is not None
         low, high, seed, offset = (self._scalar(v) for v in expr.inputs)
-        position = Form()
-        for stride, form in zip(dense_strides(tv.shape), element.index, strict=True):
-            position = add(position, scale(form, stride))
-        position = self._form(position)
+        position = self._form(linear(tv.shape, element.index))
         dtype = tv.dtype.compute_type
         return self._assign(tv, dtype, Random(seed, offset, position, low, high, tv.dtype))
 

@@ -24,7 +24,7 @@ from thunder_fuser.analysis.digits import (
     unflatten,
 )
 from thunder_fuser.analysis.index_map import Window, edges
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.reductions import is_scan, row_shape, stretch_of
 from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
@@ -289,15 +289,7 @@ def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
         if edge.windows or prod(edge.producer.shape) != prod(tv.shape):
             break
         tv, index = edge.producer, edge.index
-    return divmod_form(linear(tv, index), axes.columns)[0]
-
-
-def linear(tv: TensorView, index: Index) -> Form:
-    """The place of an element in row-major order."""
-    found = Form()
-    for stride, form in zip(dense_strides(tv.shape), index, strict=True):
-        found = add(found, scale(form, stride))
-    return found
+    return divmod_form(linear(tv.shape, index), axes.columns)[0]
 
 
 def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import unflatten
+from thunder_fuser.analysis.layout import linear
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.phases import Element
-from thunder_fuser.schedule.row_axes import indices_as_viewed, linear
+from thunder_fuser.schedule.row_axes import indices_as_viewed
 from thunder_fuser.segment.segment import Segment, Store
 
 
@@ -28,7 +29,8 @@ def element_of(
     value = store.value
     found = list(dict.fromkeys(_places(value, terms)))
     if not found:
-        return unflatten(linear(*terms[0]), value.shape)
+        term, index = terms[0]
+        return unflatten(linear(term.shape, index), value.shape)
     if len(found) == 1:
         return found[0]
     leaves = segment.leaves | {tv for tv, _ in reductions}
@@ -64,7 +66,7 @@ def _behind(views: Sequence[TensorView], index: Index) -> Index:
             assert isinstance(dims, tuple)
             index = tuple(index[d] for d in dims if isinstance(d, int))
         else:
-            index = unflatten(linear(made.tensors[0], index), view.shape)
+            index = unflatten(linear(made.tensors[0].shape, index), view.shape)
     return index
 
 
