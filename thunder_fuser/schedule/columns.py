@@ -28,14 +28,14 @@ from thunder_fuser.analysis.reductions import (
     scanned_dim,
     state_bytes,
 )
-from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, WARP, Target
 
@@ -189,8 +189,7 @@ def column_axes(
     lanes = max(min([lanes, *aligned]), 1)
 
     def of_lanes(count: int) -> ColumnAxes:
-        lane = parallelize(axis(count), ParallelType.VECTORIZE) if count > 1 else None
-        return ColumnAxes(axis(columns // count), lane, axis(rows))
+        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows))
 
     found = of_lanes(gcd(lanes, *innermost))
     while lanes > found.lanes:

@@ -19,13 +19,13 @@ from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, unflatt
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped
-from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.row_axes import VectorAxes
 from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
@@ -228,9 +228,9 @@ def _axes(segment: Segment, group: _Group) -> GroupAxes:
     lanes = min([MAX_ALIGNMENT, *narrow]) // least or 1
     while innermost % lanes:
         lanes //= 2
-    lane = parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
     pieces = group.terms // group.size if group.size else 1
-    return GroupAxes(axis(columns // lanes), lane, axis(rows), axis(group.terms), axis(pieces))
+    vectors = axis(columns // lanes), lane_of(lanes)
+    return GroupAxes(*vectors, axis(rows), axis(group.terms), axis(pieces))
 
 
 def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:

@@ -13,7 +13,6 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import (
     Form,
-    Loaded,
     add,
     atom,
     ceil_div,
@@ -27,41 +26,15 @@ from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.reductions import is_scan, row_shape, stretch_of
 from thunder_fuser.analysis.views import is_metadata
-from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
+from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
+from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 256  # columns: shorter rows are mostly first and last vectors
 MIN_SHIFTED_WITH_WEIGHTS = 1024  # which every row reads element by element then
-
-
-@dataclass(frozen=True, eq=False)
-class VectorAxes:
-    """The columns of a plane, cut into vectors: column = vector * lanes + lane."""
-
-    vector: IterDomain
-    lane: IterDomain | None
-
-    @property
-    def lanes(self) -> int:
-        return 1 if self.lane is None else self.lane.size
-
-    @property
-    def column(self) -> Form:
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(atom(self.vector), inner, self.lanes)
-
-    @property
-    def names(self) -> dict[IterDomain, str]:
-        """What schedules, kernels and their text call the axes."""
-        found = {self.vector: "vector"}
-        return found if self.lane is None else {**found, self.lane: "lane"}
-
-    def is_uniform(self, place: Loaded) -> bool:
-        """True for a loaded index that is the same in all lanes."""
-        return self.lane not in place.bases
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +137,7 @@ class RowAxes(VectorAxes):
     def staged(self, lanes: int) -> RowAxes:
         """With so many lanes of a vector, which threads take out of shared memory."""
         vector = axis(self.columns // lanes)
-        return replace(self, vector=vector, lane=_lane(lanes), is_shifted=False, is_staged=True)
+        return replace(self, vector=vector, lane=lane_of(lanes), is_shifted=False, is_staged=True)
 
     @property
     def column(self) -> Form:
@@ -232,7 +205,7 @@ def row_axes(
         lanes //= 2
     group, turn = axis(groups), axis(turns)
     row = combine(atom(group), atom(turn), turns)
-    axes = RowAxes(axis(columns // lanes), _lane(lanes), group, turn, rows, columns, row)
+    axes = RowAxes(axis(columns // lanes), lane_of(lanes), group, turn, rows, columns, row)
     return _shifted(axes, lanes) if shifts else axes
 
 
@@ -252,7 +225,7 @@ def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
     latest = lanes - gcd(axes.columns, lanes)
     vector = axis(ceil_div(latest + axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
-    return replace(axes, vector=vector, lane=_lane(lanes), is_shifted=True, ends=ends)
+    return replace(axes, vector=vector, lane=lane_of(lanes), is_shifted=True, ends=ends)
 
 
 @dataclass(frozen=True)
@@ -275,10 +248,6 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
     return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
-
-
-def _lane(lanes: int) -> IterDomain | None:
-    return parallelize(axis(lanes), ParallelType.VECTORIZE) if lanes > 1 else None
 
 
 def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
@@ -328,9 +297,9 @@ def _tables(segment: Segment, columns: int) -> list[TensorView]:
     return [tv for tv in found if tv.shape[-1:] == (columns,)]
 
 
-def along(axes: VectorAxes, sizes: Sequence[int]) -> Index:
+def along(axes: RowAxes, sizes: Sequence[int]) -> Index:
     """The index of each dim of a row."""
-    if isinstance(axes, RowAxes) and axes.is_shifted:  # then one dim is the row
+    if axes.is_shifted:  # then one dim is the row
         return tuple(axes.column if size != 1 else Form() for size in sizes)
     return unflatten(axes.column, sizes)
 
