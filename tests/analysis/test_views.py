@@ -6,11 +6,13 @@ import random
 
 import torch
 
+from thunder_fuser.analysis.digits import atom, divmod_form
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.views import follow, view_of
+from thunder_fuser.analysis.views import behind_views, follow, indices_as_viewed, view_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 
 
@@ -61,3 +63,24 @@ def test_a_broadcast_row_sum_is_a_view_of_the_sum_not_of_its_operand() -> None:
     chain = follow(call("broadcast", total, is_broadcast_dim=(False, True)), lambda tv: tv is x)
     assert chain is not None
     assert chain.root is total
+
+
+def test_an_element_is_one_of_what_it_views_in_another_shape() -> None:
+    source = tensor(DataType.Float, 4, 6)
+    turned = call("permute", source, dims=(1, 0))
+    flat = call("reshape", turned, new_shape=(sc.constant(24),))
+    place = atom(axis(24))
+    column, row = divmod_form(place, 4)
+    found = list(behind_views((flat, (place,))))
+    assert found == [(flat, (place,)), (turned, (column, row)), (source, (row, column))]
+    assert list(indices_as_viewed([(flat, (place,))], (4, 6))) == [(row, column)]
+    assert list(indices_as_viewed([(flat, (place,))], (24, 1))) == []
+
+
+def test_what_a_view_repeats_or_what_it_computes_is_behind_no_view() -> None:
+    row = tensor(DataType.Float, 1, 6)
+    rows = call("expand", row, shape=(sc.constant(4), sc.constant(6)))
+    negated = call("neg", rows)
+    index = atom(axis(4)), atom(axis(6))
+    assert list(behind_views((negated, index))) == [(negated, index)]
+    assert list(behind_views((rows, index))) == [(rows, index)]

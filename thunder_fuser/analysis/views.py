@@ -9,10 +9,11 @@ is `offset + sum(stride * axis)` over whole axes with strides that are not negat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import edges
 from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
@@ -62,9 +63,7 @@ def is_stop(tv: TensorView) -> bool:
     return tv.definition is not None and tv.definition.op.name == "segment_set"
 
 
-def without_padding(
-    element: tuple[TensorView, tuple[Form, ...]], size: int
-) -> tuple[TensorView, tuple[Form, ...]]:
+def without_padding(element: tuple[TensorView, Index], size: int) -> tuple[TensorView, Index]:
     """The element of what has only `size` elements, where `element` is one of a view of that and of
     others that were added."""
     tv, index = element
@@ -72,6 +71,26 @@ def without_padding(
         (edge,) = edges(tv, index)
         tv, index = edge.producer, edge.index
     return tv, index
+
+
+def behind_views(element: tuple[TensorView, Index]) -> Iterator[tuple[TensorView, Index]]:
+    """The element and, through views of as many elements without windows, what it is in the tensors
+    that these are of."""
+    yield element
+    tv, index = element
+    while is_metadata(tv):
+        (edge,) = edges(tv, index)
+        if edge.windows or prod(edge.producer.shape) != prod(tv.shape):
+            return
+        tv, index = edge.producer, edge.index
+        yield tv, index
+
+
+def indices_as_viewed(
+    elements: Iterable[tuple[TensorView, Index]], shape: tuple[int, ...]
+) -> Iterator[Index]:
+    """The indices of elements, and of what they are behind views, in tensors of this shape."""
+    return (index for e in elements for tv, index in behind_views(e) if tv.shape == shape)
 
 
 def is_same_order(producer: TensorView, consumer: TensorView) -> bool:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -22,10 +22,10 @@ from thunder_fuser.analysis.digits import (
     scale,
     unflatten,
 )
-from thunder_fuser.analysis.index_map import Window, edges
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.reductions import is_scan, row_shape, stretch_of
-from thunder_fuser.analysis.views import is_metadata
+from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -252,12 +252,7 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
 
 def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
     """The row in which a term lies, that a sum down the columns takes at (group, turn)."""
-    tv, index = term
-    while is_metadata(tv):
-        (edge,) = edges(tv, index)
-        if edge.windows or prod(edge.producer.shape) != prod(tv.shape):
-            break
-        tv, index = edge.producer, edge.index
+    *_, (tv, index) = behind_views(term)
     return divmod_form(linear(tv.shape, index), axes.columns)[0]
 
 
@@ -302,30 +297,6 @@ def along(axes: RowAxes, sizes: Sequence[int]) -> Index:
     if axes.is_shifted:  # then one dim is the row
         return tuple(axes.column if size != 1 else Form() for size in sizes)
     return unflatten(axes.column, sizes)
-
-
-def index_as_viewed(
-    terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
-) -> Index | None:
-    """The first of `indices_as_viewed`, if there is one."""
-    return next(indices_as_viewed(terms, shape), None)
-
-
-def indices_as_viewed(
-    terms: Sequence[tuple[TensorView, Index]], shape: tuple[int, ...]
-) -> Iterator[Index]:
-    """The indices of terms, and of tensors of which one is a view, that have this shape: every
-    element of the plane is met at each once. None where no term comes of one, or repeats it."""
-    for tv, index in terms:
-        while prod(tv.shape) == prod(shape):
-            if tv.shape == shape:
-                yield index
-            if not is_metadata(tv):
-                break
-            (edge,) = edges(tv, index)
-            if edge.windows:
-                break
-            tv, index = edge.producer, edge.index
 
 
 def is_of_row(offset: Form, axes: RowAxes) -> bool:

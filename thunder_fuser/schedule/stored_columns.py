@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import unflatten
 from thunder_fuser.analysis.layout import linear
+from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.phases import Element
-from thunder_fuser.schedule.row_axes import indices_as_viewed
 from thunder_fuser.segment.segment import Segment, Store
 
 

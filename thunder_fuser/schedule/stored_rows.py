@@ -13,10 +13,11 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, atom, substitute, unflatten
+from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected
-from thunder_fuser.schedule.row_axes import RowAxes, along, index_as_viewed
+from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
 
 Elements = Sequence[tuple[TensorView, Index]]
@@ -30,7 +31,7 @@ def stored_at(
     shape = store.value.shape
     if prod(shape) == axes.rows:
         return unflatten(axes.row, shape)
-    viewed = index_as_viewed(terms, shape)
+    viewed = next(indices_as_viewed(terms, shape), None)
     if viewed is not None:
         return viewed
     for cut in range(len(shape) + 1):
