@@ -19,7 +19,7 @@ from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.slabs import Slab, turned
-from thunder_fuser.schedule.tiles import Square, Tile
+from thunder_fuser.schedule.tiles import Square, Tile, weight
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -145,10 +145,10 @@ def _lanes(group: IterationClass, parameters: MapParameters) -> int:
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
     for tv, form in accesses:
-        while lanes > 1 and not _fits(abs(_weight(form, innermost)), lanes, tv):
+        while lanes > 1 and not _fits(abs(weight(form, innermost)), lanes, tv):
             lanes //= 2
     for tv, form in _large(group):
-        if abs(_weight(form, innermost)) == 1:
+        if abs(weight(form, innermost)) == 1:
             aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
             lanes = min(lanes, MAX_SPLIT * aligned)
     return lanes
@@ -165,17 +165,13 @@ def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) 
     """Elements that one access may take at every index: rows of odd length align nothing."""
     itemsize = tv.dtype.itemsize
     width = gcd(MAX_ALIGNMENT, layout.alignment, form.constant * itemsize)
-    for weight, digit in form.terms:
+    for step, digit in form.terms:
         if digit.base is not innermost:
-            width = gcd(width, weight * itemsize)
+            width = gcd(width, step * itemsize)
     return max(width // itemsize, 1)
 
 
-def _fits(weight: int, lanes: int, tv: TensorView) -> bool:
+def _fits(step: int, lanes: int, tv: TensorView) -> bool:
     """Lanes that are strided by a short unrolled axis share one run of registers."""
-    run = weight * lanes * tv.dtype.itemsize
-    return weight <= 1 or run <= MAX_RUN_BYTES or weight * tv.dtype.itemsize > 4 * MAX_RUN_BYTES
-
-
-def _weight(form: Form, axis: IterDomain) -> int:
-    return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)
+    run = step * lanes * tv.dtype.itemsize
+    return step <= 1 or run <= MAX_RUN_BYTES or step * tv.dtype.itemsize > 4 * MAX_RUN_BYTES
