@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
@@ -30,9 +30,9 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
@@ -209,7 +209,7 @@ def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) ->
     full = [s for s in segment.written if prod(s.value.shape) == size]
     stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
     results = [*terms, *((s.value, index) for s, index in stored)]
-    read = demand(results, segment.leaves | set(long)).leaves
+    read = needs_of(segment, long, results).leaves
     moved = [(tv, index) for tv, index in read if tv in segment.leaves]
     moved += [(s.target, index) for s, index in stored]
     return sum(_is_straight(offset_of(segment.layouts[tv], i), axes) for tv, i in moved)
@@ -239,12 +239,12 @@ def _check_levels(
     """What is read at a row may need what is summed so far, at the same element."""
     own = dict(reductions)
     for term in terms:
-        needs = demand([term], segment.leaves | own.keys())
-        check_places(segment, tuple(own), needs)
-        for tv, index in (term, *needs.leaves):
-            if tv in own and not is_scan(tv):
+        needs = needs_of(segment, own, [term])
+        check_places(segment, own, needs)
+        for tv, index in reductions_read(term, needs, own):
+            if not is_scan(tv):
                 raise Rejected("a column sum needs another one of the same segment")
-            if tv in own and index != own[tv]:
+            if index != own[tv]:
                 raise Rejected("a running sum is read at another element")
 
 
@@ -258,10 +258,10 @@ def _check_columns(
     own = dict(reductions)
     for store, place in stores:
         result = (store.value, place)
-        for tv, index in (result, *demand([result], segment.leaves | own.keys()).leaves):
-            if tv in own and is_scan(tv):
+        for tv, index in reductions_read(result, needs_of(segment, own, [result]), own):
+            if is_scan(tv):
                 raise Rejected("a running sum is read behind its rows")
-            if tv in own and index != own[tv]:
+            if index != own[tv]:
                 raise Rejected("a column sum is read at another column")
 
 
@@ -273,9 +273,8 @@ def _check_writes(
     """An in-place target may be read at the column that is being written, after the rows."""
     targets = {s.target for s, _ in stores if s.is_in_place}
     written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
-    known = segment.leaves.union(segment.long)
-    during = demand(walked, known).leaves
-    after = demand([(s.value, i) for s, i in stores], known).leaves
+    during = needs_of(segment, segment.long, walked).leaves
+    after = needs_of(segment, segment.long, [(s.value, i) for s, i in stores]).leaves
     for tv, index in after:
         if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
             raise Rejected("an in-place target is read at another element than it is written")

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.rows import check_places
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
@@ -252,22 +252,23 @@ def _check(
     element that is being written."""
     if by not in segment.leaves:
         raise Rejected("the ends of the groups are not in memory")
-    own, known = dict(sums), frozenset(tv for tv, _ in sums)
+    own = dict(sums)
     targets = {s.target for s, _ in stores if s.is_in_place}
     written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
     for term in terms:
-        needs = demand([term], segment.leaves | known)
-        check_places(segment, list(known), needs)
-        if term[0] in known or any(tv in known for tv, _ in needs.leaves):
+        needs = needs_of(segment, own, [term])
+        check_places(segment, own, needs)
+        if reductions_read(term, needs, own):
             raise Rejected("a sum of groups needs another one of the same segment")
         if any(tv in targets for tv, _ in needs.leaves):
             raise Rejected(
                 "an in-place target is read by other threads than the one that writes it"
             )
     for store, index in stores:
-        needs = demand([(store.value, index)], segment.leaves | known)
-        for tv, at in (*needs.leaves, (store.value, index)):
-            if tv in own and at != own[tv]:
-                raise Rejected("a sum of groups is read at another place than it belongs to")
+        result = (store.value, index)
+        needs = needs_of(segment, own, [result])
+        if any(at != own[tv] for tv, at in reductions_read(result, needs, own)):
+            raise Rejected("a sum of groups is read at another place than it belongs to")
+        for tv, at in needs.leaves:
             if tv in targets and (tv, offset_of(segment.layouts[tv], at)) not in written:
                 raise Rejected("an in-place target is read at another element than it is written")

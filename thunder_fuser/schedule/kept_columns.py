@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
@@ -37,6 +37,7 @@ from thunder_fuser.schedule.columns import (
     term_of,
 )
 from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
+from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -212,14 +213,13 @@ def _check_columns(
     `stored` of a column is read in memory there."""
     own = dict(reductions)
     for result in (*walked, *stored):
-        needs = demand([result], segment.leaves | own.keys())
+        needs = needs_of(segment, own, [result])
         if needs.places and result in walked:
             raise Rejected("columns that are kept are read at an index that a tensor holds")
         if any(True for _ in needs.windows()):
             raise Rejected("columns that are kept are read through windows")
-        for tv, index in (result, *needs.leaves):
-            if tv in own and index != own[tv]:
-                raise Rejected("a column sum is read at another column")
+        if any(index != own[tv] for tv, index in reductions_read(result, needs, own)):
+            raise Rejected("a column sum is read at another column")
 
 
 def _check_writes(
@@ -236,10 +236,9 @@ def _check_writes(
         return {(tv, offset_of(segment.layouts[tv], i)) for tv, i in places}
 
     targets = {s.target for s in segment.stores if s.is_in_place}
-    known = segment.leaves.union(segment.long)
     after = [(s.value, i) for s, i in stores]
     for results, allowed in ((walked, written(full)), (after, written(stores))):
-        for tv, index in demand(results, known).leaves:
+        for tv, index in needs_of(segment, segment.long, results).leaves:
             if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in allowed:
                 raise Rejected("an in-place target is read by others than the one that writes it")
 
@@ -254,7 +253,7 @@ def _planes(
 ) -> list[tuple[TensorView, Form]]:
     """What is read of the plane, and where. Raises Rejected."""
     own = {tv for tv, _ in reductions}
-    leaves = demand(walked, segment.leaves | own).leaves
+    leaves = needs_of(segment, own, walked).leaves
     reads = {(tv, offset_of(segment.layouts[tv], i)): None for tv, i in leaves if tv not in own}
     planes = [(tv, offset) for tv, offset in reads if is_of_plane(offset, axes)]
     if not planes:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.segment.segment import Segment
@@ -54,5 +55,4 @@ def needs_results(
     segment: Segment, reductions: Sequence[TensorView], results: Sequence[tuple[TensorView, Index]]
 ) -> bool:
     """True where elements of a row are computed from what the row is reduced to."""
-    found = demand(results, segment.leaves | set(reductions))
-    return any(tv in reductions for tv, _ in found.leaves)
+    return any(tv in reductions for tv, _ in needs_of(segment, reductions, results).leaves)

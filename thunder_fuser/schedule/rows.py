@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
@@ -38,6 +38,7 @@ from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns, columns_of, turns_of
+from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -353,21 +354,6 @@ def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 
 
-def needs_of(
-    segment: Segment, reductions: Sequence[TensorView], results: Sequence[tuple[TensorView, Index]]
-) -> Demand:
-    """What `results` need down to memory and the reductions."""
-    return demand(results, segment.leaves | set(reductions))
-
-
-def check_places(segment: Segment, reductions: Sequence[TensorView], needs: Demand) -> None:
-    """Indices that tensors hold are loaded before the reductions are known. Raises Rejected."""
-    for place in needs.places:
-        found = demand([(place.tensor, place.index)], segment.leaves | set(reductions))
-        if any(tv in reductions for tv, _ in found.leaves):
-            raise Rejected("an index is read from what a reduction makes")
-
-
 def _check_rows(
     segment: Segment,
     reductions: Sequence[TensorView],
@@ -382,13 +368,11 @@ def _check_rows(
     results = [*terms, *((s.value, i) for s, i in stores)]
     own = {tv: result_index(tv, axes) for tv in reductions}
     for result in results:
-        if result[0] in own and result[1] != own[result[0]]:
-            raise Rejected("a reduction is read at another row than it belongs to")
         needs = needs_of(segment, reductions, [result])
         check_places(segment, reductions, needs)
+        if any(index != own[tv] for tv, index in reductions_read(result, needs, own)):
+            raise Rejected("a reduction is read at another row than it belongs to")
         for tv, index in needs.leaves:
-            if tv in own and index != own[tv]:
-                raise Rejected("a reduction is read at another row than it belongs to")
             if tv in targets and offset_of(segment.layouts[tv], index) not in written:
                 raise Rejected("an in-place target is read at another element than it is written")
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.totals import term_of_total
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import check_places, needs_of
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -76,11 +77,9 @@ def _check(
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """What is done once needs no row, and reads nothing that rows write in place."""
-    ends = {*segment.leaves, *totals, *reductions}
-    needs = demand([(s.value, index) for s, index in stores], ends)
-    indices = demand([(place.tensor, place.index) for place in needs.places], ends)
-    if any(tv not in segment.leaves for tv, _ in indices.leaves):
-        raise Rejected("an index is read from what a reduction makes")
+    made = (*totals, *reductions)
+    needs = needs_of(segment, made, [(s.value, index) for s, index in stores])
+    check_places(segment, made, needs)
     once = {s for s, _ in stores}
     written = {s.target for s in segment.stores if s.is_in_place and s not in once}
     for tv, _ in needs.leaves:
