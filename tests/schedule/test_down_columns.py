@@ -12,7 +12,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.down_columns import turns_of
 from thunder_fuser.schedule.rejected import Rejected
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.target import HOST
 
 

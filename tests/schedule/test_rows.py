@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from textwrap import dedent
 
 import pytest
 from hypothesis import given, settings
@@ -125,16 +124,6 @@ def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held:
     found = rows.schedule(segment_of([v], centred(v)), H200)
     is_held = found.residency.registers == {v}
     assert (found.threads_per_row, found.rows_per_block, is_held) == (threads, rows_per_block, held)
-
-
-def test_the_text_says_how_many_blocks_share_a_row() -> None:
-    v, w = halves(400, 40008), halves(400, 40008)
-    made = call("mul", centred(v), w)
-    assert str(rows.schedule(segment_of([v, w], made), H200)) == dedent("""\
-    rows over group{400}, turn{1}, vector{5001}, lane{8}, T4 in registers and T0 in shared memory
-      4 blocks of 160 threads a row
-      phase 0: T1[group] of T0[group, 8*vector + lane]
-      store whole rows: T5[group, 8*vector + lane]""")
 
 
 @pytest.mark.parametrize(("columns", "cluster"), [(4096, 1), (65536, 8)])

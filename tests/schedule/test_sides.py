@@ -14,7 +14,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import op
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.target import REGISTERS
 
 UNSTAGED = RowParameters(stretches=False)

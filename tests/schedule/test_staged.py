@@ -10,7 +10,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 
 
 def scheduled(*inputs: TensorView, held: int | None = None) -> RowSchedule:

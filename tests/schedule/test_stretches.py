@@ -18,7 +18,7 @@ from thunder_fuser.ops import op
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.rejected import Rejected
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.target import Target
 
 PREFERRED = RowParameters()

@@ -37,7 +37,7 @@ from thunder_fuser.kernel.statements import (
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Store
 
 Result = tuple[TensorView, Index]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -25,7 +25,6 @@ from thunder_fuser.analysis.digits import Form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
-    is_outermost,
     is_scan,
     is_walked,
     plane_of,
@@ -52,6 +51,7 @@ from thunder_fuser.schedule.row_axes import (
     row_of,
     shifted,
 )
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
 from thunder_fuser.schedule.staged import is_staged
@@ -62,8 +62,7 @@ from thunder_fuser.schedule.stretches import (
     of_images_in_stretches,
     of_stretches,
 )
-from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.totals import NO_TOTALS, Totals, plan_totals
+from thunder_fuser.schedule.totals import plan_totals
 from thunder_fuser.schedule.walking import beside_sums
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
@@ -71,111 +70,6 @@ from thunder_fuser.target import Target
 SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
 NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
 TINY = 32 * 1024  # bytes, which the L1 cache has for more
-
-
-@dataclass(frozen=True, eq=False)
-class RowSchedule:
-    """`full` are stores of whole rows, `single` of one element per row, each with its index;
-    `totals` follow from all rows."""
-
-    segment: Segment
-    axes: RowAxes
-    phases: tuple[Phase, ...]
-    full: tuple[tuple[Store, Index], ...]
-    single: tuple[tuple[Store, Index], ...]
-    columns: Columns
-    row: Row
-    residency: Residency
-    rows_per_block: int
-    splits: int = 1  # blocks that share a row
-    chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
-    totals: Totals = NO_TOTALS
-    is_staged: bool = False  # rows pass through shared memory
-
-    @property
-    def are_pieces_outermost(self) -> bool:
-        """True where the first pieces of all rows lie before their second ones, and blocks walk
-        them in this order."""
-        reduced = (tv for phase in self.phases for tv, _ in phase.reductions)
-        return self.splits > 1 and all(map(is_outermost, reduced))
-
-    @property
-    def stored_as_summed(self) -> tuple[tuple[Store, Index], ...]:
-        """The stores of whole rows by the loop that sums them. Where blocks share a row none of
-        them needs its sums, and a loop of their own would compute each vector again."""
-        return self.full if self.splits > 1 else ()
-
-    @property
-    def stored_behind(self) -> tuple[tuple[Store, Index], ...]:
-        """The other stores of whole rows, behind the phases."""
-        return () if self.stored_as_summed else self.full
-
-    def __str__(self) -> str:
-        names, tensors = self.axes.names, self.segment.names
-        lines = [
-            f"rows over {print_axes(names, names)}, {self._held()}{self.segment.direction}",
-            f"  {self._shared_by()}",
-        ]
-        if self.splits > 1:
-            lines[-1] = f"  {self.threads_per_row} threads a piece, {self.splits} pieces a row"
-            lines[-1] += " one after another over all rows" if self.are_pieces_outermost else ""
-        if self.chunk:
-            lines[-1] += f", {self.chunk} vectors at a time"
-        for number, phase in enumerate(self.phases):
-            reduced = print_elements(phase.reductions, tensors, names)
-            terms = print_elements(phase.terms, tensors, names)
-            lines.append(f"  phase {number}: {reduced} of {terms}")
-        if self.columns.reductions:
-            reduced = print_elements(self.columns.reductions, tensors, names)
-            terms = print_elements(self.columns.terms, tensors, names)
-            lines.append(f"  down columns: {reduced} of {terms}")
-        if self.totals.reductions:
-            reduced = print_elements(self.totals.reductions, tensors, names)
-            terms = print_elements(self.totals.terms, tensors, names)
-            lines.append(f"  over all rows: {reduced} of {terms}")
-        for title, found in (
-            ("whole rows", self.full),
-            ("one element a row", self.single),
-            ("one element a column", self.columns.stores),
-            ("once", self.totals.stores),
-        ):
-            stored = print_elements([(s.value, index) for s, index in found], tensors, names)
-            lines += [f"  store {title}: {stored}"] if stored else []
-        return "\n".join(lines)
-
-    def _shared_by(self) -> str:
-        threads, cluster = self.residency.threads, self.residency.cluster
-        blocks = self.residency.blocks
-        fitting = "" if blocks is None else f", {blocks} of them on a multiprocessor"
-        if self.residency.apart > 1:
-            fitting += f", those of a warp {self.residency.apart} apart"
-        if cluster > 1:
-            return f"{cluster} blocks of {threads} threads a row{fitting}"
-        return f"{threads} threads a row, {self.rows_per_block} rows a block{fitting}"
-
-    def _held(self) -> str:
-        found, tensors = self.residency, self.segment.names
-        kept = found.registers - found.shared
-        held = [tensors[tv] for tv in self.segment.inputs if tv in kept]
-        slotted = [tensors[tv] for tv in self.segment.inputs if tv in found.shared]
-        turns = f", {found.batch} turns at a time" if found.batch > 1 else ""
-        places = [f"{', '.join(held)} in registers{turns}"] if held else []
-        if slotted:
-            rows = f", {found.slots} rows at a time" if found.slots > 1 else ""
-            both = [tensors[tv] for tv in self.segment.inputs if tv in found.registers - kept]
-            both += ["the weights"] if found.weights else []
-            again = f", {', '.join(both)} in registers too" if both else ""
-            stowed = ", the weights there too" if found.stowed else ""
-            places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
-        gathered = [tensors[tv] for tv in self.segment.inputs if tv in found.gathered]
-        places += [f"{', '.join(gathered)} gathered"] if gathered else []
-        slots = f", {found.slots} turns at a time" if found.slots > 1 else ""
-        places += [f"through shared memory{slots}"] if self.is_staged else []
-        return " and ".join(places) or "read in every phase"
-
-    @property
-    def threads_per_row(self) -> int:
-        return self.residency.threads * self.residency.cluster
 
 
 def reject(segment: Segment, target: Target) -> str | None:

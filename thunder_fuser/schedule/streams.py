@@ -17,7 +17,7 @@ from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters, StreamParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import Residency
-from thunder_fuser.schedule.rows import RowSchedule
+from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import MAX_THREADS, Target
 
