@@ -12,20 +12,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.reductions import is_outermost
+from thunder_fuser.analysis.reductions import is_outermost, is_scan
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns
-from thunder_fuser.schedule.phases import Phase
+from thunder_fuser.schedule.phases import Element, Phase
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.totals import NO_TOTALS, Totals
+from thunder_fuser.schedule.totals import Totals
 from thunder_fuser.segment.segment import Segment, Store
 
 
 @dataclass(frozen=True, eq=False)
-class RowSchedule:
-    """`full` are stores of whole rows, `single` of one element per row, each with its index;
-    `totals` follow from all rows."""
+class RowWork:
+    """What is done for rows. `full` are stores of whole rows, `single` of one element per row, each
+    with its index; `columns` are summed beside them, and `totals` follow from all rows."""
 
     segment: Segment
     axes: RowAxes
@@ -33,20 +34,39 @@ class RowSchedule:
     full: tuple[tuple[Store, Index], ...]
     single: tuple[tuple[Store, Index], ...]
     columns: Columns
+    totals: Totals
+
+    @property
+    def reduced(self) -> tuple[TensorView, ...]:
+        """Reductions and scans along rows."""
+        return tuple(tv for phase in self.phases for tv, _ in phase.reductions)
+
+    @property
+    def scans(self) -> tuple[TensorView, ...]:
+        return tuple(filter(is_scan, self.reduced))
+
+    @property
+    def whole(self) -> tuple[Element, ...]:
+        """The elements of whole rows that are stored."""
+        return tuple((s.value, index) for s, index in self.full)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSchedule(RowWork):
+    """And where rows are meanwhile, by which threads."""
+
     row: Row
     residency: Residency
     rows_per_block: int
     splits: int = 1  # blocks that share a row
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
-    totals: Totals = NO_TOTALS
     is_staged: bool = False  # rows pass through shared memory
 
     @property
     def are_pieces_outermost(self) -> bool:
         """True where the first pieces of all rows lie before their second ones, and blocks walk
         them in this order."""
-        reduced = (tv for phase in self.phases for tv, _ in phase.reductions)
-        return self.splits > 1 and all(map(is_outermost, reduced))
+        return self.splits > 1 and all(map(is_outermost, self.reduced))
 
     @property
     def stored_as_summed(self) -> tuple[tuple[Store, Index], ...]:

@@ -14,14 +14,12 @@ in the next. Rows too long for the registers are read again in every phase.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form, loads_in, unflatten
+from thunder_fuser.analysis.digits import loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
@@ -30,7 +28,6 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     row_shape,
     sides_of,
-    state_bytes,
     walked_rows,
 )
 from thunder_fuser.analysis.totals import totals_of
@@ -39,22 +36,22 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns, columns_of, turns_of
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.phases import Phase, phases_of
+from thunder_fuser.schedule.phases import phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows, scanned_registers
+from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
-    is_of_all_rows,
     is_of_row,
     row_axes,
     row_of,
     shifted,
 )
-from thunder_fuser.schedule.row_schedule import RowSchedule
+from thunder_fuser.schedule.row_reads import reads_of, row_read
+from thunder_fuser.schedule.row_schedule import RowSchedule, RowWork
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
 from thunder_fuser.schedule.sides import of_sides, side_by_side
-from thunder_fuser.schedule.staged import is_staged
+from thunder_fuser.schedule.staged import Reads, is_staged
 from thunder_fuser.schedule.stored_rows import stored_at
 from thunder_fuser.schedule.stretches import (
     alone_in_stretches,
@@ -67,9 +64,7 @@ from thunder_fuser.schedule.walking import beside_sums
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import Target
 
-SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
 NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
-TINY = 32 * 1024  # bytes, which the L1 cache has for more
 
 
 def reject(segment: Segment, target: Target) -> str | None:
@@ -90,6 +85,22 @@ def schedule(
     segment: Segment, target: Target, parameters: RowParameters = PREFERRED
 ) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
+    work = _work(segment, target, parameters)
+    results = [t for phase in work.phases for t in phase.terms]
+    results += [*work.columns.terms, *work.totals.terms, *work.whole]
+    row, reads = row_read(work), reads_of(work, results)
+    if work.axes.is_staged:
+        found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
+        if found is None:
+            return schedule(segment, target, replace(parameters, stretches=False))
+        return _placed(work, row, found, work.axes.sides, is_staged=True)
+    if work.columns.reductions:
+        return _placed(work, row, *_beside(row, work, target, parameters))
+    return _alone(row, reads, work, target, parameters)
+
+
+def _work(segment: Segment, target: Target, parameters: RowParameters) -> RowWork:
+    """What is done for the rows. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
@@ -117,36 +128,76 @@ def schedule(
     _check_columns(segment, [*reductions, *down], down, [*read, *((s.value, i) for s, i in stores)])
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    scans = [tv for tv in reductions if is_scan(tv)]
-    row = _row(segment, axes, phases, full, sums, scans)
-    whole = [(s.value, i) for s, i in full]
-    results = [tv for tv in reductions if not is_scan(tv)]
-    is_once = len(phases) == 1 and not needs_results(segment, results, whole)
-    planned = partial(RowSchedule, segment, axes, phases, full, single, sums, row, totals=behind)
-    reads = _reads(segment, reductions, [*read, *whole])
-    if axes.is_staged:
-        staged = of_stretches(segment, axes, reads, full, target, parameters)
-        if staged is None:
-            return schedule(segment, target, replace(parameters, stretches=False))
-        return planned(staged, axes.sides, is_staged=True)
-    if down:
-        return planned(*_beside(row, axes, down, target, parameters))
-    pieces = shared(row, rows, target) if is_once and not scans else None
+    return RowWork(segment, axes, phases, full, single, sums, behind)
+
+
+def _placed(
+    work: RowWork,
+    row: Row,
+    residency: Residency,
+    rows_per_block: int = 1,
+    splits: int = 1,
+    chunk: int = 0,
+    is_staged: bool = False,
+) -> RowSchedule:
+    """The schedule of that work, with the rows there."""
+    return RowSchedule(
+        work.segment,
+        work.axes,
+        work.phases,
+        work.full,
+        work.single,
+        work.columns,
+        work.totals,
+        row,
+        residency,
+        rows_per_block,
+        splits,
+        chunk,
+        is_staged,
+    )
+
+
+def _alone(
+    row: Row, reads: Reads, work: RowWork, target: Target, parameters: RowParameters
+) -> RowSchedule:
+    """Rows without sums down their columns, each of which a block or a cluster keeps, if it can.
+    Raises Rejected."""
+    segment, axes, scans = work.segment, work.axes, work.scans
+    results = [tv for tv in work.reduced if not is_scan(tv)]
+    is_once = len(work.phases) == 1 and not needs_results(segment, results, work.whole)
+    pieces = shared(row, axes.rows, target) if is_once and not scans else None
     if pieces is not None:
-        return planned(pieces[0], 1, splits=pieces[1])
+        return _placed(work, row, pieces[0], splits=pieces[1])
     found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
     if found is None:
         if not is_once:
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
-        return planned(where, 1, chunk=chunk)
+        return _placed(work, row, where, chunk=chunk)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
-    is_plain = is_plain and not any(loads_in(offset for _, offset in reads))
+    is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared
-    if not (is_plain and is_held and is_staged(segment, axes, several, reads, full)):
-        return planned(found, several)
+    if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
+        return _placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
-    return planned(replace(found, registers=taken), several, is_staged=True)
+    return _placed(work, row, replace(found, registers=taken), several, is_staged=True)
+
+
+def _beside(
+    row: Row, work: RowWork, target: Target, parameters: RowParameters
+) -> tuple[Residency, int]:
+    """Where rows are while blocks walk them with the sums down their columns, and how many of them
+    a block has side by side. Raises Rejected."""
+    axes, sums = work.axes, len(work.columns.reductions)
+    if axes.side is not None:
+        return of_sides(row, axes.sides, sums, axes, target, parameters), axes.sides
+    turns = axes.fewest
+    as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
+    walking = beside_sums(as_many, sums, turns, target, parameters)
+    if walking is None:
+        raise Rejected("column sums beside rows that are too long to be walked")
+    return walking, 1
 
 
 def _by_direction(long: Sequence[TensorView]) -> tuple[list[TensorView], list[TensorView]]:
@@ -170,25 +221,6 @@ def _plane_of_all(long: Sequence[TensorView]) -> tuple[int, int]:
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     return planes.pop() or (0, 0)
-
-
-def _beside(
-    row: Row,
-    axes: RowAxes,
-    down: Sequence[TensorView],
-    target: Target,
-    parameters: RowParameters,
-) -> tuple[Residency, int]:
-    """Where rows are while blocks walk them with the sums `down`, and how many of them a block has
-    side by side. Raises Rejected."""
-    if axes.side is not None:
-        return of_sides(row, axes.sides, len(down), axes, target, parameters), axes.sides
-    turns = axes.fewest
-    as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
-    walking = beside_sums(as_many, len(down), turns, target, parameters)
-    if walking is None:
-        raise Rejected("column sums beside rows that are too long to be walked")
-    return walking, 1
 
 
 def _axes(
@@ -281,67 +313,3 @@ def _check_columns(
     needs = needs_of(segment, reductions, results)
     if not {tv for tv, _ in (*results, *needs.leaves)}.isdisjoint(down):
         raise Rejected("a column sum is read before all blocks are done")
-
-
-def _row(
-    segment: Segment,
-    axes: RowAxes,
-    phases: Sequence[Phase],
-    full: Sequence[tuple[Store, Index]],
-    sums: Columns,
-    scans: Sequence[TensorView],
-) -> Row:
-    """What the walks along a row read, and how much of it there is."""
-    reductions = tuple(tv for phase in phases for tv, _ in phase.reductions)
-    last = [(s.value, i) for s, i in full]
-    walks = [phase.terms for phase in phases] + ([(*last, *sums.terms)] if last else [])
-    loads: dict[TensorView, int] = {}
-    weights: dict[tuple[TensorView, Form], int] = {}
-    results = [*(t for p in phases for t in p.terms), *last]
-    results += [] if axes.side is None else sums.terms
-    times = Counter(tv for walk in walks for tv in dict(_reads(segment, reductions, walk)))
-    for tv, offset in _reads(segment, reductions, results):
-        registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
-        if is_of_row(offset, axes) and not _is_cached(tv, times[tv], axes):
-            loads[tv] = loads.get(tv, 0) + registers
-        elif is_of_all_rows(offset, axes):
-            weights[tv, offset] = registers
-    return Row(
-        axes.vector.size,
-        axes.lanes,
-        loads,
-        scanned_registers(scans, axes.lanes),
-        walks=len(phases) + bool(full),
-        again=frozenset(tv for tv in loads if times[tv] > 1),
-        weights=sum(weights.values()),
-        is_sent=all(tv.definition.op.state_size == 1 for tv in reductions if tv.definition),
-        states=sum(map(state_bytes, reductions)),
-        count=axes.rows,
-        waited=_waited(_reads(segment, reductions, [t for p in phases for t in p.terms]), axes),
-    )
-
-
-def _is_cached(tv: TensorView, times: int, axes: RowAxes) -> bool:
-    """True for what many rows share, such as the weights of a group norm's channels, so that it
-    comes from a cache in each walk that needs it."""
-    size = prod(tv.shape)
-    is_small = SMALL * size <= axes.rows * axes.columns
-    return is_small and (times < 2 or size * tv.dtype.itemsize <= TINY)
-
-
-def _waited(reads: Sequence[tuple[TensorView, Form]], axes: RowAxes) -> dict[TensorView, int]:
-    """The bytes of each tensor that is read once a row, at no loaded index."""
-    found: dict[TensorView, int] = {}
-    for tv, offset in reads:
-        is_once = axes.turn in offset.bases and offset.bases.isdisjoint({axes.vector, axes.lane})
-        if is_once and not any(loads_in((offset,))):
-            found[tv] = found.get(tv, 0) + tv.dtype.itemsize
-    return found
-
-
-def _reads(
-    segment: Segment, reductions: Sequence[TensorView], results: Sequence[tuple[TensorView, Index]]
-) -> list[tuple[TensorView, Form]]:
-    """What `results` read of memory, and where."""
-    found = needs_of(segment, reductions, results).leaves
-    return [(tv, offset_of(segment.layouts[tv], i)) for tv, i in found if tv not in reductions]

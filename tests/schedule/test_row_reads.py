@@ -1,0 +1,53 @@
+"""What walks along a row read: the row itself, weights of all rows, what each row has one of."""
+
+from __future__ import annotations
+
+from tests.programs import H200, chain, expand, total, unsqueeze
+from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.test_rows import along, centred
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import rows
+from thunder_fuser.schedule.residency import Row
+from thunder_fuser.schedule.row_reads import reads_of
+
+
+def row_of(inputs: list[TensorView], *outputs: TensorView) -> Row:
+    return rows.schedule(segment_of(inputs, *outputs), H200).row
+
+
+def test_a_vector_fills_as_many_registers_as_it_has_words() -> None:
+    x, y = halves(8, 4096), floats(8, 4096)
+    row = row_of([x, y], call("mul", centred(x), y))
+    assert row.lanes == 4
+    assert row.loads == {x: 2, y: 4}
+    assert row.loaded == 6
+
+
+def test_what_a_second_walk_needs_is_read_again() -> None:
+    x, y = floats(8, 4096), floats(8, 4096)
+    row = row_of([x, y], call("mul", centred(x), y))
+    assert (row.walks, row.again) == (2, {x})
+
+
+def test_a_sum_that_is_only_stored_is_one_walk() -> None:
+    x = floats(8, 4096)
+    row = row_of([x], total(x, 1))
+    assert (row.walks, row.again, row.count) == (1, frozenset(), 8)
+
+
+def test_what_each_turn_has_one_of_is_waited_for() -> None:
+    x, means = floats(8, 64, 4096), floats(8, 64)
+    centred = call("sub", x, expand(unsqueeze(means, 2), 8, 64, 4096))
+    row = row_of([x, means], total(chain(centred, "exp"), 2), total(x, 1))
+    assert row.loads.keys() == {x}
+    assert row.waited == {means: 4}
+
+
+def test_reads_are_of_memory_and_not_of_what_rows_are_reduced_to() -> None:
+    x, means = floats(8, 4096), floats(8)
+    made = call("sub", centred(x), along(means, 4096))
+    planned = rows.schedule(segment_of([x, means], made), H200)
+    found = reads_of(planned, planned.whole)
+    assert dict(found).keys() == {x, means}
+    assert dict(found)[means] == planned.axes.row

@@ -1,0 +1,76 @@
+"""What the walks along a row read, and how much of it a multiprocessor would have to hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import prod
+
+from thunder_fuser.analysis.digits import Form, loads_in
+from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.reductions import state_bytes
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.phases import Element
+from thunder_fuser.schedule.residency import Row, scanned_registers
+from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows, is_of_row
+from thunder_fuser.schedule.row_schedule import RowWork
+from thunder_fuser.schedule.staged import Reads
+
+SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
+TINY = 32 * 1024  # bytes, which the L1 cache has for more
+
+
+def row_read(work: RowWork) -> Row:
+    """A row as the walks along it read it."""
+    axes, sums = work.axes, work.columns.terms
+    terms, last = [t for p in work.phases for t in p.terms], work.whole
+    walks = [phase.terms for phase in work.phases] + ([(*last, *sums)] if last else [])
+    loads: dict[TensorView, int] = {}
+    weights: dict[tuple[TensorView, Form], int] = {}
+    results = [*terms, *last, *([] if axes.side is None else sums)]
+    times = Counter(tv for walk in walks for tv in dict(reads_of(work, walk)))
+    for tv, offset in reads_of(work, results):
+        registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
+        if is_of_row(offset, axes) and not _is_cached(tv, times[tv], axes):
+            loads[tv] = loads.get(tv, 0) + registers
+        elif is_of_all_rows(offset, axes):
+            weights[tv, offset] = registers
+    return Row(
+        axes.vector.size,
+        axes.lanes,
+        loads,
+        scanned_registers(work.scans, axes.lanes),
+        walks=len(work.phases) + bool(last),
+        again=frozenset(tv for tv in loads if times[tv] > 1),
+        weights=sum(weights.values()),
+        is_sent=all(tv.definition.op.state_size == 1 for tv in work.reduced if tv.definition),
+        states=sum(map(state_bytes, work.reduced)),
+        count=axes.rows,
+        waited=_waited(reads_of(work, terms), axes),
+    )
+
+
+def reads_of(work: RowWork, results: Sequence[Element]) -> list[tuple[TensorView, Form]]:
+    """What `results` read of memory, and where."""
+    found = needs_of(work.segment, work.reduced, results).leaves
+    layouts = work.segment.layouts
+    return [(tv, offset_of(layouts[tv], i)) for tv, i in found if tv not in work.reduced]
+
+
+def _is_cached(tv: TensorView, times: int, axes: RowAxes) -> bool:
+    """True for what many rows share, such as the weights of a group norm's channels, so that it
+    comes from a cache in each walk that needs it."""
+    size = prod(tv.shape)
+    is_small = SMALL * size <= axes.rows * axes.columns
+    return is_small and (times < 2 or size * tv.dtype.itemsize <= TINY)
+
+
+def _waited(reads: Reads, axes: RowAxes) -> dict[TensorView, int]:
+    """The bytes of each tensor that is read once a row, at no loaded index."""
+    found: dict[TensorView, int] = {}
+    for tv, offset in reads:
+        is_once = axes.turn in offset.bases and offset.bases.isdisjoint({axes.vector, axes.lane})
+        if is_once and not any(loads_in((offset,))):
+            found[tv] = found.get(tv, 0) + tv.dtype.itemsize
+    return found
