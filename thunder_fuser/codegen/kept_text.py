@@ -9,6 +9,7 @@ from thunder_fuser.codegen.column_sums import (
     result_lines,
     shared_sums,
 )
+from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
 from thunder_fuser.codegen.statements import (
     address,
@@ -126,13 +127,10 @@ def _strips(kernel: KeptKernel) -> list[str]:
     """Pointers to the strips, which lie in the dynamic shared memory."""
     if kernel.strip is None:
         return []
-    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access in (*kernel.fills, *kernel.empties):
-        kind, place = CUDA_TYPES[access.dtype], f"shared + {start}" if start else "shared"
-        lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
-        start += kernel.bytes_of(access)
+    turned = (*kernel.fills, *kernel.empties)
+    strips = arrays_in_shared((a.name, CUDA_TYPES[a.dtype], kernel.bytes_of(a)) for a in turned)
     # Once: with all of it at each access the compiler spilled what it kept for the next ones.
-    return [*lines, f"const int own_place = place * {kernel.strip.vector_step} + part;"]
+    return [*strips, f"const int own_place = place * {kernel.strip.vector_step} + part;"]
 
 
 def _filled(kernel: KeptKernel) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.row_loops import is_whole, load_of_row, over_vectors, with_whole
+from thunder_fuser.codegen.shared_text import SHARED, arrays_in_shared
 from thunder_fuser.codegen.side_text import met_sides, turns_of_sides, turns_text
 from thunder_fuser.codegen.split_text import identity, state_type
 from thunder_fuser.codegen.staged_text import filled_lines, filling, staged_lines, taken
@@ -200,7 +201,7 @@ def _turns_of_rows(kernel: RowKernel) -> list[str]:
     places = [*_side(kernel, f"{WHOLE} || "), *located(kernel, "turn")]
     loaded = [*places, *over_vectors(kernel, loads)]
     turns = turns_of_sides(kernel, loaded, [*places, *_phases(kernel)])
-    return [*turns, "TF_DYNAMIC_SHARED(unsigned char, shared);"]
+    return [*turns, SHARED]
 
 
 def _turns_of_stretches(kernel: RowKernel) -> list[str]:
@@ -241,12 +242,8 @@ def _slots(kernel: RowKernel) -> list[str]:
     places += [(a, "slots", kernel.row_bytes(a)) for a in kernel.stowed]
     widest_first = sorted(kernel.gathered, key=lambda a: -a.dtype.itemsize)  # all are aligned
     places += [(a, "rows", kernel.gathered_bytes(a)) for a in widest_first]
-    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access, held, size in places:
-        place, kind = f"shared + {start}" if start else "shared", vector_type(access)
-        lines.append(f"{kind}* const {access.name}_{held} = reinterpret_cast<{kind}*>({place});")
-        start += size
-    return lines if start else []
+    arrays = [(f"{a.name}_{held}", vector_type(a), size) for a, held, size in places]
+    return arrays_in_shared(arrays) if arrays else []
 
 
 def _stow(kernel: RowKernel) -> list[str]:

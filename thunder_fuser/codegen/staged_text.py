@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import block_text, indent, number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.row_ir import RowKernel, Staged
@@ -52,14 +53,15 @@ def single_store(staged: Staged, pointer: str) -> str:
 
 def stretches(kernel: RowKernel) -> list[str]:
     """Shared memory for what is staged, a slot for each turn on its way, and what is filled."""
-    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    places = [(s.slots_name if kernel.slots else s.name, s, kernel.slots) for s in kernel.staged]
-    places += [(filled.name, filled, 0) for filled in kernel.filled]
-    for name, staged, slots in places:
-        place, kind = f"shared + {start}" if start else "shared", type_of(staged)
-        lines.append(f"{kind}* const {name} = reinterpret_cast<{kind}*>({place});")
-        start += max(slots, 1) * kernel.staged_bytes(staged)
-    return lines
+    slots = max(kernel.slots, 1)
+    arrays = [
+        (s.slots_name if kernel.slots else s.name, type_of(s), slots * kernel.staged_bytes(s))
+        for s in kernel.staged
+    ]
+    arrays += [
+        (filled.name, type_of(filled), kernel.staged_bytes(filled)) for filled in kernel.filled
+    ]
+    return arrays_in_shared(arrays)
 
 
 def start_text(kernel: RowKernel, row: str) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import (
+    address,
     copy_text,
-    form_text,
     indent,
     lane_lines,
     load_call,
@@ -130,13 +131,8 @@ def _block_index(body: Body, tile: Tile, block: str, kind: str) -> list[str]:
 
 def _squares(turning: Turning) -> list[str]:
     """Pointers to the squares, which lie in the dynamic shared memory."""
-    lines, start = ["TF_DYNAMIC_SHARED(unsigned char, shared);"], 0
-    for access in (*turning.loads, *turning.stores):
-        kind = CUDA_TYPES[access.dtype]
-        place = f"shared + {start}" if start else "shared"
-        lines.append(f"{kind}* const {access.name} = reinterpret_cast<{kind}*>({place});")
-        start += turning.bytes_of(access)
-    return lines
+    turned = (*turning.loads, *turning.stores)
+    return arrays_in_shared((a.name, CUDA_TYPES[a.dtype], turning.bytes_of(a)) for a in turned)
 
 
 def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
@@ -154,8 +150,7 @@ def _fill(access: VectorAccess, tile: Tile) -> str:
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
     kind, width = CUDA_TYPES[access.dtype], _run_bytes(access)
     run = f"tf::load<{kind}, {access.length}, {width}>({access.name} + {_run(tile)})"
-    target = f"{access.pointer} + {form_text(access.offset, names)}"
-    return store_call(access, f"{target}, {run}")
+    return store_call(access, f"{address(access, names)}, {run}")
 
 
 def _run(tile: Tile) -> str:
