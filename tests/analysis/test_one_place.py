@@ -165,7 +165,7 @@ ALLOWED = {
     "codegen/side_text.py:_met": THREADS,
     "codegen/staged_text.py:_over_stretch": LANES,
     "codegen/staged_text.py:whole_vectors": LANES,
-    "codegen/row_text.py:_side_of_thread": THREADS,
+    "codegen/row_threads.py:_side_of_thread": THREADS,
     "codegen/side_text.py:of_batch": THREADS,
     "kernel/row_ir.py:shared_bytes": THREADS,
     "codegen/row_loops.py:_vectors": THREADS,

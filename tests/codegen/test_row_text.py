@@ -7,14 +7,22 @@ from tests.schedule.segments import floats, integers, segment_of
 from thunder_fuser.codegen.row_text import row_lines
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.schedule import rows
 
 
-def lines_of(inputs: list[TensorView], *outputs: TensorView) -> list[str]:
+def kernel_of(inputs: list[TensorView], *outputs: TensorView) -> RowKernel:
+    return lower_rows(rows.schedule(segment_of(inputs, *outputs), H200), strict=False)
+
+
+def unmarked(lines: list[str]) -> list[str]:
     """Without the marks of literals."""
-    kernel = lower_rows(rows.schedule(segment_of(inputs, *outputs), H200), strict=False)
-    return ["".join(c for c in line if c >= " ") for line in row_lines(kernel)]
+    return ["".join(c for c in line if c >= " ") for line in lines]
+
+
+def lines_of(inputs: list[TensorView], *outputs: TensorView) -> list[str]:
+    return unmarked(row_lines(kernel_of(inputs, *outputs)))
 
 
 def first(lines: list[str], part: str) -> int:

@@ -12,6 +12,7 @@ from thunder_fuser.codegen.statements import (
     indent,
     load_call,
     number,
+    statement_text,
 )
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import RowKernel
@@ -80,6 +81,12 @@ def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list
 def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
     """A load among those of a row."""
     return load_call(access, kernel.names, is_whole(access, kernel))
+
+
+def located(kernel: RowKernel, turn: str) -> list[str]:
+    """The indices that tensors hold for the row of that turn."""
+    names = {**kernel.names, kernel.axes.turn: turn}
+    return [statement_text(s, names) for s in kernel.located]
 
 
 def is_whole(access: VectorAccess, kernel: RowKernel) -> str:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.codegen.row_threads import turns_text
 from thunder_fuser.codegen.split_text import combining, state_type
-from thunder_fuser.codegen.statements import WHOLE, indent, load_call, number, vector_type
+from thunder_fuser.codegen.statements import WHOLE, indent, load_call, vector_type
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
-
-
-def turns_text(kernel: RowKernel) -> str:
-    """How many turns a group has: a number, or the variable that holds it."""
-    return "turns" if kernel.axes.is_uneven else number(kernel.axes.turn.size)
 
 
 def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
-from thunder_fuser.codegen.row_loops import load_of_row, with_inner, with_whole
-from thunder_fuser.codegen.row_text import held_arrays, located, scope_lines, single_lines
+from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
+from thunder_fuser.codegen.row_text import held_arrays, scope_lines, single_lines
 from thunder_fuser.codegen.statements import (
     block_text,
     indent,
