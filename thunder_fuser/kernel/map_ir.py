@@ -133,7 +133,7 @@ class Kernel:
         for bodies in self.groups:
             blocks = [body.blocks(self.threads) for body in bodies]
             rounds = min(blocks)
-            counts = tuple(-(-count // rounds) for count in blocks)
+            counts = tuple(ceil_div(count, rounds) for count in blocks)
             made.append(BlockRange(bodies, counts, rounds, made[-1].end if made else 0))
         return tuple(made)
 

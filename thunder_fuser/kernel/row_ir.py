@@ -222,16 +222,16 @@ class RowKernel:
     @property
     def blocks(self) -> int:
         groups = 1 if self.is_side_by_side else self.rows_per_block  # of a block
-        return -(-self.axes.group.size // groups) * self.cluster * self.splits
+        return ceil_div(self.axes.group.size, groups) * self.cluster * self.splits
 
     @property
     def vectors_per_split(self) -> int:
         """Of the part of a row that one block has."""
-        return -(-self.vector.size // self.splits)
+        return ceil_div(self.vector.size, self.splits)
 
     @property
     def vectors_per_thread(self) -> int:
-        return self.chunk or -(-self.vectors_per_split // self.threads_per_row)
+        return self.chunk or ceil_div(self.vectors_per_split, self.threads_per_row)
 
     @property
     def shared_bytes(self) -> int:

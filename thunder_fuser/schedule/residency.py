@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.target import CLUSTERS, MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
@@ -111,12 +112,12 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
 
 def _again(row: Row) -> Residency:
     """Every phase reads the row from the cache."""
-    return Residency(min(_rounded(-(-row.vectors * row.lanes // (2 * HELD))), THREADS_AGAIN))
+    return Residency(min(_rounded(ceil_div(row.vectors * row.lanes, 2 * HELD)), THREADS_AGAIN))
 
 
 def _leaves_room(alone: Residency, row: Row) -> bool:
     """True for a row in registers beside those of as many threads again."""
-    registers = -(-row.vectors // alone.threads) * row.loaded + SCRATCH
+    registers = ceil_div(row.vectors, alone.threads) * row.loaded + SCRATCH
     return bool(alone.registers) and 2 * registers * alone.threads <= REGISTERS
 
 
@@ -143,9 +144,9 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
     """A row in the registers and the shared memory of `cluster` blocks, divided so that most blocks
     fit on a multiprocessor, and how many; where it is the same, with more in shared memory, which
     does not spill."""
-    piece = -(-row.vectors // cluster)
-    threads = max(_rounded(-(-piece // HELD_IN_CLUSTER)), MIN_BLOCK)
-    held = -(-piece // threads)
+    piece = ceil_div(row.vectors, cluster)
+    threads = max(_rounded(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK)
+    held = ceil_div(piece, threads)
     best: tuple[int, Residency | None] = 0, None
     for count in range(len(row.loads) + 1):
         registers = frozenset(row.by_width[:count])
@@ -177,8 +178,8 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
     preferred = HELD if row.vectors * row.lanes <= FEW else 2 * HELD
     held = max((wanted or preferred) // row.lanes, 1)
     while True:
-        threads = _rounded(-(-row.vectors // held))
-        registers = -(-row.vectors // threads) * (row.loaded + row.scanned) + SCRATCH
+        threads = _rounded(ceil_div(row.vectors, held))
+        registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned) + SCRATCH
         if (
             registers * max(threads, MIN_BLOCK) <= REGISTERS
             and registers <= MAX_REGISTERS - SCRATCH
@@ -193,7 +194,7 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
 
 def _in_both(row: Row, target: Target) -> Residency | None:
     """One block on a multiprocessor: what its registers do not hold is in shared memory."""
-    places = -(-row.vectors // MAX_THREADS)
+    places = ceil_div(row.vectors, MAX_THREADS)
     free = REGISTERS // MAX_THREADS - SCRATCH
     registers: set[TensorView] = set()
     for tv in row.by_width:
@@ -210,5 +211,5 @@ def _in_both(row: Row, target: Target) -> Residency | None:
 def _rounded(threads: int) -> int:
     """Whole warps, or a power of two that divides one."""
     if threads > WARP:
-        return min(-(-threads // WARP) * WARP, MAX_THREADS)
+        return min(ceil_div(threads, WARP) * WARP, MAX_THREADS)
     return int(1 << (threads - 1).bit_length())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.short_rows import (
     MAX_HELD,
     MAX_HELD_BESIDE_ONE,
@@ -66,7 +67,7 @@ def of_sides(
     threads = {threads_of_row(row.vectors, held) for held in range(1, most + 1)}
     most_first = sorted(threads, reverse=True)
     found = [_of_threads(row, t, count, sums, axes, target, parameters) for t in most_first]
-    asked = [r for r in found if -(-row.vectors // r.threads) == wanted]
+    asked = [r for r in found if ceil_div(row.vectors, r.threads) == wanted]
     preferred = _preferred(axes, sums) if most > MAX_HELD else None
     liked = [r for r in found if r.threads == preferred]
 
@@ -79,7 +80,7 @@ def of_sides(
 def _blocks(axes: RowAxes, threads: int, target: Target) -> int:
     """Of a multiprocessor, one for each group, of so many threads; of many groups, whose blocks
     come after each other, as many as keep it busy."""
-    several = -(-axes.group.size // target.multiprocessors)
+    several = ceil_div(axes.group.size, target.multiprocessors)
     return (
         several if axes.group.size <= MANY_GROUPS else min(several, max(BUSY_THREADS // threads, 1))
     )
@@ -99,12 +100,12 @@ def _of_threads(
     target: Target,
     parameters: RowParameters,
 ) -> Residency:
-    held = -(-row.vectors // threads)
+    held = ceil_div(row.vectors, threads)
     wanted = _blocks(axes, threads * count, target)
     most = min(registers_of(wanted * threads * count), SPILL_FREE)
     summing = _summing(row, held, sums)
     loaded = held * row.loaded
-    flying = -(-IN_FLIGHT // max(4 * loaded * wanted * threads * count, 1))
+    flying = ceil_div(IN_FLIGHT, max(4 * loaded * wanted * threads * count, 1))
     asked = min(flying, MAX_BATCH) if parameters.batch is None else parameters.batch
     batch = max(min((most - summing) // max(loaded, 1), asked, axes.turn.size), 1)
     taken = (summing + batch * loaded) * threads * count

@@ -56,7 +56,7 @@ def beside_sums(
     `turns` in shared memory. None for rows that are too long."""
 
     def shared_by(blocks: int, walks: int) -> Residency | None:
-        part = replace(row, vectors=-(-row.vectors // blocks))
+        part = replace(row, vectors=ceil_div(row.vectors, blocks))
         return _of_threads(part, sums, turns, walks, blocks, target, parameters)
 
     def worth(found: Residency) -> tuple[bool, bool, int]:
@@ -134,7 +134,7 @@ def _walking(
     gathered = turns * sum(row.waited.values())
     if gathered > MAX_GATHERED:
         row, gathered = replace(row, waited={}), 0
-    held = -(-row.vectors // threads)
+    held = ceil_div(row.vectors, threads)
     launched = row.count // turns * cluster
     room = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walks))
@@ -151,7 +151,7 @@ def _walking(
         return None
     blocks, ahead = _spread(launched, room, target)
     moved = max(of_block * blocks, 1)  # nothing is read of some rows
-    flying = 1 - (-IN_FLIGHT // moved)
+    flying = 1 + ceil_div(IN_FLIGHT, moved)
     wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
     slots = min(flying, wanted, turns, limit // moved)
     free = most - summing - row.loaded if parameters.keeps else 0
@@ -190,7 +190,7 @@ def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:
 
 def registers_of(threads: int) -> int:
     """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
-    warps = -(-threads // (WARP * PARTITIONS))
+    warps = ceil_div(threads, WARP * PARTITIONS)
     return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
 
 
