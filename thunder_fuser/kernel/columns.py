@@ -63,19 +63,19 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     writes, vectors = accesses.group_stores(targets_of(writer, planned.stores))
     after = (*writer.statements, *writes)
     return ColumnKernel(
-        pointers_of(segment, names),
-        scalars_of(names),
-        axes,
-        planned.threads_across,
-        planned.threads_down,
-        planned.splits,
-        1 if before_rows else planned.batch,
-        loop,
-        tuple(accumulators),
-        Scope(loads_read_by(loads, after), after, vectors, before_ends),
-        tuple(scans),
-        planned.is_reversed,
-        planned.blocks_at_once,
+        pointers=pointers_of(segment, names),
+        scalars=scalars_of(names),
+        axes=axes,
+        threads_across=planned.threads_across,
+        threads_down=planned.threads_down,
+        splits=planned.splits,
+        batch=1 if before_rows else planned.batch,
+        loop=loop,
+        sums=tuple(accumulators),
+        final=Scope(loads_read_by(loads, after), after, vectors, before_ends),
+        scans=tuple(scans),
+        is_reversed=planned.is_reversed,
+        blocks_at_once=planned.blocks_at_once,
     )
 
 

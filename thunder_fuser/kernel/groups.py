@@ -34,19 +34,19 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
     loop = _loop(planned, names, strict, planned.terms)
     pieces = _loop(planned, names, strict, planned.pieces) if planned.pieces else None
     return GroupKernel(
-        pointers_of(segment, names),
-        scalars_of(names),
-        planned.axes,
-        planned.threads_across,
-        planned.parts,
-        planned.rows_per_block,
-        FEW,
-        BATCH,
-        _stretch(planned, names),
-        loop,
-        None if pieces is None else Pieces(pieces, planned.stretch.size),
-        tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
-        _final(planned, names, strict),
+        pointers=pointers_of(segment, names),
+        scalars=scalars_of(names),
+        axes=planned.axes,
+        threads_across=planned.threads_across,
+        parts=planned.parts,
+        rows_per_block=planned.rows_per_block,
+        few=FEW,
+        batch=BATCH,
+        stretch=_stretch(planned, names),
+        loop=loop,
+        pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
+        sums=tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
+        final=_final(planned, names, strict),
     )
 
 

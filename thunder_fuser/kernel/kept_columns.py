@@ -55,36 +55,35 @@ class _KeptWriter:
 
     def write(self) -> KeptKernel:
         planned = self.planned
-        full, stores = (
-            [(s.value, i) for s, i in found] for found in (planned.full, planned.stores)
-        )
+        stored = [(s.value, i) for s, i in (*planned.full, *planned.stores)]
         added = () if planned.beside is None else planned.beside.terms
-        self._request([*(t for p in planned.phases for t in p.terms), *full, *stores, *added])
+        self._request([*(t for p in planned.phases for t in p.terms), *stored, *added])
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
-        scopes = self._stores(planned.full, loads, sums), self._stores(planned.stores, loads)
+        full, final = self._stores(planned.full, loads, sums), self._stores(planned.stores, loads)
         turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
-            pointers_of(self.segment, self.names),
-            scalars_of(self.names),
-            self.axes,
-            planned.threads_across,
-            planned.threads_down,
-            tuple(a for a in loads if is_of_plane(a.offset, self.axes)),
-            once,
-            phases,
-            *scopes,
-            planned.blocks_at_once,
-            planned.strip,
-            () if turned is None else turned.turned_loads,
-            () if turned is None else turned.stores,
-            None if planned.beside is None else planned.beside.group,
-            1 if planned.beside is None else planned.beside.vectors // planned.threads_across,
-            tuple(total for total, _ in sums),
-            self._results(),
-            planned.renews,
+            pointers=pointers_of(self.segment, self.names),
+            scalars=scalars_of(self.names),
+            axes=self.axes,
+            threads_across=planned.threads_across,
+            threads_down=planned.threads_down,
+            kept=tuple(a for a in loads if is_of_plane(a.offset, self.axes)),
+            once=once,
+            phases=phases,
+            full=full,
+            final=final,
+            blocks_at_once=planned.blocks_at_once,
+            strip=planned.strip,
+            fills=() if turned is None else turned.turned_loads,
+            empties=() if turned is None else turned.stores,
+            group=None if planned.beside is None else planned.beside.group,
+            tiles=1 if planned.beside is None else planned.beside.vectors // planned.threads_across,
+            beside=tuple(total for total, _ in sums),
+            results=self._results(),
+            renews=planned.renews,
         )
 
     def _request(self, results: Sequence[Element]) -> None:

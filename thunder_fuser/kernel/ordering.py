@@ -51,13 +51,13 @@ def lower_order(planned: OrderSchedule, strict: bool = False) -> OrderKernel:
         assert store.value.definition is not None
         results[store.value.definition.op.name] = names.tensors[store.target]
     return OrderKernel(
-        pointers_of(segment, names),
-        scalars_of(names),
-        names.tensors[planned.index],
-        planned.terms,
-        planned.count,
-        planned.own,
-        planned.threads,
-        planned.blocks,
-        results,
+        pointers=pointers_of(segment, names),
+        scalars=scalars_of(names),
+        index=names.tensors[planned.index],
+        terms=planned.terms,
+        count=planned.count,
+        own=planned.own,
+        threads=planned.threads,
+        blocks=planned.blocks,
+        results=results,
     )

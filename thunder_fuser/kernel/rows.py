@@ -40,9 +40,6 @@ from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Store
 
-Result = tuple[TensorView, Index]
-
-
 HELD = 32  # values of a thread's elements that phases leave for each other, at most
 
 
@@ -84,11 +81,9 @@ class _RowWriter:
 
     def write(self) -> RowKernel:
         planned = self.planned
-        full = [(s.value, i) for s, i in planned.full]
-        single = [(s.value, i) for s, i in planned.single]
-        sums, totals = planned.columns.terms, planned.totals
-        every = [*(t for p in planned.phases for t in p.terms), *full, *single, *sums]
-        every += [*totals.terms, *((s.value, i) for s, i in totals.stores)]
+        totals, single = planned.totals, [(s.value, i) for s, i in planned.single]
+        every = [*(t for p in planned.phases for t in p.terms), *planned.whole, *single]
+        every += [*planned.columns.terms, *totals.terms, *((s.value, i) for s, i in totals.stores)]
         located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
         self._request(every)
         loads = self._hinted(self.accesses.group_loads())
@@ -98,39 +93,42 @@ class _RowWriter:
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         if self.in_flight is not None:
             self._drop()
-        final, accumulators = self._final(loads)
+        final, sums = self._final(loads)
         self._drop()
         last = self._stores(planned.single, loads, totals.terms)
         columns = self._stores(planned.columns.stores, ())
+        tail = self._tail(loads) if totals.reductions else None
+        staged, filled = self._staged(loads, each, final) if planned.is_staged else ((), ())
         return RowKernel(
-            pointers_of(self.segment, self.names),
-            scalars_of(self.names),
-            self.axes,
-            planned.threads_per_row,
-            planned.rows_per_block,
-            planned.residency.blocks,
-            planned.residency.slots,
-            tuple(a for a in once if a not in each),
-            self._loads_in(planned.residency.registers, loads),
-            self._loads_in(planned.residency.shared, loads),
-            weights if planned.residency.weights else (),
-            weights if planned.residency.stowed else (),
-            phases,
-            final,
-            last,
-            accumulators,
-            columns,
-            located,
-            planned.residency.cluster,
-            planned.splits,
-            planned.chunk,
-            self._tail(loads) if totals.reductions else None,
-            planned.residency.batch,
-            planned.are_pieces_outermost,
-            self.segment.is_reversed,
-            () if planned.is_staged else each,
-            *(self._staged(loads, each, final) if planned.is_staged else ((), ())),
-            planned.residency.apart,
+            pointers=pointers_of(self.segment, self.names),
+            scalars=scalars_of(self.names),
+            axes=self.axes,
+            threads_per_row=planned.threads_per_row,
+            rows_per_block=planned.rows_per_block,
+            blocks_at_once=planned.residency.blocks,
+            slots=planned.residency.slots,
+            once=tuple(a for a in once if a not in each),
+            kept=self._loads_in(planned.residency.registers, loads),
+            slotted=self._loads_in(planned.residency.shared, loads),
+            fixed=weights if planned.residency.weights else (),
+            stowed=weights if planned.residency.stowed else (),
+            phases=phases,
+            final=final,
+            single=last,
+            sums=sums,
+            columns=columns,
+            located=located,
+            cluster=planned.residency.cluster,
+            splits=planned.splits,
+            chunk=planned.chunk,
+            tail=tail,
+            batch=planned.residency.batch,
+            are_parts_outermost=planned.are_pieces_outermost,
+            is_reversed=self.segment.is_reversed,
+            gathered=() if planned.is_staged else each,
+            staged=staged,
+            filled=filled,
+            apart=planned.residency.apart,
         )
 
     def _staged(
@@ -158,14 +156,14 @@ class _RowWriter:
             replace(a, is_streaming=True) if is_of_row(a.offset, self.axes) else a for a in loads
         ]
 
-    def _request(self, results: Sequence[Result]) -> None:
+    def _request(self, results: Sequence[Key]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         own += self.planned.totals.reductions
         self.writer.known = {r: Variable("", r[0].dtype) for r in own}
         self.writer.request(self._needs(results))
         self.writer.known = {}
 
-    def _needs(self, results: Sequence[Result]) -> Demand:
+    def _needs(self, results: Sequence[Key]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
         leaves = self.segment.leaves | set(self.reductions) | self.summed | self.held
         return demand(results, leaves, self._is_uniform)
@@ -299,7 +297,7 @@ class _RowWriter:
         self,
         stores: Sequence[tuple[Store, Index]],
         loads: Sequence[VectorAccess],
-        left: Sequence[Result] = (),
+        left: Sequence[Key] = (),
     ) -> Scope:
         """What follows from the phases: stores, and terms that are `left` for the totals."""
         self.writer.begin()
@@ -310,7 +308,7 @@ class _RowWriter:
         statements = (*self.writer.statements, *writes, *lefts)
         return Scope(self._used(loads, statements), statements, vectors)
 
-    def _left(self, terms: Sequence[Result]) -> list[LaneStatement]:
+    def _left(self, terms: Sequence[Key]) -> list[LaneStatement]:
         """The row's terms, written where the last block reads them."""
         found: list[LaneStatement] = []
         for total, term in zip(self._totals() if terms else (), terms, strict=True):
