@@ -96,3 +96,11 @@ def test_a_share_is_that_of_the_points() -> None:
 def test_two_uses_know_what_both_know() -> None:
     assert either({OUTER: (0, 0), INNER: (2, 3)}, {OUTER: (2, 2)}) == {OUTER: (0, 2)}
     assert either({OUTER: (0, 1)}, {OUTER: (1, 3)}) == ANYWHERE
+
+
+def test_what_is_known_of_axes_stands_in_one_order() -> None:
+    """Not in that of a set of axes, which differs from process to process, as would kernels."""
+    axes = [axis(9) for _ in range(12)]
+    known: Known = {a: (2, 5) for a in axes}
+    other: Known = {a: (1, 4) for a in reversed(axes)}
+    assert list(either(known, other)) == axes

@@ -86,7 +86,7 @@ def either(known: Known, other: Known) -> Known:
     if not (known and other):
         return ANYWHERE
     found = {}
-    for axis in known.keys() & other.keys():
+    for axis in (a for a in known if a in other):  # a set of them has another order each time
         (low, high), (other_low, other_high) = known[axis], other[axis]
         reached = min(low, other_low), max(high, other_high)
         if reached != (0, axis.size - 1):
