@@ -138,23 +138,18 @@ def _walking(
     launched = row.count // turns * cluster
     room = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walks))
-    summing = held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
-    needed = summing + 2 * row.loaded
     reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
     limit = target.shared_bytes - reserved - gathered * blocks
-    if cluster > 1 and held > HELD_BESIDE_SUMS:
-        needed = (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
     most = min(registers_of(threads * blocks), SPILL_FREE)
     of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
+    needed = _registers(row, held, sums, cluster)
     if is_much or needed > most or MIN_SLOTS * of_block * blocks > limit:
         return None
     blocks, ahead = _spread(launched, room, target)
     moved = max(of_block * blocks, 1)  # nothing is read of some rows
-    flying = 1 + ceil_div(IN_FLIGHT, moved)
-    wanted = min(1 + ahead * (parameters.slots - 1), MAX_SLOTS)
-    slots = min(flying, wanted, turns, limit // moved)
-    free = most - summing - row.loaded if parameters.keeps else 0
+    slots = min(_slots(moved, ahead, parameters), turns, limit // moved)
+    free = most - _summing(row, held, sums) - row.loaded if parameters.keeps else 0
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
     are_elsewhere = row.weights > 0 and not weights
@@ -173,6 +168,25 @@ def _walking(
         stowed,
         gathered=frozenset(row.waited),
     )
+
+
+def _registers(row: Row, held: int, sums: int, cluster: int) -> int:
+    """That a thread needs which has `held` vectors of a row."""
+    if cluster > 1 and held > HELD_BESIDE_SUMS:
+        return (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
+    return _summing(row, held, sums) + 2 * row.loaded
+
+
+def _summing(row: Row, held: int, sums: int) -> int:
+    """Registers of a thread for its sums, and scratch."""
+    return held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
+
+
+def _slots(moved: int, ahead: int, parameters: RowParameters) -> int:
+    """As many rows as keep memory busy, of which so many bytes are `moved` in a turn: those that a
+    full machine would have on their way, `ahead` times."""
+    flying = 1 + ceil_div(IN_FLIGHT, moved)
+    return min(flying, 1 + ahead * (parameters.slots - 1), MAX_SLOTS)
 
 
 def _alone(row: Row, threads: int, cluster: int) -> int:
