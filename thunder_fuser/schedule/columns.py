@@ -32,6 +32,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import ColumnParameters
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -125,8 +126,7 @@ def schedule(
         raise Rejected("a complex reduction")
     rows, columns = shapes.pop() or (0, 0)
     axes = column_axes(segment, long, rows, columns)
-    reductions = [(tv, result_index(tv, axes)) for tv in long]
-    terms = [term_of(tv, index, axes) for tv, index in reductions]
+    reductions, terms = reduced_by(long, axes)
     _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
@@ -161,7 +161,13 @@ def schedule(
     return planned(across, down, splits, batch, at_once)
 
 
-def result_index(tv: TensorView, axes: ColumnAxes) -> Index:
+def reduced_by(long: Sequence[TensorView], axes: ColumnAxes) -> tuple[list[Element], list[Element]]:
+    """The results of reductions and scans, and the element that each combines at (row, column)."""
+    reductions = [(tv, _result_index(tv, axes)) for tv in long]
+    return reductions, [_term_of(tv, index, axes) for tv, index in reductions]
+
+
+def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
     """The index of a reduction's result, of a scan's at the row."""
     if not is_scan(tv):
         return unflatten(axes.column, tv.shape)
@@ -170,8 +176,7 @@ def result_index(tv: TensorView, axes: ColumnAxes) -> Index:
     return (*kept[:dim], atom(axes.row), *kept[dim:])
 
 
-def term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> tuple[TensorView, Index]:
-    """The element that a reduction or scan combines at (row, column)."""
+def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> Element:
     reduced = [a.size for a in tv.domain.logical if a.is_reduction]
     return term_at(tv, index, unflatten(atom(axes.row), reduced))
 
@@ -203,8 +208,7 @@ def column_axes(
 
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
-    reductions = [(tv, result_index(tv, axes)) for tv in long]
-    terms = [term_of(tv, index, axes) for tv, index in reductions]
+    reductions, terms = reduced_by(long, axes)
     size = axes.row.size * axes.vector.size * axes.lanes
     full = [s for s in segment.written if prod(s.value.shape) == size]
     stored = [(s, element_of(s, segment, terms, reductions)) for s in full]

@@ -32,9 +32,8 @@ from thunder_fuser.schedule.columns import (
     ColumnAxes,
     column_axes,
     place_of,
-    result_index,
+    reduced_by,
     step_of,
-    term_of,
 )
 from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
 from thunder_fuser.schedule.needs import needs_of, reductions_read
@@ -159,8 +158,7 @@ def _planned(
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
     axes = column_axes(segment, long, rows, columns)
-    reductions = [(tv, result_index(tv, axes)) for tv in long]
-    terms = [term_of(tv, index, axes) for tv, index in reductions]
+    reductions, terms = reduced_by(long, axes)
     phases = phases_of(segment, reductions, terms)
     sums = [tv for tv in segment.long if tv not in long]
     added = beside(segment, sums, axes) if sums else None
@@ -177,11 +175,7 @@ def _planned(
     _check_writes(segment, full, stores, walked)
     reads = _planes(segment, reductions, walked, axes)
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
-    moved = dict.fromkeys([*reads, *writes])
-    is_straight = any(step_of(offset, axes) == 1 for _, offset in moved)
-    if is_turned and not is_straight:
-        raise Rejected("rows that lie row after row")
-    turned = [a for a in moved if is_straight and lies_along(a[1], axes)]
+    turned = _turned([*reads, *writes], axes, is_turned)
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
     held = Held(kept, Turned.of(turned, axes), len(sums), added.vectors if added else 0)
     found = tiling(axes, segment, phases, held, target, parameters)
@@ -259,6 +253,19 @@ def _planes(
     if not planes:
         raise Rejected("columns of which nothing is in memory")
     return planes
+
+
+def _turned(
+    accesses: Sequence[tuple[TensorView, Form]], axes: ColumnAxes, is_turned: bool
+) -> list[tuple[TensorView, Form]]:
+    """Those of what is read and stored of the plane that lie along columns, where others lie along
+    rows. Raises Rejected where none does, and reductions are along the innermost axis."""
+    moved = dict.fromkeys(accesses)
+    if any(step_of(offset, axes) == 1 for _, offset in moved):
+        return [(tv, offset) for tv, offset in moved if lies_along(offset, axes)]
+    if is_turned:
+        raise Rejected("rows that lie row after row")
+    return []
 
 
 def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
