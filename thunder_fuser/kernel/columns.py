@@ -23,6 +23,7 @@ from thunder_fuser.kernel.statements import (
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.columns import ColumnAxes, ColumnSchedule
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Store
 
 
@@ -38,30 +39,15 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         is_kept=lambda offset: axes.lane in offset.bases and axes.row not in offset.bases,
     )
     writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
-    results = [(s.value, i) for s, i in planned.stores]
     full = [(s.value, i) for s, i in planned.full]
-    rows = _needs(planned, [*planned.terms, *full])
-    before_rows, in_rows = _request(writer, planned, rows)
-    ends = _needs(planned, [r for r in results if r not in planned.reductions])
+    before_rows, in_rows = _request(writer, planned, _needs(planned, [*planned.terms, *full]))
+    ends = _needs(planned, _ends(planned))
     before_ends, in_ends = _request(writer, planned, ends)
     loads = accesses.group_loads()
-
     writer.located = in_rows
-    writer.begin()
-    accumulated, accumulators, scans = _accumulated(writer, planned)
-    writer.evaluate(_needs(planned, full))
-    element_writes, element_vectors = accesses.group_stores(targets_of(writer, planned.full))
-    statements = (*writer.statements, *element_writes, *accumulated)
-    read = loads_read_by(loads, statements)
-    if not element_vectors:
-        read = tuple(_read_once(load, axes) for load in read)
-    loop = Scope(read, statements, element_vectors, before_rows)
-
+    loop, sums, scans = _loop(writer, planned, loads)
     writer.located = in_ends
-    writer.begin()
-    writer.evaluate(ends)
-    writes, vectors = accesses.group_stores(targets_of(writer, planned.stores))
-    after = (*writer.statements, *writes)
+    final = _final(writer, planned, ends, loads)
     return ColumnKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),
@@ -70,13 +56,45 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         threads_down=planned.threads_down,
         splits=planned.splits,
         batch=1 if before_rows else planned.batch,
-        loop=loop,
-        sums=tuple(accumulators),
-        final=Scope(loads_read_by(loads, after), after, vectors, before_ends),
+        loop=replace(loop, before=before_rows),
+        sums=tuple(sums),
+        final=replace(final, before=before_ends),
         scans=tuple(scans),
         is_reversed=planned.is_reversed,
         blocks_at_once=planned.blocks_at_once,
     )
+
+
+def _ends(planned: ColumnSchedule) -> list[Element]:
+    """What is stored of a column and follows from its sums, where it is none of them."""
+    results = [(s.value, i) for s, i in planned.stores]
+    return [r for r in results if r not in planned.reductions]
+
+
+def _loop(
+    writer: ElementWriter, planned: ColumnSchedule, loads: Sequence[VectorAccess]
+) -> tuple[Scope, list[Accumulator], list[Accumulator]]:
+    """What is done for each row, the sums to which it adds, and the running sums."""
+    writer.begin()
+    accumulated, sums, scans = _accumulated(writer, planned)
+    writer.evaluate(_needs(planned, [(s.value, i) for s, i in planned.full]))
+    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.full))
+    statements = (*writer.statements, *writes, *accumulated)
+    read = loads_read_by(loads, statements)
+    if not vectors:
+        read = tuple(_read_once(load, planned.axes) for load in read)
+    return Scope(read, statements, vectors), sums, scans
+
+
+def _final(
+    writer: ElementWriter, planned: ColumnSchedule, ends: Demand, loads: Sequence[VectorAccess]
+) -> Scope:
+    """What is done once per vector of columns, which needs `ends`."""
+    writer.begin()
+    writer.evaluate(ends)
+    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.stores))
+    statements = (*writer.statements, *writes)
+    return Scope(loads_read_by(loads, statements), statements, vectors)
 
 
 def _read_once(load: VectorAccess, axes: ColumnAxes) -> VectorAccess:
