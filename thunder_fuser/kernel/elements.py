@@ -284,7 +284,7 @@ class ElementWriter:
         return self._round(tv, value, tv.dtype)
 
     def _round(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
-        if not (self.strict and dtype.is_reduced_precision):
+        if rounding(dtype, self.strict) is None:
             return value
         return self._assign(tv, value.dtype, Round(value, dtype))
 
@@ -308,6 +308,12 @@ class ElementWriter:
         self.statements.append(Assign(variable, value))
         self.computed[value, dtype] = variable
         return variable
+
+
+def rounding(dtype: DataType, strict: bool) -> DataType | None:
+    """The precision to which the trace rounds a value of `dtype`, where every rounding is kept and
+    registers have more."""
+    return dtype if strict and dtype.is_reduced_precision else None
 
 
 def _is_in_range(place: Loaded) -> bool:

@@ -10,7 +10,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
     Between,
     GroupKernel,
@@ -70,8 +70,8 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
     assert tv.definition is not None
-    rounded = tv.dtype if strict and tv.dtype.is_reduced_precision else None
-    return GroupSum(names.tensors[tv], tv.dtype.compute_type, tv.definition.op, rounded)
+    dtype, op = tv.dtype, tv.definition.op
+    return GroupSum(names.tensors[tv], dtype.compute_type, op, rounding(dtype, strict))
 
 
 def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:

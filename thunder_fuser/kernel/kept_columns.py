@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form
-from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
-from thunder_fuser.kernel.elements import ElementWriter
+from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
@@ -108,12 +107,8 @@ class _KeptWriter:
             sums.append(Accumulator(name, dtype, op))
             self.writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
         statements = (*self.writer.statements, *accumulated)
-        rounded = tuple(self._rounded(tv) for tv, _ in phase.reductions)
+        rounded = tuple(rounding(tv.dtype, self.strict) for tv, _ in phase.reductions)
         return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums), rounded)
-
-    def _rounded(self, tv: TensorView) -> DataType | None:
-        """The precision to which the trace rounds a result."""
-        return tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
 
     def _beside(self) -> list[tuple[Accumulator, Element]]:
         """The sums over columns, and the term of each."""

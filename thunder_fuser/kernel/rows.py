@@ -11,7 +11,7 @@ from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.elements import ElementWriter, Key
+from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import (
@@ -208,7 +208,7 @@ class _RowWriter:
             assert tv.definition is not None
             row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
+            rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
                 result = accumulator = Variable(f"{name}_scan{self._element}", dtype)
                 reverse = tv.definition.attr("reverse") is True
@@ -323,7 +323,7 @@ class _RowWriter:
             assert tv.definition is not None
             name, dtype = self.names.tensors[tv], tv.dtype.compute_type
             accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_total", dtype)
-            rounded = tv.dtype if self.strict and tv.dtype.is_reduced_precision else None
+            rounded = rounding(tv.dtype, self.strict)
             found.append(Reduce(accumulator, result, tv.definition.op, rounded))
         return found
 
