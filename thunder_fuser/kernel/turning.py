@@ -22,11 +22,9 @@ from thunder_fuser.kernel.statements import (
     VectorAccess,
     WriteSquare,
 )
-from thunder_fuser.kernel.vectors import Accesses, access_bytes
+from thunder_fuser.kernel.vectors import Accesses, Address, access_bytes
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
-
-Key = tuple[TensorView, Form]
 
 
 class TurnedAccesses(Accesses):
@@ -44,7 +42,7 @@ class TurnedAccesses(Accesses):
     ) -> None:
         super().__init__(layouts, lane, names, streams, suffix, is_kept)
         self.tile = tile
-        self.loads: dict[Key, VectorAccess] = {}
+        self.loads: dict[Address, VectorAccess] = {}
         self.stores: tuple[VectorAccess, ...] = ()
 
     @property

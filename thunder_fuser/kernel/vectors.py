@@ -28,6 +28,8 @@ from thunder_fuser.kernel.statements import (
     WriteVector,
 )
 
+Address = tuple[TensorView, Form]  # of an element, by its offset
+
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 
 
@@ -68,9 +70,9 @@ class Accesses:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
         self.streams, self.is_kept, self.leaves_out = streams, is_kept, leaves_out
-        self.requests: dict[tuple[TensorView, Form], tuple[Window, ...]] = {}
-        self.differing: set[tuple[TensorView, Form]] = set()
-        self.places: dict[tuple[TensorView, Form], Place] = {}
+        self.requests: dict[Address, tuple[Window, ...]] = {}
+        self.differing: set[Address] = set()
+        self.places: dict[Address, Place] = {}
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """Ask for an element. One that somebody reads at every index needs no guard for others:
@@ -93,7 +95,7 @@ class Accesses:
                 self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads
 
-    def _is_left_out(self, key: tuple[TensorView, Form]) -> bool:
+    def _is_left_out(self, key: Address) -> bool:
         """True for a guarded request whose guards are the same in all lanes, whoever reads it."""
         guards = self.requests[key]
         is_uniform = all(self.lane not in window.form.bases for window in guards)
@@ -124,10 +126,10 @@ class Accesses:
 
     def _group(
         self,
-        keys: Iterable[tuple[TensorView, Form]],
+        keys: Iterable[Address],
         prefix: str,
-        guards: Mapping[tuple[TensorView, Form], tuple[Window, ...]],
-    ) -> tuple[tuple[VectorAccess, ...], dict[tuple[TensorView, Form], Place]]:
+        guards: Mapping[Address, tuple[Window, ...]],
+    ) -> tuple[tuple[VectorAccess, ...], dict[Address, Place]]:
         """Accesses that move every key that can be part of a run, and its place in them."""
         families: dict[
             tuple[TensorView, Form, int, tuple[Window, ...]], list[tuple[int, Form]]
@@ -139,7 +141,7 @@ class Accesses:
                 family = families.setdefault(alike, [])
                 family.append((parts.constant, offset))
         made: list[VectorAccess] = []
-        places: dict[tuple[TensorView, Form], Place] = {}
+        places: dict[Address, Place] = {}
         for (tv, base, weight, tests), members in families.items():
             for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
                 start, name = run[0][0], f"{prefix}{len(made)}"

@@ -20,10 +20,9 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import OrderParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import WARP, Target
+from thunder_fuser.target import MAX_THREADS, WARP, Target
 
 COUNTERS = 8192  # of a block, 32 bits each: one per group that it owns and warp
-MAX_THREADS = 1024  # of a block
 MAX_READS = 2**24  # of an element of the index by a block, in all
 FEW_OWN, MANY_OWN = 256, 512  # groups of a block
 PREFERRED = OrderParameters()

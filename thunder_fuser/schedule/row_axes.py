@@ -42,8 +42,8 @@ class RowAxes(VectorAxes):
     """The axes of the template: a block's `group` of rows, the `turn` of a row in it, and inside
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
     deal the `rows` of the plane out, of which the last turns of some groups may have none, or only
-    those of its first sides. Of shifted ones the plane `ends` inside a vector, or for
-    other numbers of rows does."""
+    those of its first sides. Of shifted ones the plane `ends` inside a vector, or does for other
+    numbers of rows."""
 
     group: IterDomain
     turn: IterDomain
