@@ -1,8 +1,14 @@
 """The kernel of the column template.
 
-columns vector{1024} lanes 8, 32 threads across and 8 down
-  over rows{16384}: T1_part sum= ...
-  per column: store w0 -> T2[...]
+column kernel 512 blocks of 16 x 16 threads
+  rows 4096 in 32 splits side by side, 4 at a time, vectors 256 lanes 4
+  per row
+    v0 = load T0[1024*row + 4*vector], 4 x f32, 16 bytes at a time, streaming
+    T0_0: f32 = v0[1*lane + 0]
+    T1_part[lane] sum= T0_0
+  per column
+    w0[1*lane + 0] = T1_row[lane]
+    store w0 -> T1[4*vector], 4 x f32, 16 bytes at a time
 
 Where the rows are split, `splits` blocks share a column, and the last one does what is done per
 column.

@@ -1,9 +1,19 @@
 """The kernel of the group template.
 
-groups of rows{50304} vectors{512} lanes 8, 32 threads across and 8 parts
-  ends of the row: T2_0, T2_1
-  over its terms: T4_part sum= ...
-  per row: store w0 -> T4[...]
+group kernel(T0: f32*, T1: i64*, T2: i64*, T3: f32*) 1 blocks of 16 rows, 16 x 16 threads
+  rows 9 vectors 16 lanes 4, shared beyond 16 terms, 4 terms at a time
+  stretch of group row
+    T2_0: i64 = T2[-1 + row] where 0 <= -1 + row < 9
+    T2_1: i64 = T2[row]
+  per term
+    T1_0: i64 = T1[term]
+    T1_1: i64 = in_range(T1_0, 60)
+    v0 = load T0[64*T1_1 + 4*vector], 4 x f32, 16 bytes at a time
+    T0_0: f32 = v0[k][1*lane + 0]
+    T3_part[lane] group_sum= T0_0
+  per row
+    w0[1*lane + 0] = T3_row[lane]
+    store w0 -> T3[64*row + 4*vector], 4 x f32, 16 bytes at a time
 """
 
 from __future__ import annotations

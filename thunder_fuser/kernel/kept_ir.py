@@ -1,10 +1,17 @@
 """The kernel of the kept column template.
 
-kept columns vector{1024} lanes 8, 8 threads across and 32 down
-  v0 = load T0[...]                               of rows{256}, kept for all phases
-  phase 0: T1_part sum= ...     =>  T1_row
-  per row: store w0 -> T5[...]
-  per column: store w0 -> T2[...]
+kept column kernel 512 blocks of 2 x 64 threads
+  rows 256 vectors 1024 lanes 4
+  v0 = load T0[4096*row + 4*vector], 4 x f32, 16 bytes at a time
+  phase 0
+    T0_0: f32 = v0[k][1*lane + 0]
+    T1_part[lane] sum= T0_0
+    T1_row = sum(T1_part)
+  per row
+    T0_1: f32 = v0[k][1*lane + 0]
+    T3_0: f32 = sub(T0_1, T1_row[lane])
+    w0[1*lane + 0] = T3_0
+    store w0 -> T3[4096*row + 4*vector], 4 x f32, 16 bytes at a time
 """
 
 from __future__ import annotations

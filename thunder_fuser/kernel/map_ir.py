@@ -3,11 +3,14 @@
 A body decomposes the thread's number into loop indices, loads all vectors, computes lane by lane,
 stores.
 
-    body  blocks [0, 512)  axes i0{1024}, i1{8}  lanes 8
-      t0 = load T0[128*i0 + 8*i1], 8 x bf16, 16 bytes at a time
-      lanes
-        T1 = cast(t0[lane])
-      store T1 -> T5[...]
+kernel(T0: bf16*, T1: bf16*) 64 blocks of 128
+  blocks [0, 64) in 64 rounds
+  1 blocks per round, axes i0{8192} lanes 8
+    v0 = load T0[8*i0], 8 x bf16, 16 bytes at a time
+    T0_0: f32 = v0[1*lane + 0]
+    T1_0: f32 = exp(T0_0)
+    w0[1*lane + 0] = T1_0
+    store w0 -> T1[8*i0], 8 x bf16, 16 bytes at a time
 """
 
 from __future__ import annotations

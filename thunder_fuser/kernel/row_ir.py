@@ -1,9 +1,17 @@
 """The kernel of the row template: phases over the vectors of a row, with reductions between them.
 
-rows row{16384}, 128 threads and 4 vectors{512} each, lanes 8
-  v0 = load T0[4096*row + 8*vector]                        kept for all phases
-  phase 0: a0 sum= T1        =>  T2
-  phase 1: store w0 -> T5[...]
+row kernel(T0: f32*, T3: f32*) 64 blocks of 1 rows of 128 threads
+  rows 64 vectors 1024 lanes 4
+  v0 = load T0[4096*group + 4*vector], 4 x f32, 16 bytes at a time
+  phase 0
+    T0_0: f32 = v0[k][1*lane + 0]
+    T1_part sum= T0_0
+    T1_row = sum(T1_part)
+  final
+    T0_1: f32 = v0[k][1*lane + 0]
+    T3_0: f32 = sub(T0_1, T1_row)
+    w0[1*lane + 0] = T3_0
+    store w0 -> T3[4096*group + 4*vector], 4 x f32, 16 bytes at a time
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What a thread does, in every kernel: it loads vectors, computes lane by lane, stores vectors.
 
-t0 = load T0[128*i0 + 8*i1], 8 x bf16, 16 bytes at a time
-lanes
-  T1_0: f32 = t0[1*lane + 0]
-  w0[1*lane + 0] = T1_0
-store w0 -> T5[...]
+v0 = load T0[8*i0], 8 x bf16, 16 bytes at a time
+T0_0: f32 = v0[1*lane + 0]
+T1_0: f32 = exp(T0_0)
+w0[1*lane + 0] = T1_0
+store w0 -> T1[8*i0], 8 x bf16, 16 bytes at a time
 
 Expressions and lane statements are closed unions: codegen prints each of them, `forms_of` knows
 which indices each evaluates.
