@@ -23,7 +23,7 @@ def power(dtype: DataType, exponent: Scalar | float) -> Fusion:
 
 
 FORMS = {
-    1.0: "  T1: f32[i4] = set(T0)\n  return T1",
+    1.0: "  return T0",
     2.0: "  T1: f32[i4] = mul(T0, T0)\n  return T1",
     3.0: "  T1: f32[i4] = mul(T0, T0)\n  T2: f32[i4] = mul(T1, T0)\n  return T2",
     0.5: "  T1: f32[i4] = sqrt(T0)\n  return T1",
