@@ -93,8 +93,18 @@ def register_missing() -> None:
 
 def register(rules: Mapping[Any, Callable[..., Any]]) -> None:
     """Register the gradients of those symbols, by id, for which Thunder has none of its own."""
+    register_over_opaque(
+        {
+            symbol: rule
+            for symbol, rule in rules.items()
+            if symbol not in augmented_forward_impls and symbol not in backward_impls
+        }
+    )
+
+
+def register_over_opaque(rules: Mapping[Any, Callable[..., Any]]) -> None:
+    """Register the gradients of those symbols, by id, also for which Thunder would run torch's op
+    again, but where somebody has registered a rule."""
     for symbol, rule in rules.items():
-        if not any(
-            symbol in known for known in (_grad_fn_map, augmented_forward_impls, backward_impls)
-        ):
+        if symbol not in _grad_fn_map:
             register_grad(symbol, rule)

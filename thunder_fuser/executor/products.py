@@ -16,8 +16,9 @@ from typing import Any
 import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 import torch
-from thunder.core.transforms import _grad_fn_map, get_grad, put_grad, register_grad, sum_to
+from thunder.core.transforms import get_grad, put_grad, sum_to
 
+from thunder_fuser.executor.missing_gradients import register_over_opaque
 from thunder_fuser.executor.movements import is_whole
 from thunder_fuser.executor.stand_ins import Compose
 
@@ -60,11 +61,8 @@ GRADIENTS: dict[str, Callable[..., Any]] = {"torch.addmm": _addmm, "torch.addmv"
 
 
 def register_products() -> None:
-    """Register the rules of `GRADIENTS` in place of running the product again, but where somebody
-    else has registered one."""
-    for symbol, rule in GRADIENTS.items():
-        if symbol not in _grad_fn_map:
-            register_grad(symbol, rule)
+    """Register the rules of `GRADIENTS` in place of running the product again."""
+    register_over_opaque(GRADIENTS)
 
 
 def _dot(a: Any, b: Any) -> Any:
