@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder.core.proxies import Proxy, TensorProxy, variableify
+from thunder.core.proxies import TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace
 
@@ -21,23 +21,25 @@ from thunder_fuser.executor.storage import Storages, leaves, tensors
 
 def drop_idle_pads(trace: TraceCtx) -> TraceCtx:
     """The trace itself where there is no such pad."""
-    padded = {bsym: p for bsym in trace.bound_symbols if (p := _padded(bsym)) is not None}
-    if not padded:
+    bsyms = trace.bound_symbols
+    found = [(bsym.output, padded) for bsym in bsyms if (padded := _padded(bsym)) is not None]
+    if not found:
         return trace
-    storages = Storages(trace.bound_symbols)
-    returned = {storages.of(p.name) for p in tensors(trace.bound_symbols[-1].flat_proxy_args)}
-    result, body = from_trace(trace), list[BoundSymbol]()
-    renames: dict[Any, Proxy] = {}
-    for bsym in trace.bound_symbols:
-        if bsym in padded:
-            source, copy = padded[bsym], bsym.output.name
-            is_written = storages.is_written(source.name) or storages.is_written(copy)
-            if not is_written and storages.of(copy) not in returned:
-                source_now = renames.get(variableify(source), source)
-                renames[variableify(bsym.output)] = source_now
-                continue
-        body.append(bsym.from_bsym_swap_proxies(renames) if renames else bsym)
-    result.bound_symbols = body
+    storages = Storages(bsyms)
+    returned = {storages.of(p.name) for p in tensors(bsyms[-1].flat_proxy_args)}
+    renames: dict[Any, TensorProxy] = {}
+    for copy, padded in found:
+        is_written = storages.is_written(padded.name) or storages.is_written(copy.name)
+        if not is_written and storages.of(copy.name) not in returned:
+            renames[variableify(copy)] = renames.get(variableify(padded), padded)
+    if not renames:
+        return trace
+    dropped, result = {p.proxy.name for p in renames}, from_trace(trace)
+    result.bound_symbols = [
+        bsym.from_bsym_swap_proxies(renames)
+        for bsym in bsyms
+        if dropped.isdisjoint(p.name for p in bsym.flat_proxy_outs)
+    ]
     return result
 
 
