@@ -76,6 +76,7 @@ WRONG: dict[str, Program] = {
     "a vector has no rows": lambda x: torch.fliplr(x[0]),
     "rows of other lengths": lambda x: torch.vstack((x, x[:, :3])),
     "other sizes than there are": lambda x: x.split_with_sizes([2, 2])[0],
+    "a negative size": lambda x: x.split_with_sizes([6, -1])[0],
     "elements that are not there": lambda x: x.reshape_as(x[:2]),
 }
 

@@ -75,7 +75,9 @@ def _reshape_as(a: Any, other: Any) -> Any:
 
 
 def _split_with_sizes(a: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
-    if not is_whole(a) or not -a.ndim <= dim < a.ndim or sum(split_sizes) != a.shape[dim]:
+    if not is_whole(a) or not -a.ndim <= dim < a.ndim:
+        return NotImplemented
+    if min(split_sizes, default=0) < 0 or sum(split_sizes) != a.shape[dim]:
         return NotImplemented
     return ltorch.split(a, split_sizes, dim)
 
