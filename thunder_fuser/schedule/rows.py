@@ -142,19 +142,19 @@ def _placed(
 ) -> RowSchedule:
     """The schedule of that work, with the rows there."""
     return RowSchedule(
-        work.segment,
-        work.axes,
-        work.phases,
-        work.full,
-        work.single,
-        work.columns,
-        work.totals,
-        row,
-        residency,
-        rows_per_block,
-        splits,
-        chunk,
-        is_staged,
+        segment=work.segment,
+        axes=work.axes,
+        phases=work.phases,
+        full=work.full,
+        single=work.single,
+        columns=work.columns,
+        totals=work.totals,
+        row=row,
+        residency=residency,
+        rows_per_block=rows_per_block,
+        splits=splits,
+        chunk=chunk,
+        is_staged=is_staged,
     )
 
 
