@@ -89,6 +89,10 @@ def _instance_norm(x: torch.Tensor) -> torch.Tensor:
     return F.instance_norm(x)
 
 
+def _batch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.batch_norm(x, None, None, weight, bias, training=True)
+
+
 def _residual_norm(make: Make, rows: int, columns: int) -> Case:
     """The sum of two planes, and that normalised."""
 
@@ -121,6 +125,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "ch_scale": Pattern(IMAGES, _weighted(_channel_scale, 1, 2, 3)),
     "chnorm": Pattern(IMAGES, _weighted(_channel_norm, 1, 2, 3)),
     "turned_ln": Pattern(IMAGES, _weighted(_patch_norm, 1, 2, 3)),
+    "batch_norm": Pattern(IMAGES, _weighted(_batch_norm, 1, 2, 3)),
     "instance": Pattern(IMAGES, _alone(_instance_norm, 2, 3)),
     "l2ch": Pattern(IMAGES, _alone(partial(F.normalize, dim=1), 2, 3)),
     "softmax_ch": Pattern(IMAGES, _alone(partial(torch.softmax, dim=1), 2, 3)),
