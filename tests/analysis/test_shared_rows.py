@@ -37,7 +37,7 @@ def is_shared(program: Fusion, max_cluster: int = 1) -> bool:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "expected"),
-    [(1, 65535, False), (1, 65536, True), (SMS - 1, 65536, True), (SMS, 1 << 20, False)],
+    [(1, 65535, False), (1, 65536, True), (SMS - 1, 65536, True), (SMS, 1 << 18, False)],
 )
 def test_rows_are_shared_where_they_are_few_and_long(
     rows: int, columns: int, expected: bool
@@ -58,6 +58,50 @@ def test_a_row_that_is_stored_whole_stays_so_where_a_cluster_holds_it(
 ) -> None:
     assert is_shared(program, max_cluster=8) is expected
     assert is_shared(program)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "max_cluster", "expected"),
+    [
+        (17, 1 << 19, 16, False),  # 16 blocks of 128 KB
+        (17, (1 << 19) + 1, 16, True),
+        (16, 1 << 19, 16, True),  # 112 multiprocessors would have two turns, of which one is idle
+        (16, 1 << 18, 16, False),
+        (17, 1 << 19, 8, True),
+        (SMS, 1 << 19, 8, True),  # of which one multiprocessor each is more than the cache holds
+        (SMS, 1 << 18, 1, False),
+    ],
+)
+def test_sixteen_blocks_hold_a_row_of_many(
+    rows: int, columns: int, max_cluster: int, expected: bool
+) -> None:
+    assert is_shared(divided(rows, columns), max_cluster) is expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "has_weights", "expected"),
+    [(1 << 18, False, False), (1 << 18, True, True), (1 << 17, True, False)],
+)
+def test_a_second_tensor_is_in_registers_that_weights_leave(
+    columns: int, has_weights: bool, expected: bool
+) -> None:
+    x, y = tensor(DataType.Float, 8, columns), tensor(DataType.Float, 8, columns)
+    w = tensor(DataType.Float, columns)
+    product = call("mul", x, y)
+    below = call("sub", product, expand(unsqueeze(total(product, 1), 1), 8, columns))
+    if has_weights:
+        below = call("mul", below, expand(unsqueeze(w, 0), 8, columns))
+    assert is_shared(Fusion((x, y, w) if has_weights else (x, y), (below,)), 8) is expected
+
+
+@pytest.mark.parametrize("is_summed", [False, True])
+def test_a_row_whose_block_had_all_column_sums_too_is_shared(is_summed: bool) -> None:
+    program = divided(100, 65536)
+    down = total(program.outputs[0], 0)
+    both = Fusion(program.inputs, (*program.outputs, *([down] if is_summed else [])))
+    test = shared_rows(both, SMS, max_cluster=8)
+    (along,) = (tv for tv in both.tensors if is_long(tv) and tv is not down)
+    assert test(along) is is_summed
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import thunder
@@ -11,9 +12,10 @@ import torch.nn.functional as F
 
 from tests.devices import ORDERS
 from tests.executor.judging import Program, judged
-from thunder_fuser import fuser
+from thunder_fuser import fuser, pipeline
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.kernel.source import Source
+from thunder_fuser.runtime.targets import target_for
 
 pytestmark = pytest.mark.sanitizer
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
@@ -144,6 +146,34 @@ def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
     args, cotangent = [t.to(BF16) for t in args], torch.randn(rows, columns).to(BF16)
     jfn = judged(layer_norm, args, cotangent, device)
     assert 16 in clusters(jfn)
+
+
+@pytest.mark.usefixtures("few_multiprocessors")
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [(BF16, 950_008), (F32, 480_004), (F16, 917_509)], ids=str
+)
+def test_sixteen_blocks_keep_rows_that_eight_do_not(
+    dtype: torch.dtype, columns: int, device: torch.device
+) -> None:
+    """Of the gradient's operands one is in registers."""
+    x, cotangent = (torch.randn(2, columns).to(dtype) for _ in "xy")
+    jfn = judged(softmax, [x], cotangent, device)
+    assert clusters(jfn) == [16, 16]
+
+
+@pytest.mark.parametrize("case", ["rms_norm", "layer_norm"])
+@pytest.mark.parametrize("columns", [66_008, 65_539])
+def test_a_gradient_whose_sums_no_block_has_is_two_launches(
+    case: str, columns: int, device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums of rows, then the sums of columns beside what follows from those of rows."""
+    large = replace(target_for(device), multiprocessors=132)
+    monkeypatch.setattr(pipeline, "target_for", lambda device: large)
+    program, count = {"rms_norm": (rms_norm, 2), "layer_norm": (layer_norm, 3)}[case]
+    args = [torch.randn(33, columns), *torch.randn(2, columns)][:count]
+    jfn = judged(program, [t.to(BF16) for t in args], torch.randn(33, columns).to(BF16), device)
+    _, of_rows, of_columns = kernels(jfn)
+    assert (of_rows.tickets, of_rows.cluster, of_columns.cluster) == (33, 1, 1)
 
 
 def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:

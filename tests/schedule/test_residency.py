@@ -80,6 +80,16 @@ def test_the_longest_rows_leave_room_for_one_block() -> None:
     assert len(found.registers) == len(found.shared) == 1
 
 
+def test_the_longest_of_all_are_for_sixteen_blocks() -> None:
+    """Where a GPU has so many neighbours."""
+    row = halves_of(1 << 20, count=2)
+    found = of_rows(row, H200)
+    assert found is not None
+    assert (found.cluster, found.threads, found.blocks) == (16, 1024, 1)
+    assert len(found.registers) == len(found.shared) == 1
+    assert of_rows(row, replace(H200, max_cluster=8)) == Residency(1024)
+
+
 def test_a_row_of_many_tensors_is_shared_by_whole_blocks() -> None:
     many = {floats(1): 4 for _ in range(24)}
     found = of_rows(Row(512, 8, many), H200)
@@ -111,7 +121,7 @@ def test_shared_memory_holds_what_registers_do_not() -> None:
 
 
 def test_a_row_beyond_both_is_in_neither() -> None:
-    assert of_rows(halves_of(1 << 20, count=2), H200) == Residency(1024)
+    assert of_rows(halves_of(1 << 21, count=2), H200) == Residency(1024)
 
 
 def test_a_smaller_machine_holds_less() -> None:

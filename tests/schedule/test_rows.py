@@ -116,7 +116,8 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
         (8192, 256, 1, True),  # 32 elements a thread up to here
         (16384, 256, 1, True),  # twice as many in longer rows
         (65536, 1024, 1, False),  # of four blocks, which hold it in shared memory
-        (1 << 20, 1024, 1, False),  # more than a cluster holds
+        (1 << 20, 16384, 1, False),  # of sixteen
+        (1 << 21, 1024, 1, False),  # more than a cluster holds
     ],
 )
 def test_threads_of_a_row(columns: int, threads: int, rows_per_block: int, held: bool) -> None:

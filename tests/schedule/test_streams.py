@@ -74,7 +74,7 @@ def test_a_short_row_stays_in_registers(columns: int, reason: str | None) -> Non
 
 @pytest.mark.parametrize(
     ("columns", "reason"),
-    [(LONG, "whole rows are stored, and the multiprocessor holds them"), (1 << 20, None)],
+    [(LONG, "whole rows are stored, and the multiprocessor holds them"), (1 << 21, None)],
 )
 def test_a_whole_row_that_the_multiprocessor_holds_is_no_stream(
     columns: int, reason: str | None

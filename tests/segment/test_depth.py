@@ -46,6 +46,19 @@ def test_late_sums_down_columns_are_behind_the_rows_of_their_terms() -> None:
     assert [late[tv] for tv in (by, away, down, alone)] == [0, 0, 1, 0]
 
 
+def test_sums_down_columns_are_behind_rows_that_blocks_share() -> None:
+    """Beside what follows from the rows: both read the plane once. The order of the program says
+    nothing."""
+    (a,) = like(torch.empty(64, 128))
+    down, by = total(a, 0), total(a, 1)
+    away = call("sub", a, expand(reshape(by, 64, 1), 64, 128))
+    program = fusion([a], down, chain(down, "exp"), away)
+    shared = depths(program, NONE, NONE, {by}.__contains__)
+    assert [shared[tv] for tv in (by, away, *program.outputs)] == [0, 1, 1, 1, 1]
+    beside = depths(program, NONE, NONE)
+    assert [beside[tv] for tv in (by, away, *program.outputs)] == [0, 0, 0, 0, 0]
+
+
 def test_scattered_sums_that_blocks_share_are_stored_before_their_elements_are_used() -> None:
     (a,) = like(torch.empty(8, 5, 49))
     channel = total(a, 0, 2)

@@ -3,6 +3,8 @@
     sum of 8 x 1048576       rows too few to fill the machine: blocks share them
     softmax of 8 x 262144    is stored whole, computed from sums of the row: a cluster of blocks
                              holds it, and reads it once
+    gradient of a norm, 64 x 1048576    no block that has a row has its column sums too: one launch
+                             for the sums of rows, one for what follows and the sums of columns
     channels of a batch norm, 64 x 3136 elements each    the same; larger ones are shared
 
 What reads the result of a row of the first kind at its elements has to wait for another launch.
@@ -15,17 +17,23 @@ from math import prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.reductions import (
+    MIN_SHARED,
+    column_shape,
     is_few_and_long,
     is_long,
+    is_scan,
     is_scattered,
     row_shape,
     stretch_of,
 )
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import PORTABLE_CLUSTER, REGISTER_BYTES
+from thunder_fuser.target import LARGE_CLUSTER, PORTABLE_CLUSTER, REGISTER_BYTES
 
-CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster
+CLUSTERED_BYTES = 128 * 1024  # of a row that is walked again, in each block of a cluster; as much
+# of another tensor's is in registers
+MIN_TURNS = 2  # of a machine with large clusters, of which each leaves some of it idle: fewer rows
+# stay in the cache from one launch to the next
 STRETCH_BYTES = 64  # of a scattered row, below which what a block reads and writes lies in crumbs
 
 Test: TypeAlias = Callable[[TensorView], bool]
@@ -34,17 +42,44 @@ Test: TypeAlias = Callable[[TensorView], bool]
 def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Test:
     """True for reductions of `fusion` over such rows, and over scattered ones that are not held. Up
     to `max_cluster` blocks can hold one."""
-    blocks = min(max_cluster, PORTABLE_CLUSTER)
-    limit = blocks * CLUSTERED_BYTES if blocks > 1 else 0
-    whole = {plane for plane in _stored_planes(fusion) if _row_bytes(fusion, plane) <= limit}
+    summed = {column_shape(tv) for tv in fusion.tensors if is_long(tv) and not is_scan(tv)}
+
+    def is_held(plane: tuple[int, int]) -> bool:
+        blocks = _most_blocks(plane[0], multiprocessors, max_cluster)
+        return blocks > 1 and plane not in summed and _fits(fusion, plane, blocks * CLUSTERED_BYTES)
+
+    stored = _stored_planes(fusion)
+    whole = set(filter(is_held, stored))
+    too_long = {plane for plane in stored - whole if _is_too_long(fusion, plane)}
 
     def is_shared(tv: TensorView) -> bool:
         if is_scattered(tv) and _is_in_crumbs(stretch_of(tv) * _itemsize(fusion, tv)):
             return True
         could_be = is_scattered(tv) or is_few_and_long(tv, multiprocessors)
+        could_be = could_be or row_shape(tv) in too_long
         return could_be and row_shape(tv) not in whole
 
     return is_shared
+
+
+def _most_blocks(rows: int, multiprocessors: int, max_cluster: int) -> int:
+    """Of a cluster that has one of so many rows."""
+    are_many = rows * LARGE_CLUSTER >= MIN_TURNS * multiprocessors
+    return max_cluster if are_many else min(max_cluster, PORTABLE_CLUSTER)
+
+
+def _fits(fusion: Fusion, plane: tuple[int, int], limit: int) -> bool:
+    """True where the blocks of a cluster hold a row of each input that has the plane's size, up to
+    `limit` bytes in shared memory. In registers one tensor has room, unless weights take it."""
+    rows = _bytes_of_rows(fusion, plane)
+    has_weights = bool(_of_size(fusion, plane[1]))
+    return sum(rows) <= limit or (len(rows) == 2 and max(rows) <= limit and not has_weights)
+
+
+def _is_too_long(fusion: Fusion, plane: tuple[int, int]) -> bool:
+    """True for rows of which even the cache holds too few, one for each multiprocessor."""
+    held = PORTABLE_CLUSTER * CLUSTERED_BYTES
+    return plane[1] >= MIN_SHARED and sum(_bytes_of_rows(fusion, plane)) > held
 
 
 def _stored_planes(fusion: Fusion) -> set[tuple[int, int]]:
@@ -59,10 +94,10 @@ def _stored_planes(fusion: Fusion) -> set[tuple[int, int]]:
     return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}
 
 
-def _row_bytes(fusion: Fusion, plane: tuple[int, int]) -> int:
+def _bytes_of_rows(fusion: Fusion, plane: tuple[int, int]) -> list[int]:
     """Of a row of each input that has the plane's size."""
     _, columns = plane
-    return sum(columns * tv.dtype.itemsize for tv in _of_size(fusion, prod(plane)))
+    return [columns * tv.dtype.itemsize for tv in _of_size(fusion, prod(plane))]
 
 
 def _is_in_crumbs(stretch_bytes: int) -> bool:

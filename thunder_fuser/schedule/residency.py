@@ -3,6 +3,7 @@
     softmax, 4096 columns         in 16 registers of 128 threads
     16384                         in 32 registers of 256 threads, two rows on a multiprocessor
     65536                         in the shared memory of a cluster of 4 blocks of 256 threads
+    1048576                       of one of 16, on a GPU that has so large ones
     its gradient, 65536           one operand there, one in registers
 
 What is in neither is read again by every phase. A block whose row fills a multiprocessor leaves the
@@ -16,9 +17,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.walked_rows import clusters_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import CLUSTERS, MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
 
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
@@ -105,9 +107,12 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     if _leaves_room(alone, row) and not _leaves_idle(row, target):
         return alone
     is_held = bool(alone.registers or alone.shared)
-    sizes = CLUSTERS if parameters.cluster is None else (parameters.cluster,)
-    allowed = [size for size in sizes if 1 < size <= target.max_cluster]
-    return _in_cluster(row, allowed, target, MIN_IN_TURN if is_held else 1) or alone
+    least, wanted = MIN_IN_TURN if is_held else 1, parameters.cluster
+    for sizes in clusters_of(target.max_cluster, row.is_sent):
+        allowed = [size for size in sizes if wanted in (None, size)]
+        if (found := _in_cluster(row, allowed, target, least)) is not None:
+            return found
+    return alone
 
 
 def _again(row: Row) -> Residency:

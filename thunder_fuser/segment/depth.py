@@ -96,7 +96,7 @@ def _walk(
 ) -> tuple[dict[TensorView, int], tuple[Kind, ...]]:
     """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
-    walks = Walks()
+    walks = Walks(is_shared)
     totals = RowTotals(fusion, found, walks)
 
     def outgrows(producer: TensorView, consumer: TensorView) -> bool:

@@ -43,15 +43,19 @@ class RowTotals:
         self._down = {plane_of(tv) for tv in self.fusion.tensors if column_shape(tv) is not None}
 
     def rows_first(self) -> list[TensorView]:
-        """The tensors of the fusion, producers first: totals that nothing larger needs, and what
-        follows from them, behind all others, so that the rows are met before."""
+        """The tensors of the fusion, producers first: totals that nothing larger needs, sums down
+        the columns of rows that blocks share, and what follows from both, behind all others, so
+        that the rows are met before."""
         counts = {rows_of(tv) for tv in self.fusion.tensors}
+        shared = {plane_of(tv) for tv in self.fusion.tensors if self.walks.is_shared(tv)}
         last: dict[TensorView, None] = {}
         for tv in self.fusion.tensors:
             terms = prod(a.size for a in tv.domain.logical)
             is_whole = terms in counts and is_long(tv) and is_total(tv, terms)
             producers = tv.definition.tensors if tv.definition is not None else ()
-            if not last.keys().isdisjoint(producers) or (is_whole and not self._read_at(tv)):
+            is_down = column_shape(tv) is not None and plane_of(tv) in shared
+            comes_last = is_down or (is_whole and not self._read_at(tv))
+            if comes_last or not last.keys().isdisjoint(producers):
                 last[tv] = None
         return [*(tv for tv in self.fusion.tensors if tv not in last), *last]
 

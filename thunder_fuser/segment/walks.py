@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.reductions import column_shape, is_grouped, plane_of
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.kinds import Test
 
 
 @dataclass
 class Walks:
-    """Per depth the plane that was joined last, and the long reductions."""
+    """Per depth the plane that was joined last, and the long reductions. Blocks share the rows of
+    one that `is_shared` piece by piece: none of them has what sums down columns walk."""
 
+    is_shared: Test
     planes: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     long: dict[int, set[TensorView]] = field(default_factory=dict)
     _of_depth: dict[int, object] = field(default_factory=dict)
@@ -26,7 +29,7 @@ class Walks:
         return depth
 
     def _agrees(self, tv: TensorView, depth: int) -> bool:
-        walk, down = _walk_of(tv), column_shape(tv)
+        walk, down = (_walk_of(tv), self.is_shared(tv)), column_shape(tv)
         if self._of_depth.setdefault(depth, walk) != walk:
             return False
         return down is None or self._downs.setdefault(depth, down) == down
