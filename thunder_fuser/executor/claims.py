@@ -73,12 +73,13 @@ UNIFORM_PRIM = "UNIFORM"
 
 OWN_PRIMS = ROW_OF_PRIM.keys() | COMPOSED_PRIMS | ALIAS_PRIMS | {WRITE_PRIM, UNIFORM_PRIM}
 
-# Why prims that could be claimed are left to torch.
+# Why prims that could be claimed, and an operator of torch's, are left to torch.
 LEFT = {
     **dict.fromkeys(
         ("COPY_WITH_SETITEM", "INDEX_COPY"), "it writes where indices say, which no template does"
     ),
     "TOPK": "it orders the elements of a row, which no template does",
+    "diagonal": "its result may be written or returned, and is a view",  # of torch, not Thunder's
 }
 
 # Composites that torch refuses to take of integers. Thunder's give integers, cut off what they
@@ -127,7 +128,9 @@ def why_not(bsym: BoundSymbol) -> str | None:
     executor = bsym.sym.executor
     if executor is not None and executor.name not in _LAST_RESORTS:
         return f"taken by executor {executor.name}"
-    reason = LEFT.get(prim_name(bsym)) or _integers_refusal(bsym) or _part_refusal(bsym)
+    reason = (
+        LEFT.get(prim_name(bsym) or bsym.sym.id) or _integers_refusal(bsym) or _part_refusal(bsym)
+    )
     # What torch or Python has taken over is asked for the reason, but stays where it is.
     is_left = executor is not None or not bsym.subsymbols
     return reason or f"no rule for {bsym.sym.name}" if is_left else reason

@@ -36,6 +36,7 @@ from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.diagonals import register_diagonal, show_diagonals
 from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
@@ -103,6 +104,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
+        register_diagonal()
         register_missing()
         register_stable()
         register_products()
@@ -232,7 +234,8 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = extrema_again(count_bools(without_private_writes(drop_idle_pads(trace))))
+        trace = drop_idle_pads(show_diagonals(trace))
+        trace = extrema_again(count_bools(without_private_writes(trace)))
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
