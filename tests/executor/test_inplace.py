@@ -114,6 +114,21 @@ def test_an_overlapping_write_into_a_view() -> None:
     check(program, torch.randn(7))
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32, torch.int16])
+def test_memory_viewed_as_another_type_is_written_and_read(dtype: torch.dtype) -> None:
+    def write(x: torch.Tensor) -> torch.Tensor:
+        x.view(dtype).add_(1)
+        return x * 2 + 1
+
+    def read(x: torch.Tensor) -> torch.Tensor:
+        v = x.view(dtype)
+        x.mul_(2)
+        return v + 1
+
+    check(write, torch.randn(3, 6))
+    check(read, torch.randn(3, 6))
+
+
 def test_two_reads_around_a_write_share_one_region() -> None:
     def program(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         z = x + y

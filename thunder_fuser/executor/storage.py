@@ -24,6 +24,7 @@ from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 # Prims whose result may be a view of their first tensor, in torch or in our plans.
 VIEW_PRIMS = frozenset(
     {
+        "BITCAST",
         "BROADCAST_IN_DIM",
         "CONVERT_ELEMENT_TYPE",
         "DEVICE_PUT",
