@@ -33,6 +33,7 @@ from thunder_fuser.executor import (
 )
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.casts import remove_redundant_casts
+from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -108,7 +109,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         register_products()
-        self._lookasides.update(lookasides(STAND_INS))
+        self._lookasides.update(lookasides(STAND_INS, COMPOSITES))
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

@@ -1,14 +1,16 @@
-"""Read what a pad of no width pads, where nobody can tell its copy from it.
+"""Read what a pad of no width pads, or a repetition shows, where nobody can tell its copy from it.
 
     p = pad(x, 0.0, ((0, 0, 0), (0, 0, 0)));  y = mul(p, 2.0)    =>    y = mul(x, 2.0)
 
 Torch's result is a tensor of its own, so a region that hands one over would store it. Models pad
 images to multiples of their patches, which they mostly are, and Thunder pads the operands of each
-convolution: there the copy is neither written, nor returned, nor is what it copies written.
+convolution: there the copy is neither written, nor returned, nor is what it copies written. A head
+of keys that is repeated for many of queries is copied by torch, but read through strides of 0 here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from thunder.core.proxies import TensorProxy, variableify
@@ -22,7 +24,7 @@ from thunder_fuser.executor.storage import Storages, leaves, tensors
 def drop_idle_pads(trace: TraceCtx) -> TraceCtx:
     """The trace itself where there is no such pad."""
     bsyms = trace.bound_symbols
-    found = [(bsym.output, padded) for bsym in bsyms if (padded := _padded(bsym)) is not None]
+    found = [(b.output, p) for b in bsyms if (p := _padded(b)) is not None] + _repeated(bsyms)
     if not found:
         return trace
     storages = Storages(bsyms)
@@ -41,6 +43,27 @@ def drop_idle_pads(trace: TraceCtx) -> TraceCtx:
         if dropped.isdisjoint(p.name for p in bsym.flat_proxy_outs)
     ]
     return result
+
+
+def _repeated(bsyms: Sequence[BoundSymbol]) -> list[tuple[TensorProxy, TensorProxy]]:
+    """Clones of what an expanded tensor was reshaped to, each with what it is a clone of."""
+    if not any(_is_clone(bsym) for bsym in bsyms):
+        return []
+    made = {p.name: leaf for leaf in leaves(bsyms) for p in tensors(leaf.flat_proxy_outs)}
+
+    def is_made_by(tensor: TensorProxy, prim: str) -> bool:
+        return tensor.name in made and prim_name(made[tensor.name]) == prim
+
+    return [
+        (bsym.output, source)
+        for bsym in filter(_is_clone, bsyms)
+        if is_made_by(source := tensors(bsym.flat_proxy_args)[0], "RESHAPE")
+        and is_made_by(made[source.name].args[0], "BROADCAST_IN_DIM")
+    ]
+
+
+def _is_clone(bsym: BoundSymbol) -> bool:
+    return [prim_name(leaf) for leaf in leaves([bsym])] == ["CLONE"]
 
 
 def _padded(bsym: BoundSymbol) -> TensorProxy | None:

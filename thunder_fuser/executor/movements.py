@@ -83,12 +83,18 @@ def _split_with_sizes(a: Any, split_sizes: Sequence[int], dim: int = 0) -> Any:
 
 
 def _tile(a: Any, *dims: Any) -> Any:
-    """Repeated along the last dims where there are fewer numbers than dims; a copy for ones too."""
+    """Repeated along the last dims where there are fewer numbers than dims."""
     numbers = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
     if not is_whole(a) or not all(isinstance(n, int) and n >= 0 for n in numbers):
         return NotImplemented
-    result = ltorch.repeat(a, *(1,) * (a.ndim - len(numbers)), *numbers)
-    return ltorch.clone(result) if all(n == 1 for n in numbers) else result
+    return own_repeat(a, (*(1,) * (a.ndim - len(numbers)), *numbers))
+
+
+def own_repeat(a: Any, numbers: Sequence[int]) -> Any:
+    """A tensor of its own, also where a view could tell it: of what is repeated by 1 or has 1."""
+    result = ltorch.repeat(a, *numbers)
+    pairs = zip(numbers[len(numbers) - a.ndim :], a.shape, strict=True)
+    return result if any(n != 1 != extent for n, extent in pairs) else ltorch.clone(result)
 
 
 def _flipped(dim: int) -> Compose:

@@ -1,9 +1,9 @@
-"""What stands in for a torch function that is opaque to Thunder while it traces."""
+"""What stands in for a torch function while Thunder traces: mostly for one that is opaque to it."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,18 +13,20 @@ from thunder.core.symbol import Symbol
 Compose = Callable[..., Any]
 
 
-def lookasides(compositions: Mapping[Any, Compose]) -> dict[Any, Compose]:
+def lookasides(
+    compositions: dict[Any, Compose], composites: dict[Any, Compose]
+) -> dict[Any, Compose]:
     """Each torch function, and Thunder's symbol of it, with what stands in for them; a method of a
     tensor is called by the symbol of the function.
 
     A composition that returns NotImplemented, or has no such parameters, leaves the call to
-    Thunder's symbol. What Thunder sees into stays as it is.
+    Thunder's symbol. What Thunder sees into stays as it is, but for `composites`.
     """
     symbols = ltorch._torch_to_thunder_function_map
     found: dict[Any, Compose] = {}
-    for function, compose in compositions.items():
+    for function, compose in (compositions | composites).items():
         symbol = symbols.get(function)
-        if symbol is not None and symbol.is_prim:
+        if symbol is not None and (symbol.is_prim or function in composites):
             signature = inspect.signature(getattr(compose, "meta", compose))
             stand_in = partial(_call, symbol, compose, signature)
             called = (f for f, s in symbols.items() if s is symbol)

@@ -1,0 +1,62 @@
+"""Results are copies and views where torch's are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import thunder
+import torch
+import torch.nn.functional as F
+
+from tests.devices import here
+from tests.executor.jitted import check, jit
+
+pytestmark = pytest.mark.usefixtures("device")
+Program = Callable[[torch.Tensor], torch.Tensor]
+
+COPIED: dict[str, Program] = {
+    "repeated once": lambda x: x.repeat(1, 1),
+    "more dims": lambda x: x.repeat(3, 1, 1),
+    "of one row": lambda x: x[:1].repeat(3, 1),
+    "a number": lambda x: x[0, 0].repeat(3),
+    "each once": lambda x: x.repeat_interleave(1, 0),
+    "each of one column": lambda x: torch.repeat_interleave(x[:, :1], 3, dim=1),
+    "all once": lambda x: x.repeat_interleave(1),
+    "tiles of one row": lambda x: x[:1].tile(3, 1),
+    "nothing flipped": lambda x: x.flip(()),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_is_a_copy(name: str) -> None:
+    def written(x: torch.Tensor) -> torch.Tensor:
+        return COPIED[name](x).add_(1)
+
+    def written_behind(x: torch.Tensor) -> torch.Tensor:
+        y = COPIED[name](x)
+        x.add_(1)
+        return y * 2
+
+    check(written, torch.randn(4, 4))
+    check(written_behind, torch.randn(4, 4))
+    x = torch.randn(4, 4).to(here())
+    results = jit(lambda x: (COPIED[name](x), x * 2))(x)
+    assert results[0].untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    assert results[0].stride() == COPIED[name](x).stride()
+
+
+def test_gradients_of_repetitions() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.repeat(1, 1) * x[:1].repeat(4, 1) * x.repeat(3, 1, 1).repeat_interleave(1, 0)
+
+    check(program, torch.randn(4, 4, requires_grad=True))
+
+
+def test_one_head_that_many_queries_share_is_not_copied() -> None:
+    def attend(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        keys, values = (k * 2).repeat_interleave(4, dim=1), (k * 3).repeat(1, 4, 1, 1)
+        return F.scaled_dot_product_attention(q * 2, keys, values)
+
+    jfn = check(attend, torch.randn(2, 4, 5, 8), torch.randn(2, 1, 5, 8))
+    assert "clone" not in str(thunder.last_traces(jfn)[-1])

@@ -1,0 +1,51 @@
+"""Composites of Thunder's that give other memory than torch's op.
+
+    y = ltorch.repeat(x, 1, 3)    =>    t = ltorch.repeat(x, 1, 3);  y = ltorch.clone(t)
+
+Torch's result is a copy, where Thunder's parts, an expand and a reshape, may be a view of `x`: a
+write into one would change the other. `idle_pads` drops the clone again where nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import thunder.torch as ltorch
+import torch
+
+from thunder_fuser.executor.movements import is_whole, own_repeat
+from thunder_fuser.executor.stand_ins import Compose
+
+
+def _repeat(a: Any, *repeats: Any) -> Any:
+    numbers = tuple(repeats[0]) if isinstance(repeats[0], Sequence) else repeats
+    if not is_whole(a) or not _are_static(numbers):
+        return NotImplemented
+    return own_repeat(a, numbers)
+
+
+def _repeat_interleave(
+    input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
+    if not is_whole(input) or not _are_static((repeats,)) or output_size is not None:
+        return NotImplemented
+    result = ltorch.repeat_interleave(input, repeats, dim)
+    extent = input.numel() if dim is None else input.shape[dim]
+    return result if repeats != 1 and extent != 1 else ltorch.clone(result)
+
+
+def _flip(a: Any, *dims: Any) -> Any:
+    """A copy where it flips nothing too."""
+    return ltorch.clone(a) if dims in ((), ((),), ([],)) else ltorch.flip(a, *dims)
+
+
+def _are_static(numbers: Iterable[Any]) -> bool:
+    return all(isinstance(n, int) for n in numbers)
+
+
+COMPOSITES: dict[Any, Compose] = {
+    torch.flip: _flip,
+    torch.repeat_interleave: _repeat_interleave,
+    torch.Tensor.repeat: _repeat,
+}
