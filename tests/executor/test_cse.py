@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -30,6 +32,28 @@ def test_equal_results_stay_two_tensors() -> None:
     first, second = jfn(torch.rand(3, 5) + 0.5)
     first.zero_()
     assert (second > 0).all()
+
+
+VIEWS: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "contiguous already": lambda x: (x * 2, (x * 2).contiguous()),
+    "a view of each": lambda x: ((x * 2).view(-1), (x * 2).t()),
+    "one view of each": lambda x: (torch.exp(x * 2)[0], torch.exp(x * 2)[0]),
+    "of another type": lambda x: (x.double().view(-1), x.double().view(-1)),
+    "copies": lambda x: (x.t().reshape(-1)[1:], x.t().reshape(-1)[1:]),
+    "three": lambda x: ((x * 2)[1:], (x * 2)[1:], (x * 2)[1:], torch.exp(x * 2)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_returned_views_of_equal_values_are_of_two(name: str, device: torch.device) -> None:
+    results = jit(VIEWS[name])(torch.randn(4, 4).to(device))
+    assert len({t.untyped_storage().data_ptr() for t in results}) == len(results)
+
+
+def test_equal_views_of_an_argument_are_computed_with_once(device: torch.device) -> None:
+    jfn = jit(lambda x: (torch.exp(x.view(-1)) * torch.exp(x.view(-1)), x.view(-1)))
+    jfn(torch.randn(4, 4).to(device))
+    assert str(regions(jfn).forward).count("exp") == 1
 
 
 @pytest.mark.usefixtures("device")

@@ -4,7 +4,8 @@
 
 Outside fusions and inside each fusion by itself. What draws random numbers, writes, or has to do
 with a storage that is written stays: its equal text does not mean an equal value. So does what the
-trace returns: two results are two tensors in eager, whatever is written into one of them later.
+trace returns, and the second of two values of which it returns views: two results are two tensors
+in eager, whatever is written into one of them later.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from thunder.core.trace import TraceCtx, from_trace
 from thunder.core.transform_common import NON_FUNCTIONAL_OPS
 
 from thunder_fuser.executor.claims import prim_name
-from thunder_fuser.executor.storage import Storages, leaves
+from thunder_fuser.executor.inplace import is_certain_view
+from thunder_fuser.executor.storage import Storages, leaves, sources_of_views
 
 # Prims of Thunder 0.2.6 that draw random numbers; not all of them carry RANDOM_OP.
 RANDOM_PRIMS = frozenset(
@@ -42,6 +44,7 @@ Merge = Callable[[BoundSymbol, Renames, dict[Any, BoundSymbol]], "BoundSymbol | 
 def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> TraceCtx:
     """The trace with equal expressions computed once; arguments and outputs are deduplicated."""
     returned = {p.name for p in trace.bound_symbols[-1].flat_proxy_args}
+    shown = sources_of_views(trace.bound_symbols, returned)
 
     def merge(
         bsym: BoundSymbol, renames: Renames, seen: dict[Any, BoundSymbol]
@@ -57,6 +60,10 @@ def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> Trac
             return bsym
         if any(p.name in returned for p in bsym.flat_proxy_outs):
             return bsym
+        if any(p.name in shown for p in bsym.flat_proxy_outs) and not is_certain_view(bsym):
+            if any(p.name in shown for p in first.flat_proxy_outs):
+                return bsym
+            shown.update(p.name for p in first.flat_proxy_outs)
         for old, new in zip(bsym.flat_proxy_outs, first.flat_proxy_outs, strict=True):
             if old.name != new.name:
                 renames[variableify(old)] = new

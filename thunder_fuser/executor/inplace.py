@@ -45,6 +45,11 @@ def view_of(leaf: BoundSymbol) -> Any | None:
     return None
 
 
+def is_certain_view(bsym: BoundSymbol) -> bool:
+    """True if the symbol makes no memory: each of its parts gives a view."""
+    return all(view_of(leaf) is not None for leaf in leaves([bsym]))
+
+
 def is_identity_cast(leaf: BoundSymbol) -> bool:
     """True for a conversion to the type that the tensor has, which gives the same tensor."""
     if prim_name(leaf) != "CONVERT_ELEMENT_TYPE":

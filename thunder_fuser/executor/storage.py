@@ -132,6 +132,16 @@ class Storages:
         self._parent[self.of(b)] = self.of(a)
 
 
+def sources_of_views(bsyms: Sequence[BoundSymbol], names: Iterable[str]) -> set[str]:
+    """`names`, and all whose memory those may show."""
+    found = set(names)
+    for leaf in reversed(list(leaves(bsyms))):
+        for first, *others in _shared(leaf, written_tensors(leaf)):
+            if not found.isdisjoint(p.name for p in others):
+                found.add(first.name)
+    return found
+
+
 def hazards(bsyms: Sequence[BoundSymbol], storages: Storages) -> list[tuple[int, int]]:
     """Pairs (earlier, later) of positions whose order must be kept because of a write."""
     edges: set[tuple[int, int]] = set()
