@@ -46,3 +46,22 @@ def test_a_gradient_that_autograd_hands_in_stays_shared() -> None:
     jfn = jitted(lambda x, y: (x + y) + torch.zeros(5, 64, device=x.device))
     jfn(*operands())
     assert "clone" not in str(thunder.last_backward_traces(jfn)[-1])
+
+
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_results_of_the_forward_that_are_one_tensor_stay_one(
+    needs_gradient: bool, device: torch.device
+) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return y.add_(1), y, torch.exp(y)
+
+    x = torch.randn(5, 64, requires_grad=needs_gradient).to(device)
+    first, second, _ = jitted(program)(x)
+    assert first.data_ptr() == second.data_ptr()
+
+
+def test_a_written_argument_is_returned_under_each_name(device: torch.device) -> None:
+    x = torch.randn(5, 64).to(device)
+    results = jitted(lambda x: (x.add_(1), x))(x)
+    assert {t.data_ptr() for t in results} == {x.data_ptr()}

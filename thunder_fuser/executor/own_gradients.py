@@ -19,14 +19,15 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import why_not
 
-GRADIENTS, INPUTS = "output", "flat_args"  # what a joint trace of forward and backward returns
+# What a joint trace of forward and backward returns; one of a forward alone has no last of these.
+GRADIENTS, INPUTS, RESULTS = "output", "flat_args", "fw_flat_out"
 
 
 def own_gradients(trace: TraceCtx) -> TraceCtx:
     """The trace itself where no gradient is shared, or it has none."""
     *body, end = trace.bound_symbols
     returned = end.args[0] if end.args else None
-    if not (isinstance(returned, dict) and {GRADIENTS, INPUTS} <= returned.keys()):
+    if not (isinstance(returned, dict) and {GRADIENTS, INPUTS, RESULTS} <= returned.keys()):
         return trace
     made = {p.name: bsym for bsym in body for p in bsym.flat_proxy_outs}
     result, seen = from_trace(trace), set[str]()
