@@ -30,7 +30,7 @@ from thunder_fuser.executor.reductions import (
 )
 from thunder_fuser.executor.scatters import SCATTERS, scatter_refusal
 from thunder_fuser.ops import OPS, Family, OpDef
-from thunder_fuser.ops.dtype_sets import INTEGERS
+from thunder_fuser.ops.dtype_sets import INDICES, INTEGERS
 
 Checker = Callable[..., "bool | str | None"]
 Translator = Callable[..., Any]
@@ -282,10 +282,12 @@ def _uniform_philox(bsym: BoundSymbol) -> str | None:
 
 
 def _gather(bsym: BoundSymbol) -> str | None:
-    """Indices are integers: Thunder counts bool as one."""
+    """Indices are integers: Thunder counts bool as one. In brackets torch takes bytes for a mask,
+    and refuses other small integers."""
     index = bsym.args[0] if prim_name(bsym) == "EMBEDDING" else bsym.args[1]
     dtype = data_type(index.dtype)
-    return None if dtype in INTEGERS else f"an index of dtype {dtype}"
+    legal = INDICES if prim_name(bsym) == "TAKE" else INTEGERS
+    return None if dtype in legal else f"an index of dtype {dtype}"
 
 
 def is_uniform_kept() -> bool:

@@ -61,6 +61,7 @@ from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.private_writes import without_private_writes
 from thunder_fuser.executor.products import PRODUCTS, register_products
 from thunder_fuser.executor.profile import FunctionProfile, profile
+from thunder_fuser.executor.refusals import REFUSALS
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu_masks import drop_relu_masks
 from thunder_fuser.executor.remat import rematerialize
@@ -109,7 +110,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         register_products()
-        self._lookasides.update(lookasides(STAND_INS, COMPOSITES))
+        self._lookasides.update(lookasides(STAND_INS, COMPOSITES | REFUSALS))
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

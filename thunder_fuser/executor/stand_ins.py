@@ -26,7 +26,7 @@ def lookasides(
     found: dict[Any, Compose] = {}
     for function, compose in (compositions | composites).items():
         symbol = symbols.get(function)
-        if symbol is not None and (symbol.is_prim or function in composites):
+        if symbol is not None and (function in composites or symbol.is_prim):
             signature = inspect.signature(getattr(compose, "meta", compose))
             stand_in = partial(_call, symbol, compose, signature)
             called = (f for f, s in symbols.items() if s is symbol)

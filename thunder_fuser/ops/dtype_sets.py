@@ -9,6 +9,7 @@ COMPLEX = frozenset(d for d in DataType if d.is_complex)
 REAL = ALL - COMPLEX  # bool, integers and floats: what can be ordered
 FLOATS = frozenset(d for d in DataType if d.is_floating)
 INTEGERS = frozenset(d for d in DataType if d.is_integral)
+INDICES = frozenset({DataType.Int, DataType.Int32})
 BITS = INTEGERS | {DataType.Bool}
 NUMBERS = ALL - {DataType.Bool}
 REAL_NUMBERS = REAL - {DataType.Bool}
