@@ -29,6 +29,7 @@ from thunder_fuser.executor.reductions import (
     variance_refusal,
 )
 from thunder_fuser.executor.scatters import SCATTERS, scatter_refusal
+from thunder_fuser.executor.torch_names import as_prim
 from thunder_fuser.ops import OPS, Family, OpDef
 from thunder_fuser.ops.dtype_sets import INDICES, INTEGERS
 
@@ -128,6 +129,8 @@ def why_not(bsym: BoundSymbol) -> str | None:
     executor = bsym.sym.executor
     if executor is not None and executor.name not in _LAST_RESORTS:
         return f"taken by executor {executor.name}"
+    if (prim := as_prim(bsym)) is not None and _own_rule(prim):
+        return _refusal(prim) or f"taken by executor {executor.name}"
     reason = (
         LEFT.get(prim_name(bsym) or bsym.sym.id) or _integers_refusal(bsym) or _part_refusal(bsym)
     )

@@ -12,6 +12,7 @@ from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser import log
 from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.torch_names import name_outside
 
 # Thunder renames the results of unclaimed symbols after the pass; their name, source line and
 # order stay.
@@ -68,7 +69,7 @@ class Report:
 
 def key_of(bsym: BoundSymbol) -> Key:
     """What identifies a symbol before and after Thunder's last pass."""
-    return bsym.sym.name, bsym.source_filename, getattr(bsym.source_positions, "lineno", None)
+    return name_outside(bsym), bsym.source_filename, getattr(bsym.source_positions, "lineno", None)
 
 
 def take_reason(reasons: Mapping[Key, deque[str]], bsym: BoundSymbol) -> str | None:
