@@ -75,6 +75,7 @@ from thunder_fuser.executor.statistics import Statistics, statistics
 from thunder_fuser.executor.storage import Storages, check_versions
 from thunder_fuser.executor.synonyms import SYNONYMS
 from thunder_fuser.executor.uniform import stateless
+from thunder_fuser.executor.view_gradients import check_view_gradients
 from thunder_fuser.options import current
 
 NAME = "thunder_fuser"
@@ -236,7 +237,9 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = drop_idle_pads(show_diagonals(trace))
+        trace = show_diagonals(trace)
+        check_view_gradients(trace)
+        trace = drop_idle_pads(trace)
         trace = extrema_again(count_bools(without_private_writes(trace)))
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)
