@@ -60,3 +60,20 @@ def test_one_head_that_many_queries_share_is_not_copied() -> None:
 
     jfn = check(attend, torch.randn(2, 4, 5, 8), torch.randn(2, 1, 5, 8))
     assert "clone" not in str(thunder.last_traces(jfn)[-1])
+
+
+@pytest.mark.parametrize("place", [(0, 2, 1), (0, 2, 2), (1, 3, 2), (-1, 1, 1)])
+def test_windows_are_views_and_have_gradients(place: tuple[int, int, int]) -> None:
+    def read(x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(x.unfold(*place)) * 2
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        x.unfold(0, 2, 2).mul_(3)
+        return x * 2 + torch.Tensor.unfold(x, 0, 1, 1)[..., 0]
+
+    check(read, torch.randn(4, 5, requires_grad=True))
+    check(written, torch.randn(4, 5))
+
+
+def test_the_function_unfold_stays_torchs() -> None:
+    check(lambda x: F.unfold(x, 2) * 2, torch.randn(1, 2, 4, 5, requires_grad=True))

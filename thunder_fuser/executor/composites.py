@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import thunder.clang as clang
 import thunder.torch as ltorch
 import torch
+from thunder.core.symbol import Symbol
 
 from thunder_fuser.executor.movements import is_whole, own_repeat
 from thunder_fuser.executor.stand_ins import Compose
@@ -40,6 +42,15 @@ def _flip(a: Any, *dims: Any) -> Any:
     return ltorch.clone(a) if dims in ((), ((),), ([],)) else ltorch.flip(a, *dims)
 
 
+def _unfold(a: Any, dimension: int, size: int, step: int) -> Any:
+    return clang.unfold(a, dimension, size, step)
+
+
+# Thunder 0.2.6 gives the method the id of torch.nn.functional.unfold, and calls that.
+UNFOLD = Symbol("unfold", meta=_unfold, id="thunder_fuser.unfold")
+ltorch._syms_returning_views.add(UNFOLD)
+
+
 def _are_static(numbers: Iterable[Any]) -> bool:
     return all(isinstance(n, int) for n in numbers)
 
@@ -48,4 +59,5 @@ COMPOSITES: dict[Any, Compose] = {
     torch.flip: _flip,
     torch.repeat_interleave: _repeat_interleave,
     torch.Tensor.repeat: _repeat,
+    torch.Tensor.unfold: UNFOLD,
 }

@@ -60,6 +60,20 @@ def _remainder(a: Any, b: Any) -> Any:
     return result
 
 
+def _unfold(a: Any, dim: int, size: int, step: int) -> Any:
+    """Windows overlap where they are longer than a step: a sum by where each element is from."""
+    result = prims.unfold(a, dim, size, step)
+    along = dim % max(a.ndim, 1)
+    first = ltorch.unsqueeze(
+        ltorch.mul(ltorch.arange(result.shape[along], device=a.device), step), 1
+    )
+    places = ltorch.reshape(ltorch.add(first, ltorch.arange(size, device=a.device)), [-1])
+    g = ltorch.movedim(get_grad(result), -1, along + 1)
+    shape = [*a.shape[:along], places.shape[0], *a.shape[along + 1 :]]
+    put_grad(a, prims.index_add(ltorch.zeros_like(a), places, ltorch.reshape(g, shape), along))
+    return result
+
+
 def _flat(prim: Any) -> Callable[..., Any]:
     """Of what is constant but for steps."""
 
@@ -83,6 +97,7 @@ GRADIENTS: dict[Any, Callable[..., Any]] = {
     PrimIDs.ROUND: _flat(prims.round),
     PrimIDs.SIGNBIT: prims.signbit,  # no gradient
     PrimIDs.TRUNC: _flat(prims.trunc),
+    PrimIDs.UNFOLD: _unfold,
 }
 
 
