@@ -77,3 +77,28 @@ def test_windows_are_views_and_have_gradients(place: tuple[int, int, int]) -> No
 
 def test_the_function_unfold_stays_torchs() -> None:
     check(lambda x: F.unfold(x, 2) * 2, torch.randn(1, 2, 4, 5, requires_grad=True))
+
+
+@pytest.mark.parametrize("equation", ["iijj->ji", "iijk->kij", "iiij -> ij", "abcd->dcba"])
+def test_diagonals_of_an_einsum_are_views(equation: str) -> None:
+    def written(x: torch.Tensor) -> torch.Tensor:
+        torch.einsum(equation, x).mul_(3)
+        return x * 2 + 1
+
+    def read(x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(torch.einsum(equation, x * 2))
+
+    check(written, torch.randn(3, 3, 3, 3))
+    check(read, torch.randn(3, 3, 3, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize("equation", ["ii->", "ii", "ij->i", "ii->ii", "ii->ij"])
+def test_other_sums_of_one_tensor_are_left_to_thunder(equation: str) -> None:
+    x = torch.randn(3, 3)
+    try:
+        torch.einsum(equation, x)
+    except RuntimeError:
+        with pytest.raises((RuntimeError, ValueError)):
+            jit(lambda x: torch.einsum(equation, x))(x)
+    else:
+        check(lambda x: torch.einsum(equation, x) * 2, x)

@@ -4,6 +4,7 @@
 
 Torch's result is a copy, where Thunder's parts, an expand and a reshape, may be a view of `x`: a
 write into one would change the other. `idle_pads` drops the clone again where nobody can tell.
+The diagonals of an einsum are a view in torch, a product with a mask in Thunder.
 """
 
 from __future__ import annotations
@@ -51,11 +52,31 @@ UNFOLD = Symbol("unfold", meta=_unfold, id="thunder_fuser.unfold")
 ltorch._syms_returning_views.add(UNFOLD)
 
 
+def _einsum(equation: Any, *operands: Any) -> Any:
+    """Diagonals, and what is left of the labels in another order; anything else is Thunder's."""
+    if not isinstance(equation, str) or len(operands) != 1 or not is_whole(*operands):
+        return NotImplemented
+    labels, _, wanted = equation.replace(" ", "").partition("->")
+    (a,) = operands
+    is_view = sorted(set(labels)) == sorted(wanted) and len(labels) == a.ndim > len(wanted)
+    if not is_view or not labels.isalpha():
+        return NotImplemented
+    while (twice := next((c for c in labels if labels.count(c) > 1), None)) is not None:
+        first = labels.index(twice)
+        second = labels.index(twice, first + 1)
+        if a.shape[first] != a.shape[second]:
+            return NotImplemented
+        a = ltorch.diagonal(a, 0, first, second)
+        labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + twice
+    return ltorch.permute(a, tuple(labels.index(c) for c in wanted))
+
+
 def _are_static(numbers: Iterable[Any]) -> bool:
     return all(isinstance(n, int) for n in numbers)
 
 
 COMPOSITES: dict[Any, Compose] = {
+    torch.einsum: _einsum,
     torch.flip: _flip,
     torch.repeat_interleave: _repeat_interleave,
     torch.Tensor.repeat: _repeat,
