@@ -131,6 +131,15 @@ def test_symbolic_extents_come_from_the_arguments() -> None:
         assert torch.equal(found, (a.reshape(-1) * 0.5).expand(2, -1))
 
 
+def test_an_input_may_be_what_the_host_computed_of_other_numbers() -> None:
+    """As the numbers of a segment that torch runs are."""
+    x, s = tensor(F32, 5), sc.symbol("s", DataType.Double)
+    half = sc.scalar_expr(OPS["truediv"], (s, sc.constant(2)), DataType.Double)
+    a = torch.randn(5)
+    (found,) = evaluate(Fusion((x, half), (call("mul", x, half),)), [a, 0.75])
+    assert torch.equal(found, a * 0.75)
+
+
 def test_writes_happen_last_and_old_views_keep_their_values() -> None:
     x = tensor(F32, 4)
     doubled = call("mul", x, sc.constant(2.0))

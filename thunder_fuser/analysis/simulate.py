@@ -31,7 +31,7 @@ from thunder_fuser.analysis.placement import Partial, Sharding
 from thunder_fuser.analysis.propagate import EdgePlan, ShardingPlan
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.ir.scalar import Number
+from thunder_fuser.ir.scalar import Number, Scalar
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
 
@@ -78,7 +78,7 @@ class Run:
 def simulate(
     plan: ShardingPlan,
     inputs: Mapping[TensorView, Sequence[Number]],
-    scalars: Mapping[sc.Symbol, Number] = MappingProxyType({}),
+    scalars: Mapping[Scalar, Number] = MappingProxyType({}),
 ) -> Run:
     """Run `plan` on the global row-major values of the fusion's tensor inputs, and its scalar ones.
 
@@ -133,7 +133,7 @@ def _compute(
     plans: Sequence[EdgePlan],
     operands: Sequence[dict[Coordinates, Held]],
     sharding: Sharding,
-    scalars: Mapping[sc.Symbol, Number],
+    scalars: Mapping[Scalar, Number],
 ) -> dict[Coordinates, Held]:
     """Every device's shard of `tensor` (still partial where the plan reduces afterwards)."""
     computed = plans[0].computed if plans else sharding
@@ -153,7 +153,7 @@ def _element(
     held: Sequence[Held],
     point: Point,
     where: Coordinates,
-    scalars: Mapping[sc.Symbol, Number],
+    scalars: Mapping[Scalar, Number],
 ) -> Number:
     expr = tensor.definition
     assert expr is not None
@@ -179,7 +179,7 @@ def _apply(
     expr: Expr,
     values: Sequence[Number | None],
     tensor: TensorView,
-    scalars: Mapping[sc.Symbol, Number],
+    scalars: Mapping[Scalar, Number],
 ) -> Number:
     present = [v for v in values if v is not None]
     match expr.op.family:
@@ -200,7 +200,7 @@ def _apply(
             raise ValueError(f"the simulator has no rule for {expr.op.name}")
 
 
-def _number(value: Value, scalars: Mapping[sc.Symbol, Number]) -> Number:
+def _number(value: Value, scalars: Mapping[Scalar, Number]) -> Number:
     assert not isinstance(value, TensorView)
     bound = sc.bind(value, scalars)
     if not isinstance(bound, sc.Constant):

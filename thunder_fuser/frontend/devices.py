@@ -9,7 +9,7 @@ import torch
 from thunder_fuser.analysis.simulate import simulate
 from thunder_fuser.frontend.arguments import check_arguments
 from thunder_fuser.frontend.leaf import Definition
-from thunder_fuser.ir.scalar import Number, Symbol
+from thunder_fuser.ir.scalar import Number, Scalar, Symbol
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
@@ -37,7 +37,7 @@ def simulate_definition(definition: Definition, inputs: Sequence[object]) -> lis
         raise RuntimeError("nothing to simulate: the definition has no mesh of several devices")
     arguments = check_arguments(definition.specs, inputs)
     values: dict[TensorView, list[Number]] = {}
-    scalars: dict[Symbol, Number] = {}
+    scalars: dict[Scalar, Number] = {}
     for name, value in zip(plan.fusion.inputs, arguments, strict=False):  # drawn numbers come last
         if isinstance(value, torch.Tensor):
             assert isinstance(name, TensorView)

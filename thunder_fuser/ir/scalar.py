@@ -132,11 +132,13 @@ def static_int(scalar: Scalar) -> int | None:
     )
 
 
-def bind(scalar: Scalar, values: Mapping[Symbol, Number]) -> Scalar:
-    """`scalar` with symbols replaced by constants, folded as far as that goes."""
+def bind(scalar: Scalar, values: Mapping[Scalar, Number]) -> Scalar:
+    """`scalar` with what has a value replaced by constants, folded as far as that goes."""
+    if scalar in values:
+        return constant(values[scalar], scalar.dtype)
     match scalar:
         case Symbol():
-            return constant(values[scalar], scalar.dtype) if scalar in values else scalar
+            return scalar
         case ScalarExpr(row, args, dtype):
             return scalar_expr(row, tuple(bind(a, values) for a in args), dtype)
         case Constant():

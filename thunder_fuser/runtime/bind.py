@@ -12,7 +12,7 @@ from thunder_fuser.analysis.layout import Layout, allocation_order, misfit
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, replay, tensor
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.scalar import Number, Scalar, Symbol
+from thunder_fuser.ir.scalar import Number, Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.argument_class import layout_of, shape_symbols
 from thunder_fuser.runtime.evaluate import bind_arguments
@@ -45,7 +45,7 @@ def bind(
     symbols = bind_arguments(fusion, arguments)
     where = _device(arguments, device)
     shaping = shape_symbols(fusion)
-    values = {s: v for s, v in symbols.items() if s in shaping}
+    values: dict[Scalar, Number] = {s: v for s, v in symbols.items() if s in shaping}
     roles: dict[TensorView, TensorView | Scalar] = {}
     layouts: dict[TensorView, Layout] = {}
     positions = {v: k for k, v in enumerate(fusion.inputs)}
@@ -69,13 +69,11 @@ def bind(
     tensors = [roles[v] for v in fusion.inputs if isinstance(v, TensorView)]
     inputs = (*tensors, *(v for v in concrete.inputs if not isinstance(v, TensorView)))
     concrete = Fusion(_unique(inputs), concrete.outputs, concrete.writes)
-    return BoundFusion(concrete, layouts, _roles(fusion, roles, values), where, mapping)
+    return BoundFusion(concrete, layouts, _roles(fusion, roles), where, mapping)
 
 
 def _roles(
-    fusion: Fusion,
-    roles: Mapping[TensorView, TensorView | Scalar],
-    values: Mapping[Symbol, Number],
+    fusion: Fusion, roles: Mapping[TensorView, TensorView | Scalar]
 ) -> tuple[TensorView | Scalar, ...]:
     return tuple(roles[v] if isinstance(v, TensorView) else v for v in fusion.inputs)
 

@@ -56,28 +56,28 @@ def evaluate(
     return _finish(fusion, values)
 
 
-def bind_arguments(fusion: Fusion, arguments: Sequence[Argument]) -> dict[Symbol, Number]:
-    """The numbers that the symbols among inputs and input extents stand for.
+def bind_arguments(fusion: Fusion, arguments: Sequence[Argument]) -> dict[Scalar, Number]:
+    """The numbers that the scalars among inputs and the symbols in input extents stand for.
 
     Raises ValueError for a wrong count, a tensor in place of a number or the reverse, a wrong rank,
     an extent that contradicts the fusion, or two values for one symbol.
     """
     if len(arguments) != len(fusion.inputs):
         raise ValueError(f"fusion takes {len(fusion.inputs)} arguments, {len(arguments)} given")
-    found: dict[Symbol, Number] = {}
+    found: dict[Scalar, Number] = {}
     for position, (value, argument) in enumerate(zip(fusion.inputs, arguments, strict=True)):
         if isinstance(value, TensorView) != isinstance(argument, Tensor):
             wanted = "tensor" if isinstance(value, TensorView) else "number"
             raise ValueError(f"argument {position}: expected a {wanted}, got {type(argument)}")
         if isinstance(argument, Tensor) and isinstance(value, TensorView):
             _bind_extents(position, value, argument, found)
-        elif isinstance(value, Symbol) and not isinstance(argument, Tensor):
+        elif not isinstance(value, TensorView) and not isinstance(argument, Tensor):
             found[value] = argument
     return found
 
 
 def _bind_extents(
-    position: int, tv: TensorView, argument: Tensor, found: dict[Symbol, Number]
+    position: int, tv: TensorView, argument: Tensor, found: dict[Scalar, Number]
 ) -> None:
     shape = tuple(argument.shape)
     if len(shape) != tv.ndim:
@@ -134,7 +134,7 @@ def _apply(
     tv: TensorView,
     expr: Expr,
     values: Mapping[TensorView, Tensor],
-    symbols: Mapping[Symbol, Number],
+    symbols: Mapping[Scalar, Number],
     types: _Types,
     device: torch.device,
 ) -> Tensor:
@@ -153,7 +153,7 @@ def _apply(
 def _operands(
     expr: Expr,
     values: Mapping[TensorView, Tensor],
-    symbols: Mapping[Symbol, Number],
+    symbols: Mapping[Scalar, Number],
     types: _Types,
     device: torch.device,
 ) -> list[Argument]:
@@ -181,7 +181,7 @@ def _operands(
     return out
 
 
-def _number(scalar: Scalar, symbols: Mapping[Symbol, Number]) -> Number:
+def _number(scalar: Scalar, symbols: Mapping[Scalar, Number]) -> Number:
     bound = sc.bind(scalar, symbols)
     if not isinstance(bound, sc.Constant):
         missing = sorted(str(s) for s in sc.symbols_of(bound))
@@ -189,7 +189,7 @@ def _number(scalar: Scalar, symbols: Mapping[Symbol, Number]) -> Number:
     return bound.value
 
 
-def _attribute(attr: Attr, symbols: Mapping[Symbol, Number], types: _Types) -> object:
+def _attribute(attr: Attr, symbols: Mapping[Scalar, Number], types: _Types) -> object:
     if isinstance(attr, tuple):
         return [_attribute(entry, symbols, types) for entry in attr]
     if isinstance(attr, DataType):
