@@ -186,3 +186,14 @@ def test_numbers_that_a_fusion_computes_are_computed_again_in_the_next() -> None
         torch.testing.assert_close(
             torch.autograd.grad(found, x, cotangent), torch.autograd.grad(expected, x, cotangent)
         )
+
+
+def test_what_is_computed_again_beside_symbolic_sizes_stands_before_its_own() -> None:
+    """The size of each tensor has the name of the first one that was taken, of the argument."""
+    check(lambda x: F.normalize(x * 1, dim=1), torch.randn(5, 7), cache="symbolic values")
+
+
+def test_sizes_that_arithmetic_gives_are_computed_again_before_what_has_them() -> None:
+    """tril counts rows and columns; the backward needs both before any tensor has such sizes."""
+    x = torch.randn(5, 7, requires_grad=True)
+    check(lambda x: torch.tril(x * 2) + 1, x, cache="symbolic values")

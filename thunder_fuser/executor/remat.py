@@ -23,7 +23,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, has_tags
 from thunder.core.trace import TraceCtx, from_trace
 
-from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.claims import SHAPE_PRIM, prim_name
 from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.extrema import are_floats_compared
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
@@ -83,7 +83,7 @@ class _Regions:
         """Let the consumer read the cheapest values, and compute what it needs from them."""
         cut = self._cut(producer, consumer)
         before = self.bsyms[consumer]
-        made = {p.name for leaf in before.subsymbols for p in results(leaf)}
+        made = _made(before.subsymbols)
         added = [x for x in cut.again if made.isdisjoint(p.name for p in results(x))]
         if added:
             # In the order of the trace, which keeps reads before the writes that follow them.
@@ -104,7 +104,7 @@ class _Regions:
         made = {p.name for leaf in steps for p in results(leaf)}
         entering = {p.name for p in self.bsyms[consumer].flat_proxy_args}
         needed = [p.name for p in tensors(self.bsyms[consumer].flat_proxy_args) if p.name in made]
-        inside = {p.name for leaf in self.bsyms[consumer].subsymbols for p in results(leaf)}
+        inside = _made(self.bsyms[consumer].subsymbols)
         views = {
             p.name for leaf in steps if prim_name(leaf) in CERTAIN_VIEWS for p in results(leaf)
         }
@@ -155,8 +155,18 @@ class _Regions:
         for p in bsym.flat_proxy_args:
             self._readers[p.name].add(position)
 
-    def _position(self, bsym: BoundSymbol) -> int:
-        return min((self._rank[p.name] for p in bsym.flat_proxy_outs), default=len(self._rank))
+    def _position(self, bsym: BoundSymbol) -> float:
+        """Where it stands in the trace; the sizes of a tensor, which have their names from the
+        first one of these sizes, behind that tensor."""
+        made = min((self._rank[p.name] for p in bsym.flat_proxy_outs), default=len(self._rank))
+        read = (self._rank.get(p.name, 0) for p in bsym.flat_proxy_args)
+        return max(made, 0.5 + max(read, default=0))
+
+
+def _made(leaves: Iterable[BoundSymbol]) -> set[str]:
+    """What the leaves define. A size has its name before the tensor that it is taken of again."""
+    makers = (leaf for leaf in leaves if prim_name(leaf) != SHAPE_PRIM)
+    return {p.name for leaf in makers for p in results(leaf)}
 
 
 def _is_cheap(leaf: BoundSymbol) -> bool:

@@ -45,7 +45,7 @@ def find_cut(
     `cost(proxy)` is what the consumer pays to read a value. Of cuts of equal cost the one with the
     fewest computations is taken.
     """
-    makers = {p.name: leaf for leaf in leaves for p in results(leaf)}
+    makers = {p.name: leaf for leaf in reversed(leaves) for p in results(leaf)}  # the first ones
     reached = _ancestors(needed, makers, can_repeat)
     graph = nx.DiGraph()
     graph.add_nodes_from((_SOURCE, _SINK))
