@@ -32,6 +32,7 @@ from thunder_fuser.executor import (
     scans,
 )
 from thunder_fuser.executor.bool_counts import count_bools
+from thunder_fuser.executor.bool_numbers import widen_bool_numbers
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
@@ -239,7 +240,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             trace = stateless(trace)
         trace = show_diagonals(trace)
         check_view_gradients(trace)
-        trace = drop_idle_pads(trace)
+        trace = drop_idle_pads(widen_bool_numbers(trace))
         trace = extrema_again(count_bools(without_private_writes(trace)))
         trace = drop_relu_masks(own_gradients(trace))
         storages = Storages(trace.bound_symbols)

@@ -1,0 +1,54 @@
+"""Bools beside whole numbers: 64 bits, as torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.executor.jitted import check, jit
+
+Program = Callable[[torch.Tensor], torch.Tensor]
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (x > 0) * 300,
+        lambda x: torch.where(x > 0, x < 1, 300),
+        lambda x: ((x > 0) + 1) ** 9,
+        lambda x: (x > 0) << 9,
+        lambda x: torch.sort((x > 0) * 300)[0] + 1,  # torch's, between two regions
+        lambda x: torch.clamp((x > 0) * 500, max=300).view(7, 1).expand(7, 3) + 1,
+    ],
+    ids=["mul", "where", "pow", "shift", "sort", "views"],
+)
+def test_a_bool_beside_a_number_is_int64(program: Program) -> None:
+    check(program, torch.randn(7), fuser_single_op=True)
+
+
+@pytest.mark.usefixtures("device")
+def test_a_gradient_is_scaled_by_what_the_forward_multiplied_with() -> None:
+    check(lambda x: (x > 0) * 300 * x, torch.randn(7, requires_grad=True))
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("cast", [lambda i: i.to(torch.int8), lambda i: i.char()])
+def test_a_conversion_to_int8_stays_one(cast: Program) -> None:
+    check(lambda x: cast((x > 0) * 300) + 1, torch.randn(7))
+
+
+@pytest.mark.usefixtures("device")
+def test_int8_beside_a_bool_stays_int8() -> None:
+    x, dense = torch.randn(7), torch.randint(-9, 9, (7,), dtype=torch.int8)
+    check(lambda x, i: (x > 0) * i + i, x, dense)
+    check(lambda x, i: (x > 0) * i + 1, x, torch.tensor(3, dtype=torch.int8))
+
+
+def test_a_tensor_of_rank_0_leaves_thunders_type() -> None:
+    """What the type of each bool comes from is not told apart."""
+    jfn = jit(lambda x, i: (x > 0) * i + (x > 0) * 2)
+    found = jfn(torch.randn(7), torch.tensor(3, dtype=torch.int8))
+    assert found.dtype is torch.int8
