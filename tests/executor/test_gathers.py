@@ -111,3 +111,19 @@ def test_an_index_out_of_range_names_the_users_line() -> None:
 def test_the_largest_are_left_to_torch_with_the_reason() -> None:
     jfn = check(lambda x: torch.topk(x * 2, 3)[0] + 1, torch.randn(5, 24))
     assert "it orders the elements of a row" in explain(jfn)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, i: torch.gather(x * 3, 0, i) * 2,
+        lambda x, i: torch.scatter_add(x * 3, -1, i, x) * 2,
+        lambda x, i: torch.scatter(x * 3, 0, i, x) * 2,
+    ],
+    ids=["gather", "scatter_add", "scatter"],
+)
+def test_indices_into_a_tensor_of_rank_0_are_torchs(
+    program: Callable[..., torch.Tensor],
+) -> None:
+    jfn = check(program, torch.randn(()), torch.tensor(0), fuser_single_op=True)
+    assert "a tensor without dims" in explain(jfn)

@@ -286,8 +286,11 @@ def _uniform_philox(bsym: BoundSymbol) -> str | None:
 
 def _gather(bsym: BoundSymbol) -> str | None:
     """Indices are integers: Thunder counts bool as one. In brackets torch takes bytes for a mask,
-    and refuses other small integers."""
-    index = bsym.args[0] if prim_name(bsym) == "EMBEDDING" else bsym.args[1]
+    and refuses other small integers. It reads a tensor of rank 0 as one of one dim."""
+    is_embedding = prim_name(bsym) == "EMBEDDING"
+    index = bsym.args[0] if is_embedding else bsym.args[1]
+    if not (is_embedding or bsym.args[0].ndim):
+        return "a tensor without dims"
     dtype = data_type(index.dtype)
     legal = INDICES if prim_name(bsym) == "TAKE" else INTEGERS
     return None if dtype in legal else f"an index of dtype {dtype}"

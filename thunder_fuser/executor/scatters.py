@@ -29,6 +29,8 @@ def scatter_refusal(bsym: BoundSymbol) -> str | None:
     """Why a region cannot hold SCATTER, SCATTER_ADD or INDEX_ADD (a, index, value, dim)."""
     a, index, value, dim = bsym.args
     places = _places(index, dim)
+    if not a.ndim:
+        return "a tensor without dims"
     if isinstance(places, NumberProxy):
         return "an index whose extent is not static"
     if isinstance(value, NumberProxy):
