@@ -121,6 +121,15 @@ def test_arguments_that_do_not_fit(inputs: list[Any], words: tuple[str, ...]) ->
     refused(defined(added), inputs, *words)
 
 
+def test_a_number_that_its_dtype_does_not_hold_is_refused() -> None:
+    def define(fd: FusionDefinition) -> None:
+        x = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int8)
+        fd.add_output(fd.ops.add(x, fd.define_scalar(None, DataType.Int8)))
+
+    fd, x = defined(define), torch.zeros(3, dtype=torch.int8)
+    refused(fd, [x, 300], "argument 1 for S1 (i8): 300 does not fit int8 [-128, 127]")
+
+
 def test_meta_tensors_are_checked_alike() -> None:
     refused(defined(added), [torch.empty(3, 4, device="meta", dtype=torch.half), 1.0], "dtype f32")
 

@@ -15,7 +15,7 @@ import torch
 
 from thunder_fuser.analysis.layout import misfit
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.frontend.constants import INT64_MAX, INT64_MIN
+from thunder_fuser.frontend.constants import as_integer
 from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.ir.scalar import Number, python_dtype
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
@@ -132,8 +132,8 @@ def _check_number(spec: ScalarSpec, value: object) -> None:
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if python_dtype(value).category > spec.dtype.category:
         raise TypeError(f"expected {spec.dtype}, got {type(value).__name__} {value!r}")
-    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
-        raise ValueError(f"{value} does not fit int64")
+    if isinstance(value, int):
+        as_integer(value, spec.dtype if spec.dtype.is_integral else DataType.Int)
 
 
 def _check_devices(specs: Sequence[InputSpec], values: Sequence[object]) -> None:

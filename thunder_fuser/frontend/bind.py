@@ -90,6 +90,8 @@ def _checked(param: Param, value: object, home: Literals) -> object:
             return value
         case ((Kind.SHAPE | Kind.TENSORS), Sequence()) if not isinstance(value, str):
             elements = tuple(value)
+            if param.kind is Kind.TENSORS and not elements:
+                raise ValueError(f"argument {param.name!r} is empty")
             for k, element in enumerate(elements):
                 _check_element(param, k, element, home)
             return elements
@@ -163,8 +165,10 @@ def _operand(param: Param, value: object, rank: int, home: Literals) -> Arg:
 
 def _static(param: Param, value: object, rank: int) -> Static:
     match param.kind:
+        case Kind.DTYPE if value is None and param.default is None:
+            return None
         case Kind.DTYPE:
-            return None if value is None else element_type(value)
+            return element_type(value)
         case Kind.FLAG:
             return _flag(param.name, value)
         case Kind.BOOLS:

@@ -204,5 +204,6 @@ def _check_element(position: int, element: object, recorder: Recorder) -> None:
 
 def _brief(tensor: object) -> Verbatim:
     """A tensor by its description, not its elements."""
-    shape, dtype, device = (getattr(tensor, name, "?") for name in ("shape", "dtype", "device"))
-    return Verbatim(f"{dtype} tensor of shape {list(shape)} on {device}")
+    if not isinstance(tensor, torch.Tensor):
+        return Verbatim(repr(tensor))
+    return Verbatim(f"{tensor.dtype} tensor of shape {list(tensor.shape)} on {tensor.device}")

@@ -19,7 +19,6 @@ from thunder_fuser.ir.scalar import Number, python_dtype
 
 Bits: TypeAlias = "tuple[str, int | tuple[int, int]]"
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _QUIET_NAN = 0x7FF8000000000000
 _PACK_CODE = {DataType.Half: "<e", DataType.Float: "<f"}
 
@@ -46,8 +45,17 @@ def as_number(value: object) -> Number:
 
 def as_int64(value: int) -> int:
     """`value` itself. Raises ValueError outside int64."""
-    if not INT64_MIN <= value <= INT64_MAX:
-        raise ValueError(f"constant {value} does not fit int64 [{INT64_MIN}, {INT64_MAX}]")
+    return as_integer(value, DataType.Int)
+
+
+def as_integer(value: int, dtype: DataType) -> int:
+    """`value` itself. Raises ValueError for what the integers of `dtype` do not hold."""
+    bits = 8 * dtype.itemsize
+    is_signed = dtype is not DataType.UInt8
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    if not low <= value <= high:
+        name = f"{'' if is_signed else 'u'}int{bits}"
+        raise ValueError(f"{value} does not fit {name} [{low}, {high}]")
     return value
 
 
@@ -70,7 +78,7 @@ def encode(value: object, dtype: DataType | None = None) -> Bits:
     if dtype.is_integral:
         if isinstance(number, float) and not number.is_integer():
             raise ValueError(f"constant {number!r} is not an integer, dtype {dtype}")
-        return dtype.value, as_int64(int(number))
+        return dtype.value, as_integer(int(number), dtype)
     return dtype.value, _float_bits(float(number), dtype)
 
 

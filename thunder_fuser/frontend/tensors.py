@@ -56,6 +56,8 @@ def derived_tensor(
 
 def torch_tensor(tensor: torch.Tensor, static_sizes: bool) -> Record:
     """By a torch tensor on CUDA, or on the CPU if its rank is 0."""
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"wants a torch.Tensor, not {type(tensor).__name__}")
     device = tensor.device.type
     if device != "cuda" and (device != "cpu" or tensor.ndim):
         raise ValueError(

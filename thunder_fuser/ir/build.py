@@ -51,6 +51,7 @@ def apply(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr] | None 
     attrs = dict(attrs or {})
     _check_dtypes(row, inputs)
     dtype = result_dtype(row, inputs, attrs)
+    _check_numbers(row, inputs, dtype)
     tensors = [v for v in inputs if isinstance(v, TensorView)]
     if not tensors and row.family in (Family.POINTWISE, Family.SCALAR):
         return sc.scalar_expr(row, tuple(v for v in inputs if not isinstance(v, TensorView)), dtype)
@@ -77,6 +78,18 @@ def _check_dtypes(row: OpDef, inputs: Sequence[Value]) -> None:
             raise TypeError(
                 f"{row.name}: operand {position} has dtype {value.dtype}; it takes {legal}"
             )
+
+
+# What these are given as a number becomes of the result's type.
+_OF_THE_RESULT = frozenset({Family.FULL, Family.IOTA, Family.PAD, Family.RANDOM})
+
+
+def _check_numbers(row: OpDef, inputs: Sequence[Value], dtype: DataType) -> None:
+    numbers = (v for v in inputs if not isinstance(v, TensorView))
+    if row.family in _OF_THE_RESULT and not dtype.is_complex:
+        for number in numbers:
+            if number.dtype.is_complex:
+                raise TypeError(f"{row.name}: {number} is complex, its result has dtype {dtype}")
 
 
 def call(name: str, *inputs: Value, **attrs: Attr) -> TensorView:

@@ -42,6 +42,9 @@ def group_ends(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     assert isinstance(count, tuple)
     (extent,) = count
     assert isinstance(extent, sc.Constant | sc.Symbol | sc.ScalarExpr)
+    size = sc.static_int(extent)
+    if size is not None and size < 0:
+        raise ValueError(f"the count of groups is {size}; legal: 0 and above")
     kind = IterType.BROADCAST if sc.is_constant(extent, 1) else IterType.ITERATION
     return tensor_domain([axis(extent, kind)]), ((None,),)
 
