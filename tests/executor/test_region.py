@@ -94,3 +94,26 @@ def test_a_repeated_call_compares_its_tensors_and_runs_the_program() -> None:
 
     found._key, found._last = compared, (key, run)
     assert entered(found, x, y) == ["__call__", "compared", "run"]
+
+
+def test_what_torch_has_not_conjugated_yet_is_read_conjugated() -> None:
+    jfn = jit(lambda x: torch.sin(x) * 2, fuser_evaluator=False)
+    x = torch.randn(3, 5, dtype=torch.complex64)
+    for given in (x, x.conj(), x, x.t().conj()):
+        torch.testing.assert_close(jfn(given), torch.sin(given) * 2)
+    again = jit(lambda x: x.conj() * x * 2, fuser_evaluator=False)  # conj is torch's
+    torch.testing.assert_close(again(x), x.conj() * x * 2)
+
+
+def test_what_torch_has_not_negated_yet_is_read_negated() -> None:
+    given = torch.randn(3, 5, dtype=torch.complex64).conj().imag
+    jfn = jit(lambda x: torch.sin(x) * 2, fuser_evaluator=False)
+    torch.testing.assert_close(jfn(given), torch.sin(given) * 2)
+
+
+def test_a_write_reaches_what_torch_has_not_conjugated_yet() -> None:
+    x = torch.randn(3, 5, dtype=torch.complex64)
+    given, expected = x.conj(), x.conj() * 2 + 1
+    found = jit(lambda x: x.mul_(2).add_(1), fuser_evaluator=False)(given)
+    torch.testing.assert_close(given, expected)
+    torch.testing.assert_close(found, expected)

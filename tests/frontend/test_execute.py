@@ -100,6 +100,19 @@ def test_a_strided_input_keeps_its_layout_and_is_returned() -> None:
     assert out.stride() == x.stride()
 
 
+def test_what_torch_conjugates_lazily_is_read_conjugated_and_written() -> None:
+    def define(fd: FusionDefinition) -> None:
+        x = fd.define_tensor([-1], contiguity=True, dtype=DataType.ComplexFloat)
+        fd.add_output(fd.ops.exp(x))
+        fd.add_output(fd.ops.mul(x, 2.0), alias_input=x)
+
+    x = torch.randn(7, dtype=torch.complex64)
+    given, before = x.conj(), x.conj().clone()
+    (found,) = defined(define).execute([given])
+    torch.testing.assert_close(found, torch.exp(before))
+    assert torch.equal(given, before * 2)
+
+
 def test_a_wrong_count_says_what_is_expected() -> None:
     fd = defined(added)
     refused(fd, [], "0 arguments given, 2 expected", "T0 (f32, shape [-1, 4])", "S1 (f64)")

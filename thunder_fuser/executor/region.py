@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
+from thunder.core.dtypes import is_complex_dtype
 from thunder.core.profile import annotate_for_profile
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
@@ -26,6 +27,7 @@ from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_script
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.argument_class import Key, tensor_key_function
+from thunder_fuser.runtime.lazy import is_lazy, resolved, returned
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
 
@@ -67,13 +69,12 @@ class FusedRegion:
         self.options = options
         self.last_used: FusionDefinition | None = None
         self._profiles: list[Profile] | None = None
-        are_tensors = [isinstance(p, TensorProxy) for p in self.inputs]
-        self._key = tensor_key_function(are_tensors)
-        self._has_numbers = not all(are_tensors)
+        self._key = tensor_key_function(map(_is_complex, self.inputs))
+        self._has_numbers = not all(isinstance(p, TensorProxy) for p in self.inputs)
         entering = passed_through(self.bsyms, self.inputs)
         self._passed = tuple(entering.get(p.name) for p in self.outputs)
-        writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
-        self._works = writes or None in self._passed
+        self._writes = any(prim_name(bsym) == WRITE_PRIM for bsym in bsyms)
+        self._works = self._writes or None in self._passed
         self._over: dict[str, Any] = {}  # an output by the name of the input it is written over
         self._guarded = _targets_that_may_be_leaves(bsyms, inputs)
         self.cache_clear()
@@ -183,8 +184,21 @@ class FusedRegion:
     def _choose(self, args: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
         if not self._works:
             return None, self._rename
+        if any(map(is_lazy, args)):
+            return self._choose_resolved(args)
         self.last_used = fd = self._define(args)
         return fd, self._runner(fd, args)
+
+    def _choose_resolved(self, args: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
+        """For arguments of which kernels would not read what torch does. A real tensor is told so
+        by the first of its class: to ask each costs more than it is worth."""
+        fd, run = self._choose(resolved(args))
+
+        def run_resolved(args: Sequence[Any]) -> Sequence[Any]:
+            given = resolved(args)
+            return returned(run(given), args, given, self._writes)
+
+        return fd, run_resolved
 
     def _runner(self, fd: FusionDefinition, args: Sequence[Any]) -> Run:
         program, options, device = fd.leaf.program, self.options, self.device
@@ -264,6 +278,11 @@ def region_of(bsym: BoundSymbol) -> FusedRegion | None:
     """The callable of one of our fusions, None for anything else."""
     call = (bsym._call_ctx or {}).get(bsym.sym.name)
     return call if isinstance(call, FusedRegion) else None
+
+
+def _is_complex(proxy: Any) -> bool | None:
+    """Of a tensor; None for a number."""
+    return is_complex_dtype(proxy.dtype) if isinstance(proxy, TensorProxy) else None
 
 
 def _targets_that_may_be_leaves(

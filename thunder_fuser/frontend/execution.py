@@ -14,6 +14,7 @@ from thunder_fuser.frontend.leaf import Leaf, Plan
 from thunder_fuser.frontend.repro import describe_inputs
 from thunder_fuser.ir.scalar import Symbol
 from thunder_fuser.options import Options, current
+from thunder_fuser.runtime.lazy import resolved, returned
 from thunder_fuser.runtime.origin import Origin
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
@@ -58,14 +59,16 @@ def run(
     options = resolve_options(request)
     device = resolve_device(leaf, arguments, request.device)
     complete = [*arguments, *draw(leaf.definition.draws, device)]
+    given = resolved(complete)
     saved = describe_inputs(arguments) if request.save_repro_inputs else None
     profile = None
     if request.profile:
-        outputs, profile = leaf.program.profile(complete, options, device, origin)
+        outputs, profile = leaf.program.profile(given, options, device, origin)
     else:
         call = region_ranged(options.ranges, origin.name, leaf.program.run)
-        outputs = call(complete, options, device, origin)
-    plan = leaf.program.plan(complete, options, device, origin)
+        outputs = call(given, options, device, origin)
+    plan = leaf.program.plan(given, options, device, origin)
+    outputs = returned(outputs, complete, given, bool(leaf.fusion.writes))
     debug_output = str(plan) if request.capture_debug_output else None
     return outputs, Execution(plan, profile, debug_output, saved)
 

@@ -31,9 +31,11 @@ def key_function(fusion: Fusion) -> Callable[..., Key]:
     )
 
 
-def tensor_key_function(are_tensors: Iterable[bool]) -> Callable[..., Key]:
-    """A function from arguments to the key of the class that the tensors among them are of."""
-    return _key(_OF_TENSOR if is_tensor else "" for is_tensor in are_tensors)
+def tensor_key_function(are_complex: Iterable[bool | None]) -> Callable[..., Key]:
+    """A function from arguments to the key of the class that the tensors among them are of, those
+    that are complex or not: None is no tensor. Complex ones may be conjugated lazily."""
+    of_kind = {None: "", False: _OF_TENSOR, True: f"{_OF_TENSOR}, {{0}}.is_conj(), {{0}}.is_neg()"}
+    return _key(of_kind[kind] for kind in are_complex)
 
 
 def _key(fields: Iterable[str]) -> Callable[..., Key]:
