@@ -29,6 +29,7 @@ from thunder_fuser.executor import (
     logsumexp,
     losses,
     nll_loss,
+    relu,
     scans,
 )
 from thunder_fuser.executor.bool_counts import count_bools
@@ -88,6 +89,7 @@ RULES: tuple[Any, ...] = (
     log_softmax,
     logsumexp,
     nll_loss,
+    relu,
     *losses.RULES,
 )
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces

@@ -1,12 +1,12 @@
 """Read in the backward what relu returned, instead of a mask that the forward keeps for it.
 
-    m = gt(a, 0); y = where(m, a, 0); ga = where(m, gy, 0)
+    m = le(a, 0); y = where(m, 0, a); ga = where(m, 0, gy)
     =>
-    m = gt(a, 0); y = where(m, a, 0); n = gt(y, 0); ga = where(n, gy, 0)
+    m = le(a, 0); y = where(m, 0, a); n = le(y, 0); ga = where(n, 0, gy)
 
-y is above zero exactly where a is, also where that is NaN: y is 0 there. Where y is in memory
-anyway, returned or read by what no region holds, the mask is a byte per element that need not be
-written, and kept until the backward.
+y is above zero exactly where a is, and a NaN where that is one. The same holds of where(gt(a, 0),
+a, 0), which is 0 where a is a NaN. Where y is in memory anyway, returned or read by what no region
+holds, the mask is a byte per element that need not be written, and kept until the backward.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 from thunder_fuser.executor.claims import is_backward, prim_name, why_not
 from thunder_fuser.executor.storage import Storages, leaves
 
+_COMPARE = {"GT": prims.gt, "LE": prims.le}  # a > 0 keeps a, a <= 0 does not
+
 
 def drop_relu_masks(trace: TraceCtx) -> TraceCtx:
     """The trace itself where the backward reads no mask of a relu whose result is in memory."""
@@ -32,15 +34,15 @@ def drop_relu_masks(trace: TraceCtx) -> TraceCtx:
         return trace
     stored, storages = _in_memory(bsyms), Storages(bsyms)
     chosen = {
-        variableify(mask): result
-        for mask, result in found
+        variableify(mask): (compare, result)
+        for mask, compare, result in found
         if result.name in stored and mask.name not in stored
         if not storages.is_written(result.name) and not storages.is_written(mask.name)
     }
     return _with_signs(trace, chosen) if chosen else trace
 
 
-def _with_signs(trace: TraceCtx, chosen: dict[Any, TensorProxy]) -> TraceCtx:
+def _with_signs(trace: TraceCtx, chosen: dict[Any, tuple[Any, TensorProxy]]) -> TraceCtx:
     """The trace whose backward compares what relu returned, before the first reader of a mask."""
     result, body = from_trace(trace), list[BoundSymbol]()
     renames: dict[Any, Proxy] = {}
@@ -48,8 +50,9 @@ def _with_signs(trace: TraceCtx, chosen: dict[Any, TensorProxy]) -> TraceCtx:
         for bsym in trace.bound_symbols:
             read = {variableify(p) for p in bsym.flat_proxy_args} if is_backward(bsym) else set()
             for mask in [m for m in chosen if m in read and m not in renames]:
-                renames[mask] = TensorProxy(like=chosen[mask], dtype=dtypes.bool8)
-                sign = prims.gt.bind(chosen[mask], 0.0, output=renames[mask])
+                compare, returned = chosen[mask]
+                renames[mask] = TensorProxy(like=returned, dtype=dtypes.bool8)
+                sign = compare.bind(returned, 0.0, output=renames[mask])
                 body.append(sign.from_bsym(tags={BoundSymbolTag.BACKWARD}))
             is_reader = not read.isdisjoint(renames)
             body.append(bsym.from_bsym_swap_proxies(renames) if is_reader else bsym)
@@ -57,17 +60,19 @@ def _with_signs(trace: TraceCtx, chosen: dict[Any, TensorProxy]) -> TraceCtx:
     return result
 
 
-def _relus(bsyms: Sequence[BoundSymbol]) -> Iterator[tuple[TensorProxy, TensorProxy]]:
-    """Each mask `a > 0` of the forward with the `where(a > 0, a, 0)` beside it."""
-    compared: dict[str, str] = {}
+def _relus(bsyms: Sequence[BoundSymbol]) -> Iterator[tuple[TensorProxy, Any, TensorProxy]]:
+    """Each mask of the forward with the comparison that makes it and the relu beside it."""
+    compared: dict[str, tuple[str, str]] = {}
     for leaf in leaves(bsym for bsym in bsyms if not is_backward(bsym)):
         name = prim_name(leaf)
-        if name == "GT" and isinstance(leaf.args[0], TensorProxy) and _is_zero(leaf.args[1]):
-            compared[leaf.output.name] = leaf.args[0].name
-        elif name == "WHERE" and all(isinstance(p, TensorProxy) for p in leaf.args[:2]):
-            mask, kept, other = leaf.args
-            if compared.get(mask.name) == kept.name and _is_zero(other):
-                yield mask, leaf.output
+        if name in _COMPARE and isinstance(leaf.args[0], TensorProxy) and _is_zero(leaf.args[1]):
+            compared[leaf.output.name] = name, leaf.args[0].name
+        elif name == "WHERE" and isinstance(leaf.args[0], TensorProxy):
+            mask, *cases = leaf.args
+            how, of = compared.get(mask.name, ("GT", ""))
+            kept, other = cases if how == "GT" else reversed(cases)
+            if getattr(kept, "name", None) == of and _is_zero(other):
+                yield mask, _COMPARE[how], leaf.output
 
 
 def _in_memory(bsyms: Sequence[BoundSymbol]) -> set[str]:
