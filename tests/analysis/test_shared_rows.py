@@ -78,6 +78,13 @@ def test_sixteen_blocks_hold_a_row_of_many(
     assert is_shared(divided(rows, columns), max_cluster) is expected
 
 
+def test_long_rows_of_which_a_maximum_is_taken_are_streamed() -> None:
+    """Where there are many: a block reads each twice, three launches would read it three times."""
+    x = tensor(DataType.Float, SMS, 1 << 20)
+    top = expand(unsqueeze(call("max", x, dims=(1,)), 1), SMS, 1 << 20)
+    assert not is_shared(Fusion((x,), (call("sub", x, top),)), 16)
+
+
 @pytest.mark.parametrize(
     ("columns", "has_weights", "expected"),
     [(1 << 18, False, False), (1 << 18, True, True), (1 << 17, True, False)],

@@ -109,7 +109,7 @@ def test_infinite_and_missing_numbers_are_eager_s(guarded: bool) -> None:
 
 @pytest.mark.usefixtures("device")
 def test_whole_rows_beyond_the_registers_are_read_twice() -> None:
-    x = torch.randn(2, 550_000, dtype=torch.float64).float()
+    x = torch.randn(2, 1_000_000, dtype=torch.float64).float()
     (a,) = like(x)
     program = fusion([a], softmax(a))
     (found,) = run(program, x, options=Options())

@@ -50,7 +50,8 @@ def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> T
 
     stored = _stored_planes(fusion)
     whole = set(filter(is_held, stored))
-    too_long = {plane for plane in stored - whole if _is_too_long(fusion, plane)}
+    streamed = {row_shape(tv) for tv in fusion.tensors if is_long(tv) and _is_maximum(tv)}
+    too_long = {plane for plane in stored - whole - streamed if _is_too_long(fusion, plane)}
 
     def is_shared(tv: TensorView) -> bool:
         if is_scattered(tv) and _is_in_crumbs(stretch_of(tv) * _itemsize(fusion, tv)):
@@ -74,6 +75,11 @@ def _fits(fusion: Fusion, plane: tuple[int, int], limit: int) -> bool:
     rows = _bytes_of_rows(fusion, plane)
     has_weights = bool(_of_size(fusion, plane[1]))
     return sum(rows) <= limit or (len(rows) == 2 and max(rows) <= limit and not has_weights)
+
+
+def _is_maximum(tv: TensorView) -> bool:
+    """True for what a block may find beside a sum below it, in one pass (`schedule/streams.py`)."""
+    return tv.definition is not None and tv.definition.op.name == "max"
 
 
 def _is_too_long(fusion: Fusion, plane: tuple[int, int]) -> bool:
