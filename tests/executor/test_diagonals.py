@@ -71,12 +71,12 @@ def test_a_returned_diagonal_is_a_view_of_the_argument(device: torch.device) -> 
 
 @PLACES
 def test_a_diagonal_that_is_only_read_stays_in_its_region_and_has_a_gradient(
-    shape: tuple[int, ...], offset: int, dims: tuple[int, int]
+    shape: tuple[int, ...], offset: int, dims: tuple[int, int], device: torch.device
 ) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         return torch.exp((x * 2).diagonal(offset, *dims)) * 3
 
     check(program, torch.randn(shape, dtype=torch.float64, requires_grad=True))
     jfn = jit(program)
-    jfn(torch.randn(shape))
+    jfn(torch.randn(shape, device=device))
     assert "take" in str(region(jfn))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tests.devices import here
 from tests.executor.jitted import check, jit
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -44,11 +45,11 @@ def written_behind(view: Program) -> Program:
 @pytest.mark.parametrize("order", [written_through, written_behind])
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_gradient_that_would_miss_the_write_is_refused(
-    name: str, order: Callable[[Program], Program]
+    name: str, order: Callable[[Program], Program], device: torch.device
 ) -> None:
     program = order(VIEWS[name])
     with pytest.raises(NotImplementedError, match=r"copy_.* wrote through another view.*clone"):
-        jit(program)(torch.randn(4, 4, requires_grad=True))
+        jit(program)(torch.randn(4, 4, requires_grad=True, device=device))
     check(program, torch.randn(4, 4))
 
 
@@ -124,4 +125,4 @@ def test_what_is_put_in_another_place_is_refused() -> None:
         return torch.exp(y)
 
     with pytest.raises(NotImplementedError, match="wrote through another view"):
-        jit(program)(torch.randn(4, 4, requires_grad=True))
+        jit(program)(torch.randn(4, 4, requires_grad=True).to(here()))
