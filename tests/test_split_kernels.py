@@ -116,7 +116,7 @@ def test_what_follows_element_by_element_is_done_by_the_last_block(
     assert plan.launches == 1
 
 
-@pytest.mark.parametrize(("shape", "dim"), [((20000, 40), 0), ((2, 300007), 1)])
+@pytest.mark.parametrize(("shape", "dim"), [((20000, 40), 0), ((2, 600011), 1)])
 def test_what_reads_the_sum_at_every_element_is_a_second_launch(
     shape: tuple[int, int], dim: int
 ) -> None:
