@@ -78,6 +78,13 @@ def test_sixteen_blocks_hold_a_row_of_many(
     assert is_shared(divided(rows, columns), max_cluster) is expected
 
 
+def test_a_running_sum_is_shared_by_no_blocks() -> None:
+    """Also of rows that are too long to be kept: one block walks it."""
+    x = tensor(DataType.Float, SMS, 1 << 20)
+    assert is_shared(divided(SMS, 1 << 20), 16)
+    assert not is_shared(Fusion((x,), (call("cumsum", x, dim=1, reverse=False),)), 16)
+
+
 def test_long_rows_of_which_a_maximum_is_taken_are_streamed() -> None:
     """Where there are many: a block reads each twice, three launches would read it three times."""
     x = tensor(DataType.Float, SMS, 1 << 20)

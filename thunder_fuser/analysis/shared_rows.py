@@ -56,9 +56,10 @@ def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> T
     def is_shared(tv: TensorView) -> bool:
         if is_scattered(tv) and _is_in_crumbs(stretch_of(tv) * _itemsize(fusion, tv)):
             return True
-        could_be = is_scattered(tv) or is_few_and_long(tv, multiprocessors)
-        could_be = could_be or row_shape(tv) in too_long
-        return could_be and row_shape(tv) not in whole
+        plane = row_shape(tv)
+        is_beyond = plane in too_long and not is_scan(tv)
+        could_be = is_beyond or is_scattered(tv) or is_few_and_long(tv, multiprocessors)
+        return could_be and plane not in whole
 
     return is_shared
 
