@@ -27,7 +27,7 @@ from thunder_fuser.frontend.layout import compute_tensor_descriptor
 from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_script
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.argument_class import Key, tensor_key_function
-from thunder_fuser.runtime.lazy import is_lazy, resolved, returned
+from thunder_fuser.runtime.lazy import resolved, returned
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
 
@@ -184,15 +184,16 @@ class FusedRegion:
     def _choose(self, args: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
         if not self._works:
             return None, self._rename
-        if any(map(is_lazy, args)):
-            return self._choose_resolved(args)
+        if (given := resolved(args)) is not args:
+            return self._choose_resolved(given)
         self.last_used = fd = self._define(args)
         return fd, self._runner(fd, args)
 
-    def _choose_resolved(self, args: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
-        """For arguments of which kernels would not read what torch does. A real tensor is told so
-        by the first of its class: to ask each costs more than it is worth."""
-        fd, run = self._choose(resolved(args))
+    def _choose_resolved(self, given: Sequence[Any]) -> tuple[FusionDefinition | None, Run]:
+        """For arguments of which kernels would not read what torch does, but do of the `given`. A
+        real tensor is told so by the first of its class: to ask each costs more than it is
+        worth."""
+        fd, run = self._choose(given)
 
         def run_resolved(args: Sequence[Any]) -> Sequence[Any]:
             given = resolved(args)

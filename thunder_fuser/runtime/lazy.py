@@ -18,8 +18,10 @@ def is_lazy(value: object) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_conj() or value.is_neg())
 
 
-def resolved(arguments: Sequence[Any]) -> list[Any]:
-    """The arguments, with memory that holds what torch reads."""
+def resolved(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments, with memory that holds what torch reads; themselves where all are read so."""
+    if not any(map(is_lazy, arguments)):
+        return arguments
     return [_resolved(a) if is_lazy(a) else a for a in arguments]
 
 
@@ -27,6 +29,8 @@ def returned(
     made: Sequence[torch.Tensor], arguments: Sequence[Any], given: Sequence[Any], writes: bool
 ) -> list[torch.Tensor]:
     """What was `made` of the `given` in place of the arguments, which take what was written."""
+    if given is arguments:
+        return list(made)
     for argument, stand_in in zip(arguments, given, strict=True):
         if writes and stand_in is not argument:
             argument.copy_(stand_in)
