@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.split_text import (
     combiner,
     combining,
@@ -36,7 +37,8 @@ def combined(
     warps = threads // WARP
     shares = kernel.rows_per_block > 1
     own = f" + threadIdx.x / {threads} * {warps}" if shares else ""
-    sets, which = _sets(kernel)
+    mail = _mail(kernel)  # warps leave their values by turns as well
+    sets, which = mail.sets, mail.which
     for reduction in reductions:
         name = reduction.accumulator.name
         lines.append(f"{name} = {_over_threads(reduction, name, width)};")
@@ -65,12 +67,6 @@ def combined(
     return lines
 
 
-def _sets(kernel: RowKernel) -> tuple[str, str]:
-    """Of partial results, where a block walks rows: two by turns, and that of the turn. A warp, or
-    a block of the cluster, that is a row ahead writes into the other one."""
-    return ("[2]", "[turn % 2]") if kernel.sums else ("", "")
-
-
 def _over_threads(reduction: Reduce, value: str, width: int) -> str:
     """A value of each of so many threads side by side, as one that all of them get."""
     if reduction.op.meet:
@@ -95,40 +91,25 @@ def mailboxes(kernel: RowKernel) -> list[str]:
     """One per phase, for what the blocks of a cluster send each other in it."""
     if kernel.cluster == 1:
         return []
-    sets, _ = _sets(kernel)
-    boxes = [""] if not sets else ["[0]", "[1]"]
-    places = [
-        (f"mail{box}[{phase}]", phase) for box in boxes for phase in range(len(kernel.phases))
-    ]
-    return [
-        f"__shared__ tf::Mailbox mail{sets}[{len(kernel.phases)}];",
-        *_by_one_thread([f"tf::open_mail({mail});" for mail, _ in places]),
-        "__syncwarp();  // for racecheck, which takes what a warp does as one for another thread's",
-        *_by_one_thread([f"tf::expect_mail({m}, {_delivery(kernel, n)});" for m, n in places]),
-        "tf::cluster_arrive();",
-    ]
+    return _mail(kernel).opened()
 
 
-def _by_one_thread(lines: Sequence[str]) -> list[str]:
-    return ["if (threadIdx.x == 0) {", *indent(lines), "}"]
+def _mail(kernel: RowKernel) -> Mail:
+    phases = range(len(kernel.phases))
+    return Mail(tuple(_delivery(kernel, phase) for phase in phases), bool(kernel.sums))
 
 
 def _exchanged(values: Mapping[Reduce, str], kernel: RowKernel, phase: int) -> list[str]:
     """Every block's value sent to every block of its cluster, a place for each."""
-    sets, which = _sets(kernel)
-    mail = f"mail{which}[{phase}]"
-    lines = [f"__shared__ {_mail_type(r)} {_ranks(r)}{sets}[{kernel.cluster}];" for r in values]
+    mail = _mail(kernel)
+    kinds = [(reduction, _mail_type(reduction)) for reduction in values]
+    lines = [f"__shared__ {kind} {_ranks(r)}{mail.sets}[{kernel.cluster}];" for r, kind in kinds]
     lines += ["tf::cluster_wait();"] if phase == 0 and not kernel.sums else []
     lines.append(f"if (threadIdx.x < {kernel.cluster}) {{")
-    for reduction, value in values.items():
-        kind = _mail_type(reduction)
-        sent = f"{_ranks(reduction)}{which} + rank, static_cast<{kind}>({value})"
-        lines.append(f"  tf::send_mail({sent}, {mail}, threadIdx.x);")
-    lines.append("}")
-    if not kernel.sums:
-        return [*lines, f"tf::await_mail({mail});"]
-    more = f"tf::expect_mail({mail}, {_delivery(kernel, phase)});"
-    return [*lines, f"tf::await_mail({mail}, turn / 2 % 2);", f"if (threadIdx.x == 0) {more}"]
+    for reduction, kind in kinds:
+        sent = f"{_ranks(reduction)}{mail.which} + rank, static_cast<{kind}>({values[reduction]})"
+        lines.append(f"  tf::send_mail({sent}, {mail.box(phase)}, threadIdx.x);")
+    return [*lines, "}", *mail.awaited(phase)]
 
 
 def _delivery(kernel: RowKernel, phase: int) -> int:
