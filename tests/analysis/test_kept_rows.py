@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from thunder_fuser.analysis.kept_rows import SCRATCH, KeptRows, parts_of_columns
+from thunder_fuser.analysis.kept_rows import (
+    SCRATCH,
+    KeptRows,
+    are_kept_whole,
+    is_part_of_warp,
+    lies_in_warps,
+    parts_of_columns,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,29 @@ def test_the_threads_of_a_warp_have_one_part_of_a_column(
 
 def test_states_of_several_values_are_parts_of_each_thread() -> None:
     assert parts_of_columns(8, 64, values=4) is None
+
+
+@pytest.mark.parametrize(
+    ("vectors", "row_bytes", "are_whole"),
+    [
+        (49, 98, True),
+        (49, 784, True),
+        (225, 450, True),
+        (441, 882, False),  # more threads across than two of which have a place
+        (4, 32, False),  # less than two sectors
+        (64, 512, False),  # whole lines
+        (98, 1568, False),  # of which one more is little
+    ],
+)
+def test_images_of_short_rows_that_are_no_lines_are_kept_as_a_whole(
+    vectors: int, row_bytes: int, are_whole: bool
+) -> None:
+    assert are_kept_whole(vectors, row_bytes) == are_whole
+
+
+@pytest.mark.parametrize(
+    ("across", "is_part", "lies"), [(8, True, True), (64, False, True), (49, False, False)]
+)
+def test_neighbours_and_warps(across: int, is_part: bool, lies: bool) -> None:
+    assert (is_part_of_warp(across), lies_in_warps(across)) == (is_part, lies)
+    assert (parts_of_columns(across, 64) is not None) == is_part

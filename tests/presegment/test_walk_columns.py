@@ -111,3 +111,26 @@ KEPT = {
 def test_other_sums_stay(name: str) -> None:
     program, multiprocessors = KEPT[name]
     assert walk_columns(program, multiprocessors) is program
+
+
+def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
+    made = str(walk_columns(of_channels(333, 64, 196), 4, 8))
+    assert "reshape(T8, new_shape=[1, 333, 196, 64])" in made
+    assert "dims=[1, 2], walked=65268)" in made
+    assert "pad" not in made
+
+
+@pytest.mark.parametrize(
+    ("shape", "narrow"),
+    [
+        ((333, 64, 196), True),  # twice the instructions for as many bytes
+        ((333, 64, 784), False),  # long rows
+        ((11, 64, 196), False),  # few images
+        ((999, 40, 49), False),  # small ones
+        ((333, 2048, 49), False),  # and large ones: long columns are not walked
+    ],
+    ids=str,
+)
+def test_other_images_are_walked_by_lines(shape: tuple[int, ...], narrow: bool) -> None:
+    made = str(walk_columns(of_channels(*shape, narrow=narrow), 4, 8))
+    assert f"new_shape=[1, {shape[0]}, {shape[2]}, {shape[1]}]" not in made

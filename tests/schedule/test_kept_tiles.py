@@ -18,6 +18,7 @@ from thunder_fuser.kernel.templates import draft
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.schedule import kept_columns
 from thunder_fuser.schedule.kept_columns import KeptSchedule
+from thunder_fuser.schedule.parameters import KeptParameters, kept_parameters
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 
@@ -26,7 +27,7 @@ def walked(shape: tuple[int, ...], dtype: torch.dtype) -> KeptSchedule:
     """The gradient of a norm of channels, as blocks walk it."""
     x, y = torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)
     bound = bind(gradients(*like(x, y), 1), (x, y))
-    dealt = walk_columns.walk_columns(bound.fusion, H200.multiprocessors)
+    dealt = walk_columns.walk_columns(bound.fusion, H200.multiprocessors, H200.max_cluster)
     first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
     return kept_columns.schedule_turned(first, H200)
 
@@ -76,5 +77,62 @@ def test_blocks_that_walk_take_lines(
     assert (schedule.threads_across, schedule.threads_down) == tile
     assert schedule.renews is renews
     assert ("converted anew in each phase" in str(schedule)) == renews
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "cluster", "down"),
+    [
+        (DataType.BFloat16, (2674, 512, 49), 2, 10),  # two blocks on a multiprocessor
+        (DataType.BFloat16, (668, 512, 196), 4, 10),
+        (DataType.Float, (1069, 320, 196), 4, 10),
+        (DataType.BFloat16, (10000, 128, 49), 1, 10),
+        (DataType.BFloat16, (5000, 101, 81), 1, 6),
+    ],
+)
+def test_images_of_short_rows_are_shared_by_as_few_blocks_as_hold_them(
+    dtype: DataType, shape: tuple[int, ...], cluster: int, down: int
+) -> None:
+    v = tensor(dtype, *shape)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
+    assert (schedule.cluster, schedule.threads_down) == (cluster, down)
+    assert schedule.threads_across * schedule.axes.lanes == shape[2]
+    assert (f"{cluster} blocks that share rows" in str(schedule)) == (cluster > 1)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2674, 512, 64),  # rows that are whole lines
+        (668, 64, 784),  # and long ones
+        (100, 64, 49),  # images that are few
+        (20000, 509, 49),  # a number of rows that no cluster divides
+        (50000, 40, 49),  # and small ones
+    ],
+)
+def test_other_images_are_kept_by_lines(shape: tuple[int, ...]) -> None:
+    v = tensor(DataType.BFloat16, *shape)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
+    assert schedule.cluster == 1
+    assert schedule.threads_across in (1, 2, 4, 8, 16, 32, 64)
+
+
+def test_rivals_keep_lines_of_images() -> None:
+    v = tensor(DataType.BFloat16, 2674, 512, 49)
+    lines = KeptParameters(images=False)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200, lines)
+    assert schedule.threads_across == 32
+    assert lines in kept_parameters(H200)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cluster"), [(torch.float32, 4), (torch.bfloat16, 1)], ids=["f32", "bf16"]
+)
+def test_images_of_wide_elements_are_a_group_each(dtype: torch.dtype, cluster: int) -> None:
+    schedule = walked((1069, 320, 196), dtype)
+    assert schedule.cluster == cluster
+    assert schedule.beside is not None
+    assert (schedule.beside.group.size == 1069) == (cluster > 1)
     kernel = draft(schedule.segment, H200, False).lower(False)
     assert cubin_of(kernel).spill_bytes == 0

@@ -15,6 +15,11 @@ THREADS = 128  # of a block, at least, if each of them keeps as many registers a
 MIN_HELD = 16  # for what it does for its columns beside
 FEW_THREADS = 64  # of a block, at least, if they keep less of columns that are turned
 
+IMAGE_THREADS = 512  # of a block that has all places of an image, at most
+IMAGE_HELD = 8  # registers of a thread for what it keeps of that, at least
+IMAGE_ROWS = (64, 1024)  # bytes of a row of an image that is kept as a whole: from, and below
+LINE = 128  # bytes
+
 
 @dataclass(frozen=True)
 class KeptRows:
@@ -50,7 +55,25 @@ class KeptRows:
 
 def parts_of_columns(across: int, down: int, values: int = 1) -> int | None:
     """Partial results of each column in the shared memory of a block of so many threads: one of
-    each warp, whose threads combine theirs in registers. None where no two of a warp are of one
-    column, blocks are no whole warps, or a state has several `values`, which are not shuffled."""
+    each warp, whose threads combine theirs in registers. None where those across are no part of a
+    warp, blocks are no whole warps, or a state has several `values`, which are not shuffled."""
     is_whole = across * down % WARP == 0
-    return across * down // WARP if across < WARP and is_whole and values == 1 else None
+    is_met = across < WARP and is_part_of_warp(across) and is_whole and values == 1
+    return across * down // WARP if is_met else None
+
+
+def is_part_of_warp(across: int) -> bool:
+    """True for so many neighbours that shuffles reach all of them from each."""
+    return WARP % across == 0
+
+
+def lies_in_warps(across: int) -> bool:
+    """True for so many neighbours that they are part of a warp, or whole ones."""
+    return is_part_of_warp(across) or across % WARP == 0
+
+
+def are_kept_whole(vectors: int, row_bytes: int) -> bool:
+    """True for images with rows of so many vectors and bytes that a block has all places of: of
+    rows that are whole lines it may have a line each, and of longer ones a line more is little."""
+    least, end = IMAGE_ROWS
+    return least <= row_bytes < end and row_bytes % LINE > 0 and 2 * vectors <= IMAGE_THREADS

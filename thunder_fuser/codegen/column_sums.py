@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.kept_rows import lies_in_warps
 from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
@@ -39,25 +40,30 @@ def declared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[st
 
 
 def shared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
-    """The parts of each column, combined in shared memory by all threads of the block."""
+    """The parts of each column, combined in shared memory by all threads of the block: those of
+    warps by a thread a column, and the few of threads that have all places of an image."""
     if kernel.threads_down == 1:
         return []
     lines, met, barrier = list[str](), list[str](), "__syncthreads();"
     sizes = f"{kernel.threads}, {kernel.padding}" if kernel.padding else f"{kernel.threads}"
     in_warps = [total for total in totals if kernel.warp_parts(total) is not None]
+    alone = in_warps if lies_in_warps(kernel.threads_across) else totals
     for total in totals:
         combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
         if total not in in_warps:
             copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
             lines += per_lane(copy, kernel.axes.lanes)
+        if total not in alone:
             met.append(f"tf::combine_columns<{sizes}>({parts}, {combine});")
-    for number, total in enumerate(in_warps):
+    for total in in_warps:
         combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
-        first = number * kernel.threads_across * kernel.axes.lanes % kernel.threads
         across = kernel.threads_across
         lines.append(f"tf::meet_in_warp<{across}>({total.name}_part, {parts}, {combine});")
+    for number, total in enumerate(alone):
+        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
+        first = number * kernel.threads_across * kernel.axes.lanes % kernel.threads
         met.append(f"tf::combine_parts<{kernel.threads}, {first}>({parts}, {combine});")
-    return [*lines, barrier, *met, *([barrier] if in_warps else [])]
+    return [*lines, barrier, *met, *([barrier] if alone else [])]
 
 
 def _room(total: Accumulator, kernel: DownColumns) -> str:

@@ -118,7 +118,7 @@ def _head(kernel: AnyKernel) -> list[str]:
 
 
 def _cluster(kernel: AnyKernel) -> int:
-    return kernel.cluster if isinstance(kernel, RowKernel) else 1
+    return kernel.cluster if isinstance(kernel, (RowKernel, KeptKernel)) else 1
 
 
 def _bounds(kernel: AnyKernel) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.beside_text import results_beside, row_of_thread, sums_beside
+from thunder_fuser.codegen.cluster_text import ended, exchanged, ranks, received, tile_number
 from thunder_fuser.codegen.column_sums import (
     declared_sums,
     places_lines,
@@ -10,7 +12,6 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
 )
 from thunder_fuser.codegen.shared_text import arrays_in_shared
-from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
@@ -31,17 +32,20 @@ from thunder_fuser.schedule.strips import Strip
 def kept_lines(kernel: KeptKernel) -> list[str]:
     """The statements of the entry point."""
     turn = [*_places(kernel), *_turn(kernel)]
-    head = [*places_lines(kernel), *_strips(kernel)]
+    head = [*places_lines(kernel), *ranks(kernel), *_in_shared(kernel)]
     if kernel.group is None:
-        return [*head, *turn]
-    loop = f"for (int turn = 0; turn < {number(kernel.turns)}; ++turn) {{"
-    turn.append("__syncthreads();")  # until all have read what they shared
+        return [*head, *turn, *ended(kernel)]
+    if kernel.walks:
+        loop = f"for (int turn = 0; turn < {number(kernel.turns)}; ++turn) {{"
+        turn.append("__syncthreads();")  # until all have read what they shared
+        turn = ["#pragma unroll 1", loop, *indent(turn), "}", *received(kernel)]
     return [
         *head,
-        f"const {index_type(kernel.reach)} group = blockIdx.x;",
-        *_sums_beside(kernel),
-        *(["#pragma unroll 1", loop, *indent(turn), "}"]),
-        *_results(kernel),
+        f"const {index_type(kernel.reach)} group = {tile_number(kernel)};",
+        *sums_beside(kernel),
+        *turn,
+        *results_beside(kernel),
+        *ended(kernel),
     ]
 
 
@@ -53,44 +57,15 @@ def _turn(kernel: KeptKernel) -> list[str]:
     lines += _awaited(kernel)
     for phase in kernel.phases:
         lines += _phase(phase, kernel)
+    lines += [] if kernel.walks else received(kernel)
     if kernel.full.statements:
         full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
         lines += _active(kernel, full)
     if kernel.final.statements:
         is_first = ["part == 0"] if kernel.threads_down > 1 else []
+        is_first += ["rank == 0"] if kernel.cluster > 1 else []
         lines += _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
     return [*lines, *_emptied(kernel)]
-
-
-def _sums_beside(kernel: KeptKernel) -> list[str]:
-    """A sum for each row of the thread."""
-    lines = []
-    for total in kernel.beside:
-        kind, nothing = state_type(total.op, total.dtype), identity(total.op, total.dtype)
-        lines.append(f"{kind} {total.name}_sum[{kernel.rows_per_thread}];")
-        fill = (
-            f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {total.name}_sum[k] = {nothing};"
-        )
-        lines += ["#pragma unroll", fill]
-    return lines
-
-
-def _results(kernel: KeptKernel) -> list[str]:
-    """The sums of the threads side by side, brought together and stored by the first of them."""
-    across, lines = kernel.threads_across, list[str]()
-    for total in kernel.beside:
-        met = f"{total.name}_sum[k]"
-        if across > 1:
-            combine = combiner(total.op, total.dtype)
-            met = f"tf::warp_reduce<{across}>({met}, {combine})"
-        value = finished(total.op, total.dtype, met)
-        lines.append(f"const {COMPUTE_TYPES[total.dtype]} {total.name}_all = {value};")
-    stores = scope_lines(kernel.results, kernel.names, 1)
-    inside = f"row < {number(kernel.axes.row.size)}"
-    first = [f"if (place == 0 && {inside}) {{", *indent(stores), "}"]
-    row = f"const {index_type(kernel.reach)} row = k * {kernel.threads_down} + part;"
-    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent([row, *lines, *first]), "}"]
 
 
 def _places(kernel: KeptKernel) -> list[str]:
@@ -98,8 +73,7 @@ def _places(kernel: KeptKernel) -> list[str]:
     that all take part in the sums."""
     across, kind = kernel.threads_across, index_type(kernel.reach)
     size = number(kernel.axes.vector.size)
-    first = f"({kind})blockIdx.x * {across}" if kernel.group is None else _first(kernel, across)
-    lines = []
+    lines, first = list[str](), _first(kernel, across)
     if kernel.is_uneven:
         lines = [f"const {kind} first = {first};", f"if (first >= {size}) break;"]
         first = "first"
@@ -113,22 +87,27 @@ def _places(kernel: KeptKernel) -> list[str]:
     ]
 
 
-def _first(kernel: KeptKernel, width: int) -> str:
+def _first(kernel: KeptKernel, width: int | str) -> str:
     """Where the tile of a turn, so many columns or vectors of them, begins: groups are side by
     side, each with some tiles."""
-    assert kernel.group is not None
+    if kernel.group is None:
+        return f"({index_type(kernel.reach)}){tile_number(kernel)} * {width}"
+    if not kernel.walks:
+        return f"group * {width}"
     groups, tiles = number(kernel.group.size), number(kernel.tiles)
     if kernel.tiles == 1:
         return f"(turn * {groups} + group) * {width}"
     return f"((turn / {tiles} * {groups} + group) * {tiles} + turn % {tiles}) * {width}"
 
 
-def _strips(kernel: KeptKernel) -> list[str]:
-    """Pointers to the strips, which lie in the dynamic shared memory."""
+def _in_shared(kernel: KeptKernel) -> list[str]:
+    """Pointers to what lies in dynamic shared memory: strips, and sums over columns that meet."""
+    turned, met = (*kernel.fills, *kernel.empties), kernel.beside if kernel.meets_in_shared else ()
+    asked = [(a.name, CUDA_TYPES[a.dtype], kernel.bytes_of(a)) for a in turned]
+    asked += [(f"{t.name}_met", COMPUTE_TYPES[t.dtype], kernel.met_bytes(t)) for t in met]
+    strips = arrays_in_shared(asked) if asked else []
     if kernel.strip is None:
-        return []
-    turned = (*kernel.fills, *kernel.empties)
-    strips = arrays_in_shared((a.name, CUDA_TYPES[a.dtype], kernel.bytes_of(a)) for a in turned)
+        return strips
     # Once: with all of it at each access the compiler spilled what it kept for the next ones.
     return [*strips, f"const int own_place = place * {kernel.strip.vector_step} + part;"]
 
@@ -169,9 +148,7 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
         return []
     strip, kind = kernel.strip, index_type(kernel.reach)
     pieces, width = number(strip.piece.size), number(strip.width)
-    start = f"({kind})blockIdx.x * {width}"
-    if kernel.group is not None:
-        start = _first(kernel, strip.width)
+    start = _first(kernel, width if kernel.group is None else strip.width)
     places = [
         f"const int own = n / {pieces};",
         f"const {kind} piece = n % {pieces};",
@@ -213,14 +190,14 @@ def _loaded(kernel: KeptKernel) -> list[str]:
 
 def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's rows, unrolled, as they are in registers."""
-    down, rows, kind = kernel.threads_down, number(kernel.axes.row.size), index_type(kernel.reach)
-    inner = lines
-    if kernel.axes.row.size % down:
-        test = f"if ((k + 1) * {down} <= {rows} || row < {rows}) {{"
+    down, rows = kernel.threads_down, number(kernel.rows_per_block)
+    own, inner = f"k * {down} + part", lines
+    if kernel.rows_per_block % down:
+        place = "row" if kernel.cluster == 1 else own
+        test = f"if ((k + 1) * {down} <= {rows} || {place} < {rows}) {{"
         inner = [test, *indent(lines), "}"]
     head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
-    row = f"const {kind} row = k * {down} + part;"
-    return ["#pragma unroll", head, *indent([row, *inner]), "}"]
+    return ["#pragma unroll", head, *indent([row_of_thread(kernel, own), *inner]), "}"]
 
 
 def _renewed(kernel: KeptKernel) -> list[str]:
@@ -234,7 +211,7 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     """The rows combined, and what all threads of a column get of it."""
     lines = declared_sums(phase.sums, kernel)
     lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
-    lines += shared_sums(phase.sums, kernel)
+    lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
     lines += _renewed(kernel) if kernel.renews else []
     for total, rounded in zip(phase.sums, phase.rounded, strict=True):
         lines += result_lines(total, kernel, rounded)

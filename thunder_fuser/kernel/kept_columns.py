@@ -83,6 +83,7 @@ class _KeptWriter:
             beside=tuple(total for total, _ in sums),
             results=self._results(),
             renews=planned.renews,
+            cluster=planned.cluster,
         )
 
     def _request(self, results: Sequence[Element]) -> None:

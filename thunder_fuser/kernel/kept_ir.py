@@ -19,7 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.kept_rows import parts_of_columns
+from thunder_fuser.analysis.kept_rows import is_part_of_warp, parts_of_columns
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
@@ -51,7 +52,8 @@ class KeptKernel:
     `fills` a `strip` of its name each before the phases, or `empties` one behind them. With a
     `group` each block walks columns, so many `tiles` of neighbours at a time, while `full` adds to
     the sums `beside`, one per row of a thread; `results` are stored behind the last turn. Where it
-    `renews` what is kept, each phase converts that anew."""
+    `renews` what is kept, each phase converts that anew. The blocks of a `cluster` have an equal
+    part of the rows of a tile each."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -72,6 +74,7 @@ class KeptKernel:
     beside: tuple[Accumulator, ...] = ()
     results: Scope = NOTHING
     renews: bool = False
+    cluster: int = 1
 
     @property
     def threads(self) -> int:
@@ -80,8 +83,8 @@ class KeptKernel:
     @property
     def blocks(self) -> int:
         if self.group is not None:
-            return self.group.size
-        return ceil_div(self.axes.vector.size, self.threads_across)
+            return self.group.size * self.cluster
+        return ceil_div(self.axes.vector.size, self.threads_across) * self.cluster
 
     @property
     def turns(self) -> int:
@@ -92,6 +95,11 @@ class KeptKernel:
         return ceil_div(self.axes.vector.size, at_once) * self.tiles
 
     @property
+    def walks(self) -> bool:
+        """True where a block has several tiles, or none in its only turn."""
+        return self.turns > 1 or (self.group is not None and self.is_uneven)
+
+    @property
     def is_cut(self) -> bool:
         """True where a tile has threads without columns."""
         return self.axes.vector.size % self.threads_across > 0
@@ -100,11 +108,20 @@ class KeptKernel:
     def is_uneven(self) -> bool:
         """True where blocks have none in their last turn."""
         tiles = ceil_div(self.axes.vector.size, self.threads_across)
-        return self.blocks * self.turns != tiles
+        return self.blocks // self.cluster * self.turns != tiles
 
     @property
     def rows_per_thread(self) -> int:
-        return ceil_div(self.axes.row.size, self.threads_down)
+        return ceil_div(self.rows_per_block, self.threads_down)
+
+    @property
+    def rows_per_block(self) -> int:
+        return self.axes.row.size // self.cluster
+
+    @property
+    def meets_in_shared(self) -> bool:
+        """True where sums over columns are met by threads that are no part of a warp."""
+        return bool(self.beside) and not is_part_of_warp(self.threads_across)
 
     @property
     def padding(self) -> int:
@@ -118,8 +135,14 @@ class KeptKernel:
 
     @property
     def shared_bytes(self) -> int:
-        """Of the strips."""
-        return sum(self.bytes_of(access) for access in (*self.fills, *self.empties))
+        """Of the strips, and of the sums over columns that meet there."""
+        strips = sum(self.bytes_of(access) for access in (*self.fills, *self.empties))
+        return strips + sum(self.met_bytes(total) for total in self.beside)
+
+    def met_bytes(self, total: Accumulator) -> int:
+        """Of a sum over columns of every thread, for each of its rows."""
+        held = self.rows_per_thread * self.threads * total.dtype.itemsize
+        return ceil_div(held, MAX_ALIGNMENT) * MAX_ALIGNMENT if self.meets_in_shared else 0
 
     def bytes_of(self, access: VectorAccess) -> int:
         """Of the strip of an access."""
@@ -142,7 +165,8 @@ class KeptKernel:
         names = self.names
         lines = [
             f"kept column kernel {self.blocks} blocks of "
-            f"{self.threads_across} x {self.threads_down} threads",
+            f"{self.threads_across} x {self.threads_down} threads"
+            + (f", {self.cluster} share columns" if self.cluster > 1 else ""),
             f"  rows {self.axes.row.size} vectors {self.axes.vector.size} lanes {self.axes.lanes}",
         ]
         lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*self.once, *self.kept)]

@@ -49,7 +49,7 @@ def arrange(
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
     fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
-    fusion = walk_columns(factor_sums(fusion), multiprocessors)
+    fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))
 

@@ -17,11 +17,11 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.kept_rows import KeptRows
+from thunder_fuser.analysis.kept_rows import IMAGE_HELD, IMAGE_THREADS, KeptRows, are_kept_whole
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of
 from thunder_fuser.ir.build import apply, call
@@ -30,7 +30,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
-from thunder_fuser.target import REGISTER_BYTES, REGISTERS, WARP
+from thunder_fuser.target import CLUSTERS, REGISTER_BYTES, REGISTERS, WARP
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
 IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
@@ -42,11 +42,12 @@ MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it 
 SLACK = 1.2  # registers that the compiler takes for each that is counted
 SECTOR = 32  # bytes: two of each row at least, one where columns may not be padded
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
+MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
 
 
-def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
+def walk_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     dims: dict[tuple[int, ...], list[int]] = {}
     for tv in fusion.tensors:
@@ -62,7 +63,7 @@ def walk_columns(fusion: Fusion, multiprocessors: int) -> Fusion:
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
-        count = _groups(fusion, plane, dim, beside, multiprocessors)
+        count = _groups(fusion, plane, dim, beside, multiprocessors, max_cluster)
         if count is not None:
             groups[plane] = count
 
@@ -147,10 +148,12 @@ def _groups(
     dim: int,
     sums: Sequence[TensorView],
     multiprocessors: int,
+    max_cluster: int,
 ) -> tuple[int, int] | None:
     """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
     are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
-    row. Where no number of blocks divides them some have none in the last turn."""
+    row. Where no number of blocks divides them some have none in the last turn. Of images that are
+    kept as a whole each is a group."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
@@ -163,6 +166,10 @@ def _groups(
     along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
     columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), dim == len(plane) - 1)
     vectors = prod(plane) // (rows * lanes)
+    images = vectors * lanes // inner
+    are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
+    if are_many and columns.keep_images(inner, max_cluster):
+        return images, inner
     may_pad = all(_neutral(tv) is not None for tv in sums)
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
@@ -211,6 +218,20 @@ class _Columns:
             run //= 2
         return run if run * held <= MAX_HELD else 0
 
+    def keep_images(self, inner: int, max_cluster: int) -> bool:
+        """True for images with so many places that blocks of a cluster keep as a whole, beside
+        sums over them in the registers of the only one. It was no better for 16 bits, of which as
+        many bytes are twice the instructions."""
+        vectors, width = inner // self.lanes, min(self.itemsizes)
+        if self.is_turned or width < REGISTER_BYTES or not are_kept_whole(vectors, inner * width):
+            return False
+        down = IMAGE_THREADS // vectors
+        if self.rows // down * self._registers(self.itemsizes) < IMAGE_HELD:
+            return False
+        parts = [self.rows // c for c in (1, *CLUSTERS) if c <= max_cluster and self.rows % c == 0]
+        needed = (replace(self._column(), rows=part).registers(down) for part in parts)
+        return any(count * vectors * down <= REGISTERS for count in needed)
+
     @property
     def least(self) -> int:
         """Vectors of columns that are two sectors of each row."""
@@ -224,12 +245,15 @@ class _Columns:
         return max(self._blocks(across), 1)
 
     def _blocks(self, across: int) -> int:
-        kept = self._registers(self.itemsizes[1:] if self.is_turned else self.itemsizes)
-        column = KeptRows(self.rows, max(kept, 1), self.beside, (self.along + 2) * self.lanes)
+        column = self._column()
         down = column.threads()
         while column.may_deepen(across, down, self.is_turned):
             down *= 2
         return int(REGISTERS / (SLACK * column.registers(down) * across * down))
+
+    def _column(self) -> KeptRows:
+        kept = self._registers(self.itemsizes[1:] if self.is_turned else self.itemsizes)
+        return KeptRows(self.rows, max(kept, 1), self.beside, (self.along + 2) * self.lanes)
 
     def _registers(self, itemsizes: Sequence[int]) -> int:
         """Of a row."""

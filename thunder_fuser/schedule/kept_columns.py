@@ -35,6 +35,7 @@ from thunder_fuser.schedule.columns import (
     reduced_by,
     step_of,
 )
+from thunder_fuser.schedule.images import vectors_of_row
 from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
 from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.parameters import KeptParameters
@@ -63,6 +64,7 @@ class KeptSchedule:
     turned: tuple[TensorView, ...] = ()
     beside: Beside | None = None
     renews: bool = False  # what is kept is converted anew in every phase
+    cluster: int = 1  # blocks that share the rows of a tile
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -75,6 +77,8 @@ class KeptSchedule:
             f"kept columns over {print_axes(names, names)}",
             f"  {self.threads_across} threads across, {self.threads_down} down",
         ]
+        if self.cluster > 1:
+            lines[-1] += f", {self.cluster} blocks that share rows"
         if self.blocks_at_once is not None:
             lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
         if self.renews:
@@ -177,7 +181,9 @@ def _planned(
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
     turned = _turned([*reads, *writes], axes, is_turned)
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    held = Held(kept, Turned.of(turned, axes), len(sums), added.vectors if added else 0)
+    row = vectors_of_row([offset for _, offset in (*reads, *writes)], axes)
+    dealt = added.vectors if added else 0
+    held = Held(kept, Turned.of(turned, axes), len(sums), dealt, row)
     found = tiling(axes, segment, phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     return KeptSchedule(
@@ -193,6 +199,7 @@ def _planned(
         held.turned.tensors,
         added,
         found.renews,
+        found.tile.cluster,
     )
 
 

@@ -3,6 +3,7 @@
     softmax over 32 channels            a line of each row, 32 rows a thread
     layer norm of 768 channels          a sector, such that two blocks are on a multiprocessor
     its gradient, with sums beside      two sectors at least, rather a line in the only block
+    images of 512 x 14 x 14             four blocks of a cluster, each with all places of 128 rows
 
 Registers are estimated: what a thread keeps of its rows, the sums beside them, and what its columns
 come to.
@@ -11,10 +12,18 @@ come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.kept_rows import THREADS, KeptRows, parts_of_columns
+from thunder_fuser.analysis.kept_rows import (
+    IMAGE_HELD,
+    IMAGE_THREADS,
+    THREADS,
+    KeptRows,
+    are_kept_whole,
+    is_part_of_warp,
+    parts_of_columns,
+)
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
@@ -24,6 +33,7 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import Turned, strip_bytes
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import (
+    CLUSTERS,
     MAX_THREADS,
     REGISTER_BYTES,
     REGISTERS,
@@ -43,20 +53,24 @@ PREFERRED = KeptParameters()
 @dataclass(frozen=True)
 class Held:
     """What a thread has of a row: registers of what it reads, and how many sums beside, while
-    blocks are `dealt` so many vectors of columns at a time; and what is `turned`."""
+    blocks are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
+    the places of images, of whose rows each has so many vectors."""
 
     kept: int
     turned: Turned
     sums: int
     dealt: int
+    image: int | None = None
 
 
 @dataclass(frozen=True)
 class Tile:
-    """What one block has: `across` vectors of columns, and `down` threads for their rows."""
+    """What one block has: `across` vectors of columns, and `down` threads for their rows, of which
+    the blocks of a `cluster` have an equal part each."""
 
     across: int
     down: int
+    cluster: int = 1
 
     @property
     def threads(self) -> int:
@@ -89,9 +103,16 @@ class _Room:
         of_states = sum(self._state_bytes(tile, tv) for tv in self.reductions)
         if tile.threads > MAX_THREADS or of_states > SHARED_UNASKED:
             return 0
-        strips = strip_bytes(self.axes, self.held.turned, tile.across)
-        fit = self.shared_bytes // (strips + of_states) if strips else MAX_THREADS
-        return min(fit, REGISTERS // (self.column.registers(tile.down) * tile.threads))
+        asked = strip_bytes(self.axes, self.held.turned, tile.across) + self._met_bytes(tile)
+        fit = self.shared_bytes // (asked + of_states) if asked else MAX_THREADS
+        column = replace(self.column, rows=self.column.rows // tile.cluster)
+        return min(fit, REGISTERS // (column.registers(tile.down) * tile.threads))
+
+    def _met_bytes(self, tile: Tile) -> int:
+        """Of the sums over columns, where shuffles do not bring them together."""
+        rows = ceil_div(self.column.rows // tile.cluster, tile.down)
+        is_met = not is_part_of_warp(tile.across)
+        return self.held.sums * rows * tile.threads * REGISTER_BYTES if is_met else 0
 
     def _state_bytes(self, tile: Tile, tv: TensorView) -> int:
         """Of shared memory, for the parts of each column: of warps, or of threads, padded."""
@@ -99,7 +120,8 @@ class _Room:
         lanes, values = self.axes.lanes, tv.definition.op.state_size
         parts = parts_of_columns(tile.across, tile.down, values)
         places = lanes * parts if parts is not None else (lanes + 1) * tile.down
-        return state_bytes(tv) * tile.across * places
+        sent = (lanes + 1) * tile.cluster if tile.cluster > 1 else 0
+        return state_bytes(tv) * tile.across * (places + sent)
 
 
 def tiling(
@@ -113,8 +135,10 @@ def tiling(
     """A line of each row, less where registers would not let two blocks on a multiprocessor, or
     where blocks would be few. Raises Rejected."""
     room = _room(axes, phases, held, target)
+    if (whole := _of_images(room, segment, target, parameters)) is not None:
+        return Tiling(whole, None, renews=False)
     vectors = min(held.dealt, WARP) or axes.vector.size  # threads whose sums meet are of a warp
-    vector_bytes = axes.lanes * narrowest(segment, [tv for p in phases for tv, _ in p.reductions])
+    vector_bytes = axes.lanes * narrowest(segment, room.reductions)
     line = vectors * vector_bytes if held.dealt else parameters.line
     if held.turned.tensors:  # so that a warp is at several rows of a strip
         line = min(line, PREFERRED.line)
@@ -138,6 +162,30 @@ def tiling(
     are_halves = axes.lanes > 1 and vector_bytes == 2 * axes.lanes  # in registers, two in one
     renews = bool(held.dealt) and are_halves and is_tight
     return Tiling(best, told if room.blocks(best) == told else None, renews)
+
+
+def _of_images(
+    room: _Room, segment: Segment, target: Target, parameters: KeptParameters
+) -> Tile | None:
+    """All places of images whose rows are short and no whole lines, in as few blocks each as leave
+    room for another one on the multiprocessor, or for one that has sums beside; None for others,
+    for small images, and for so few that most of the machine would be idle."""
+    axes, held = room.axes, room.held
+    vectors, rows = held.image, axes.row.size
+    if vectors is None or held.turned.tensors or not parameters.images:
+        return None
+    row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
+    if not are_kept_whole(vectors, row_bytes) or (held.dealt and held.dealt != vectors):
+        return None
+    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
+    images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
+    most = IMAGE_THREADS // vectors
+    for cluster in (1, *(c for c in CLUSTERS if c <= target.max_cluster and may_share)):
+        for tile in (Tile(vectors, most, cluster), Tile(vectors, most - 1, cluster)):
+            is_much = rows // cluster // tile.down * held.kept >= IMAGE_HELD
+            if rows % cluster == 0 and is_much and room.blocks(tile) >= (1 if held.dealt else 2):
+                return tile if images * cluster >= enough else None
+    return None
 
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:

@@ -121,6 +121,7 @@ class KeptParameters:
     line: int = 128  # bytes of a row that a block takes, at most
     held: int = HELD  # registers of a thread for what it keeps; twice as many where they must be
     blocks: int = 2  # on a multiprocessor, for which a block may take fewer columns
+    images: bool = True  # of short rows that are no whole lines are kept as a whole
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,7 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(line=256),
         KeptParameters(blocks=1),
         KeptParameters(blocks=3),
+        KeptParameters(images=False),
     )
 
 

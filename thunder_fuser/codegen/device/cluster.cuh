@@ -2,8 +2,10 @@
 //
 // Every thread arrives once its block expects mail, and waits before it sends any: then all blocks have
 // begun. Mail is counted where it arrives, by bytes. So a block that has all it expects knows that the
-// others need nothing of it any more, and may end. There is no other barrier: one that makes writes
-// visible in the cluster stalls until everything that its threads ever asked of memory is done.
+// others need nothing of it any more, and may end: unless it sent stretches, which are read of its own
+// memory meanwhile, so that all arrive once more with what they expect and wait before they end. There is
+// no other barrier: one that makes writes visible in the cluster stalls until everything that its threads
+// ever asked of memory is done.
 
 // chunk: cluster_arrive cluster_wait
 TF_FN void cluster_arrive() {

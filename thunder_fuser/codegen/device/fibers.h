@@ -410,13 +410,16 @@ template <class T> T* in_block(T* place, unsigned number) {
 }
 
 // Mail for a block that does not expect it, or has ended, would write to memory of nobody.
-template <class T> void send(T* place, T value, Mailbox* mail, unsigned number) {
+inline void send_bytes(void* place, const void* from, unsigned bytes, Mailbox* mail, unsigned number) {
   Mailbox* theirs = in_block(mail, number);
   const bool is_there = blocks[number].has_begun && blocks[number].live;
-  if (!is_there || theirs->missing < sizeof(T)) fail(LOST_MAIL);
-  *in_block(place, number) = value;
-  theirs->missing -= sizeof(T);
+  if (!is_there || theirs->missing < bytes) fail(LOST_MAIL);
+  __builtin_memcpy(in_block(place, number), from, bytes);
+  theirs->missing -= bytes;
   theirs->deliveries += !theirs->missing;
+}
+template <class T> void send(T* place, T value, Mailbox* mail, unsigned number) {
+  send_bytes(place, &value, sizeof(T), mail, number);
 }
 
 inline void copy(void* to, const void* from, unsigned bytes) { __builtin_memcpy(to, from, bytes); }

@@ -1,5 +1,5 @@
-// Stretches of memory that come to shared memory and go back in one piece. One thread asks for all of a
-// block's: the engine that copies them is there wherever clusters are.
+// Stretches of memory that come to shared memory and go back, or to another block's, in one piece. One
+// thread asks for all of a block's: the engine that copies them is there wherever clusters are.
 
 // chunk: copy_stretch
 // So many elements, a multiple of 16 bytes or none, to shared memory. They are counted in `mail`, which
@@ -41,5 +41,24 @@ TF_FN void store_stretch(T* to, const T* from, int count) {
 TF_FN void await_stores() {
 #ifndef TF_HOST
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+// chunk: send_stretch
+// So many elements of `place`, whole 16 bytes, to the same place of block `rank` of the cluster, where
+// they are counted in `mail`. What threads wrote there they show, and meet, before.
+template <class T>
+TF_FN void send_stretch(T* place, int count, tf::Mailbox& mail, unsigned rank) {
+  const unsigned bytes = count * unsigned(sizeof(T));
+#ifdef TF_HOST
+  tf_host::send_bytes(place, place, bytes, &mail, rank);
+#else
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(place));
+  unsigned there = from, counted = mail.place();
+  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(there) : "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(counted) : "r"(rank));
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   there),
+               "r"(from), "r"(bytes), "r"(counted) : "memory");
 #endif
 }

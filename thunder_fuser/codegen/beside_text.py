@@ -1,0 +1,83 @@
+"""Sums over all columns beside columns that are kept, as C++ text: one for each row of a thread."""
+
+from __future__ import annotations
+
+from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
+from thunder_fuser.codegen.statements import indent, number, scope_lines
+from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
+from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.target import WARP
+
+
+def sums_beside(kernel: KeptKernel) -> list[str]:
+    """A sum for each row of the thread."""
+    lines = []
+    for total in kernel.beside:
+        kind, nothing = state_type(total.op, total.dtype), identity(total.op, total.dtype)
+        lines.append(f"{kind} {total.name}_sum[{kernel.rows_per_thread}];")
+        lines += over_held(kernel, f"{total.name}_sum[k] = {nothing};")
+    return lines
+
+
+def over_held(kernel: KeptKernel, statement: str) -> list[str]:
+    """For each of a thread's rows, those that it has not among them."""
+    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k)"
+    return ["#pragma unroll", f"{head} {statement}"]
+
+
+def row_of_thread(kernel: KeptKernel, own: str) -> str:
+    """Which row one of the block's own rows is."""
+    first = f"rank * {number(kernel.rows_per_block)} + " if kernel.cluster > 1 else ""
+    return f"const {index_type(kernel.reach)} row = {first}{own};"
+
+
+def results_beside(kernel: KeptKernel) -> list[str]:
+    """The sums of the threads side by side, brought together and stored by the first of them."""
+    if kernel.meets_in_shared:
+        return _met_in_shared(kernel)
+    across, lines = kernel.threads_across, list[str]()
+    for total in kernel.beside:
+        met = f"{total.name}_sum[k]"
+        if across > 1:
+            met = f"tf::warp_reduce<{across}>({met}, {combiner(total.op, total.dtype)})"
+        lines.append(_known(total, met))
+    stores = scope_lines(kernel.results, kernel.names, 1)
+    own = f"k * {kernel.threads_down} + part"
+    inside = f"{'row' if kernel.cluster == 1 else own} < {number(kernel.rows_per_block)}"
+    first = [f"if (place == 0 && {inside}) {{", *indent(stores), "}"]
+    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
+    body = [row_of_thread(kernel, own), *lines, *first]
+    return ["#pragma unroll", head, *indent(body), "}"]
+
+
+def _known(total: Accumulator, met: str) -> str:
+    value = finished(total.op, total.dtype, met)
+    return f"const {COMPUTE_TYPES[total.dtype]} {total.name}_all = {value};"
+
+
+def _met_in_shared(kernel: KeptKernel) -> list[str]:
+    """The same through shared memory, where the sums of a row lie side by side: by a warp a row."""
+    across, warps = kernel.threads_across, kernel.threads // WARP
+    lines, met = list[str](), list[str]()
+    for total in kernel.beside:
+        name, combine = total.name, combiner(total.op, total.dtype)
+        place = f"{name}_met[k * {kernel.threads} + threadIdx.x]"
+        lines += over_held(kernel, f"{place} = {name}_sum[k];")
+        met += [
+            f"{state_type(total.op, total.dtype)} {name}_row = {identity(total.op, total.dtype)};",
+            "#pragma unroll",
+            f"for (int n = threadIdx.x % {WARP}; n < {across}; n += {WARP}) {{",
+            f"  {name}_row = {combine}({name}_row, {name}_met[own * {across} + n]);",
+            "}",
+            _known(total, f"tf::warp_reduce<{WARP}>({name}_row, {combine})"),
+        ]
+    stores = scope_lines(kernel.results, kernel.names, 1)
+    rows = number(kernel.rows_per_block)
+    body = [row_of_thread(kernel, "own"), *met]
+    body += [f"if (threadIdx.x % {WARP} == 0) {{", *indent(stores), "}"]
+    head = f"for (int own = threadIdx.x / {WARP}; own < {rows}; own += {warps}) {{"
+    loop = [head, *indent(body), "}"]
+    if kernel.threads % WARP:  # the last warp is none
+        loop = [f"if (threadIdx.x < {warps * WARP}) {{", *indent(loop), "}"]
+    return [*lines, "__syncthreads();", *loop]
