@@ -17,7 +17,6 @@ from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.kernel.source import Source
 from thunder_fuser.runtime.targets import target_for
 
-pytestmark = pytest.mark.sanitizer
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
 INFINITE = float("inf")
 
@@ -78,6 +77,7 @@ def kernels(jfn: Callable[..., object]) -> list[Source]:
     return [kernel for plan in plans for kernel in plan.kernels if kernel is not None]
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("case", CASES)
 def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
     case: str, device: torch.device
@@ -120,7 +120,9 @@ WALKED: dict[str, tuple[Program, torch.dtype, int, str]] = {
 
 
 @pytest.mark.usefixtures("few_multiprocessors")
-@pytest.mark.parametrize("more", [0, 1, 9])  # a prime number of rows, and one that is odd
+@pytest.mark.parametrize(  # a prime number of rows, and one that is odd; racecheck takes minutes
+    "more", [0, pytest.param(1, marks=pytest.mark.sanitizer), 9]
+)
 @pytest.mark.parametrize("case", WALKED)
 def test_clusters_walk_rows_with_sums_down_their_columns(
     case: str, more: int, device: torch.device
@@ -137,6 +139,7 @@ def test_clusters_walk_rows_with_sums_down_their_columns(
     assert ("store_within" in walking.text) == (columns * dtype.itemsize % 16 > 0)
 
 
+@pytest.mark.sanitizer
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize(("rows", "columns"), [(48, 131080), (37, 140004)])
 def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
@@ -148,6 +151,7 @@ def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
     assert 16 in clusters(jfn)
 
 
+@pytest.mark.sanitizer
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize(
     ("dtype", "columns"), [(BF16, 950_008), (F32, 480_004), (F16, 917_509)], ids=str
@@ -161,6 +165,7 @@ def test_sixteen_blocks_keep_rows_that_eight_do_not(
     assert clusters(jfn) == [16, 16]
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("case", ["rms_norm", "layer_norm"])
 @pytest.mark.parametrize("columns", [66_008, 65_539])
 def test_a_gradient_whose_sums_no_block_has_is_two_launches(
@@ -176,6 +181,7 @@ def test_a_gradient_whose_sums_no_block_has_is_two_launches(
     assert (of_rows.tickets, of_rows.cluster, of_columns.cluster) == (33, 1, 1)
 
 
+@pytest.mark.sanitizer
 def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:
     x = torch.randn(7, 33004)
     x[0], x[1, 7], x[2, -1], x[3, 5000] = -INFINITE, INFINITE, float("nan"), -INFINITE
@@ -187,6 +193,7 @@ def test_infinite_and_missing_numbers_are_eagers(device: torch.device) -> None:
     assert cluster > 1
 
 
+@pytest.mark.sanitizer
 def test_a_variance_is_of_the_differences_from_the_mean(device: torch.device) -> None:
     x = torch.randn(3, 33004) + 3000
     found = thunder.jit(standardised, executors=[fuser])(x.to(device)).cpu().double()
@@ -198,6 +205,7 @@ def test_a_variance_is_of_the_differences_from_the_mean(device: torch.device) ->
     assert (found - exact).abs().max() <= 2 * eager + 2 * rounding
 
 
+@pytest.mark.sanitizer
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_first_of_several_maxima_is_found_beside_whole_rows(
     order: str, device: torch.device
