@@ -212,3 +212,13 @@ def test_clusters_may_walk_images(groups: int, order: str, monkeypatch: pytest.M
     first = plan.kernels[0]
     assert (first.cluster, first.blocks) == (2, 2 * groups)
     assert "mail[turn % 2][0]" in first.text
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_sums_of_eight_bytes_have_room_to_meet(dtype: torch.dtype) -> None:
+    x = whole(26, 512, 49, dtype=dtype)
+    (a,) = like(x)
+    left = below_sums(a, 1)
+    sums = total(chain(a, "neg"), 0, 2), call("max", left, dims=(0, 2)), total(left, 0, 2)
+    check(fusion([a], left, *sums), x)

@@ -183,7 +183,7 @@ def _planned(
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
     row = vectors_of_row([offset for _, offset in (*reads, *writes)], axes)
     dealt = added.vectors if added else 0
-    held = Held(kept, Turned.of(turned, axes), len(sums), dealt, row)
+    held = Held(kept, Turned.of(turned, axes), tuple(sums), dealt, row)
     found = tiling(axes, segment, phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     return KeptSchedule(

@@ -52,13 +52,13 @@ PREFERRED = KeptParameters()
 
 @dataclass(frozen=True)
 class Held:
-    """What a thread has of a row: registers of what it reads, and how many sums beside, while
-    blocks are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
+    """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
+    are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors."""
 
     kept: int
     turned: Turned
-    sums: int
+    sums: tuple[TensorView, ...]
     dealt: int
     image: int | None = None
 
@@ -112,7 +112,8 @@ class _Room:
         """Of the sums over columns, where shuffles do not bring them together."""
         rows = ceil_div(self.column.rows // tile.cluster, tile.down)
         is_met = not is_part_of_warp(tile.across)
-        return self.held.sums * rows * tile.threads * REGISTER_BYTES if is_met else 0
+        of_row = sum(map(state_bytes, self.held.sums))
+        return of_row * rows * tile.threads if is_met else 0
 
     def _state_bytes(self, tile: Tile, tv: TensorView) -> int:
         """Of shared memory, for the parts of each column: of warps, or of threads, padded."""
@@ -194,7 +195,7 @@ def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
     is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
     known = max(results, sums) if is_one_phase else results + sums
-    column = KeptRows(axes.row.size, held.kept, held.sums, known * axes.lanes)
+    column = KeptRows(axes.row.size, held.kept, len(held.sums), known * axes.lanes)
     return _Room(axes, held, column, tuple(long), target.shared_bytes)
 
 
