@@ -89,6 +89,7 @@ def test_blocks_that_walk_take_lines(
         (DataType.Float, (1069, 320, 196), 4, 10),
         (DataType.BFloat16, (10000, 128, 49), 1, 10),
         (DataType.BFloat16, (5000, 101, 81), 1, 6),
+        (DataType.Half, (999, 192, 225), 4, 2),  # never one thread down: their columns meet
     ],
 )
 def test_images_of_short_rows_are_shared_by_as_few_blocks_as_hold_them(

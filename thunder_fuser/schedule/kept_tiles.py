@@ -182,7 +182,8 @@ def _of_images(
     images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
     most = IMAGE_THREADS // vectors
     for cluster in (1, *(c for c in CLUSTERS if c <= target.max_cluster and may_share)):
-        for tile in (Tile(vectors, most, cluster), Tile(vectors, most - 1, cluster)):
+        for down in range(most, max(most - 2, 1), -1):  # all of them, or some registers more
+            tile = Tile(vectors, down, cluster)
             is_much = rows // cluster // tile.down * held.kept >= IMAGE_HELD
             if rows % cluster == 0 and is_much and room.blocks(tile) >= (1 if held.dealt else 2):
                 return tile if images * cluster >= enough else None
