@@ -8,6 +8,7 @@ from thunder_fuser.analysis.kept_rows import (
     SCRATCH,
     KeptRows,
     are_kept_whole,
+    blocks_of_image,
     is_part_of_warp,
     lies_in_warps,
     parts_of_columns,
@@ -93,3 +94,18 @@ def test_images_of_short_rows_that_are_no_lines_are_kept_as_a_whole(
 def test_neighbours_and_warps(across: int, is_part: bool, lies: bool) -> None:
     assert (is_part_of_warp(across), lies_in_warps(across)) == (is_part, lies)
     assert (parts_of_columns(across, 64) is not None) == is_part
+
+
+@pytest.mark.parametrize(
+    ("column", "vectors", "max_cluster", "found"),
+    [
+        (KeptRows(512, 1, 0, 0), 49, 4, [(10, 1), (9, 1), (10, 2), (9, 2), (10, 4), (9, 4)]),
+        (KeptRows(66, 2, 0, 0), 49, 8, [(10, 1), (9, 1)]),  # too few for two blocks
+        (KeptRows(514, 1, 0, 0), 225, 8, [(2, 1), (2, 2)]),  # and a number that two divide
+        (KeptRows(79, 1, 0, 0), 49, 8, [(9, 1)]),
+    ],
+)
+def test_the_fewest_blocks_of_which_each_thread_keeps_enough(
+    column: KeptRows, vectors: int, max_cluster: int, found: list[tuple[int, int]]
+) -> None:
+    assert list(blocks_of_image(column, vectors, max_cluster)) == found

@@ -3,10 +3,11 @@ each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.target import WARP
+from thunder_fuser.target import CLUSTERS, WARP
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
@@ -48,6 +49,10 @@ class KeptRows:
             return False
         return threads < (FEW_THREADS if is_turned and left < MIN_HELD else THREADS)
 
+    def shared_by(self, cluster: int) -> KeptRows:
+        """Those of one of so many blocks, an equal part."""
+        return replace(self, rows=self.rows // cluster)
+
     def registers(self, down: int) -> int:
         """Of a thread that has every so many-th row."""
         return ceil_div(self.rows, down) * (self.kept + self.beside) + SCRATCH + self.results
@@ -77,3 +82,16 @@ def are_kept_whole(vectors: int, row_bytes: int) -> bool:
     rows that are whole lines it may have a line each, and of longer ones a line more is little."""
     least, end = IMAGE_ROWS
     return least <= row_bytes < end and row_bytes % LINE > 0 and 2 * vectors <= IMAGE_THREADS
+
+
+def blocks_of_image(column: KeptRows, vectors: int, max_cluster: int) -> Iterator[tuple[int, int]]:
+    """Threads down, of a block that has so many vectors across, and blocks that share the rows of
+    an image, if each thread keeps enough: the fewest blocks first, and then the most threads, or
+    some less with more registers each."""
+    most = IMAGE_THREADS // vectors
+    for cluster in (1, *CLUSTERS):
+        if cluster <= max_cluster and column.rows % cluster == 0:
+            part = column.shared_by(cluster)
+            for down in range(most, max(most - 2, 1), -1):
+                if part.rows // down * part.kept >= IMAGE_HELD:
+                    yield down, cluster

@@ -17,11 +17,11 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.kept_rows import IMAGE_HELD, IMAGE_THREADS, KeptRows, are_kept_whole
+from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of
 from thunder_fuser.ir.build import apply, call
@@ -30,7 +30,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
-from thunder_fuser.target import CLUSTERS, REGISTER_BYTES, REGISTERS, WARP
+from thunder_fuser.target import REGISTER_BYTES, REGISTERS, WARP
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
 IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
@@ -225,12 +225,11 @@ class _Columns:
         vectors, width = inner // self.lanes, min(self.itemsizes)
         if self.is_turned or width < REGISTER_BYTES or not are_kept_whole(vectors, inner * width):
             return False
-        down = IMAGE_THREADS // vectors
-        if self.rows // down * self._registers(self.itemsizes) < IMAGE_HELD:
-            return False
-        parts = [self.rows // c for c in (1, *CLUSTERS) if c <= max_cluster and self.rows % c == 0]
-        needed = (replace(self._column(), rows=part).registers(down) for part in parts)
-        return any(count * vectors * down <= REGISTERS for count in needed)
+        column = self._column()
+        return any(
+            column.shared_by(cluster).registers(down) * vectors * down <= REGISTERS
+            for down, cluster in blocks_of_image(column, vectors, max_cluster)
+        )
 
     @property
     def least(self) -> int:

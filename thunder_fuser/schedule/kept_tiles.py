@@ -12,15 +12,14 @@ come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.kept_rows import (
-    IMAGE_HELD,
-    IMAGE_THREADS,
     THREADS,
     KeptRows,
     are_kept_whole,
+    blocks_of_image,
     is_part_of_warp,
     parts_of_columns,
 )
@@ -33,7 +32,6 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import Turned, strip_bytes
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import (
-    CLUSTERS,
     MAX_THREADS,
     REGISTER_BYTES,
     REGISTERS,
@@ -105,12 +103,12 @@ class _Room:
             return 0
         asked = strip_bytes(self.axes, self.held.turned, tile.across) + self._met_bytes(tile)
         fit = self.shared_bytes // (asked + of_states) if asked else MAX_THREADS
-        column = replace(self.column, rows=self.column.rows // tile.cluster)
+        column = self.column.shared_by(tile.cluster)
         return min(fit, REGISTERS // (column.registers(tile.down) * tile.threads))
 
     def _met_bytes(self, tile: Tile) -> int:
         """Of the sums over columns, where shuffles do not bring them together."""
-        rows = ceil_div(self.column.rows // tile.cluster, tile.down)
+        rows = ceil_div(self.column.shared_by(tile.cluster).rows, tile.down)
         is_met = not is_part_of_warp(tile.across)
         of_row = sum(map(state_bytes, self.held.sums))
         return of_row * rows * tile.threads if is_met else 0
@@ -172,7 +170,7 @@ def _of_images(
     room for another one on the multiprocessor, or for one that has sums beside; None for others,
     for small images, and for so few that most of the machine would be idle."""
     axes, held = room.axes, room.held
-    vectors, rows = held.image, axes.row.size
+    vectors = held.image
     if vectors is None or held.turned.tensors or not parameters.images:
         return None
     row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
@@ -180,13 +178,10 @@ def _of_images(
         return None
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
-    most = IMAGE_THREADS // vectors
-    for cluster in (1, *(c for c in CLUSTERS if c <= target.max_cluster and may_share)):
-        for down in range(most, max(most - 2, 1), -1):  # all of them, or some registers more
-            tile = Tile(vectors, down, cluster)
-            is_much = rows // cluster // tile.down * held.kept >= IMAGE_HELD
-            if rows % cluster == 0 and is_much and room.blocks(tile) >= (1 if held.dealt else 2):
-                return tile if images * cluster >= enough else None
+    for down, cluster in blocks_of_image(room.column, vectors, target.max_cluster):
+        tile = Tile(vectors, down, cluster)
+        if (cluster == 1 or may_share) and room.blocks(tile) >= (1 if held.dealt else 2):
+            return tile if images * cluster >= enough else None
     return None
 
 
