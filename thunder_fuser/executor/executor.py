@@ -53,6 +53,7 @@ from thunder_fuser.executor.inplace import (
     split_at_writes,
     write_results,
 )
+from thunder_fuser.executor.integers import INTEGERS
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.memory_order import choose_memory_orders
 from thunder_fuser.executor.missing_gradients import register_missing
@@ -114,7 +115,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         register_products()
-        self._lookasides.update(lookasides(STAND_INS, COMPOSITES | REFUSALS))
+        self._lookasides.update(lookasides(STAND_INS, REFUSALS, INTEGERS, COMPOSITES))
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

@@ -54,7 +54,8 @@ def _remainder(a: Any, b: Any) -> Any:
     """a - floor(a / b) * b"""
     result = prims.remainder(a, b)
     g = get_grad(result)
-    put_grad(a, g)
+    if isinstance(a, TensorProxy):
+        put_grad(a, g)
     if isinstance(b, TensorProxy):
         put_grad(b, ltorch.neg(ltorch.mul(g, ltorch.floor(ltorch.true_divide(a, b)))))
     return result
