@@ -35,6 +35,7 @@ from thunder_fuser.executor import (
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.bool_numbers import widen_bool_numbers
 from thunder_fuser.executor.casts import remove_redundant_casts
+from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
@@ -94,6 +95,7 @@ RULES: tuple[Any, ...] = (
     *losses.RULES,
 )
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
+SEEN_INTO = (REFUSALS, INTEGERS, CLASS_WEIGHTS, COMPOSITES)  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
@@ -115,7 +117,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         register_products()
-        self._lookasides.update(lookasides(STAND_INS, REFUSALS, INTEGERS, COMPOSITES))
+        self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO))
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

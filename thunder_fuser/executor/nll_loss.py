@@ -38,7 +38,7 @@ def can_replace(
         return False
     if type(a) is not TensorProxy or type(target) is not TensorProxy or a.ndim == 0:
         return False
-    rows = [n for k, n in enumerate(a.shape) if k != _class_dim(a)]
+    rows = [n for k, n in enumerate(a.shape) if k != class_dim(a)]
     return (
         all(isinstance(n, int) and n > 0 for n in a.shape)
         and list(target.shape) == rows
@@ -73,7 +73,7 @@ def gradient(
     g = ltorch.to(get_grad(loss), _wide(a))
     if reduction == "mean":
         g = ltorch.true_divide(g, parts.count)
-    dim = _class_dim(a)
+    dim = class_dim(a)
     per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, ltorch.neg(g), 0.0), dim)
     selected = ltorch.where(is_target(a, target, parts.is_counted), per_row, 0.0)
     put_grad(a, ltorch.to(selected, a.dtype))
@@ -98,14 +98,14 @@ def at_target(a: Any, target: Any, is_counted: Any) -> Any:
     """The element of each row of `a` at its class, shaped like the target; of a row that is not
     counted any element. What is ignored may be no class; any other target is checked where it is
     read."""
-    dim = _class_dim(a)
+    dim = class_dim(a)
     chosen = ltorch.unsqueeze(ltorch.where(is_counted, target, 0), dim)
     return ltorch.squeeze(ltorch.gather(a, dim, chosen), dim)
 
 
 def is_target(a: Any, target: Any, is_counted: Any) -> Any:
     """Which elements of `a` stand at the class of a row that is counted; [rows, classes, ...]."""
-    dim = _class_dim(a)
+    dim = class_dim(a)
     # In 32 bits: a comparison of each element.
     column = ltorch.to(ltorch.where(is_counted, target, -1), dtypes.int32)
     index = ltorch.arange(a.shape[dim], device=a.device, dtype=dtypes.int32)
@@ -126,7 +126,8 @@ def _ignored(ignore_index: int | None) -> int:
     return -100 if ignore_index is None else ignore_index
 
 
-def _class_dim(a: Any) -> int:
+def class_dim(a: Any) -> int:
+    """The dim of `a` [rows, classes, ...] or [classes] that has a place for each class."""
     return 1 if a.ndim > 1 else 0
 
 

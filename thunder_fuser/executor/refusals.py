@@ -31,8 +31,9 @@ def _not_of(kind: str, is_refused: Callable[[Any], bool], name: str) -> Compose:
 
 
 def _cross_entropy(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-    """Classes are int64, or bytes; other targets are probabilities."""
-    allowed = (dtypes.int64, dtypes.uint8)
+    """Classes are int64, or bytes where they are no planes; other targets are probabilities."""
+    are_planes = isinstance(input, TensorProxy) and input.ndim > 2
+    allowed = (dtypes.int64,) if are_planes else (dtypes.int64, dtypes.uint8)
     if isinstance(target, TensorProxy) and dtypes.is_exact_dtype(target.dtype):
         _check_dtype(target, "the target of a cross entropy", allowed, "target.long()")
     return NotImplemented
