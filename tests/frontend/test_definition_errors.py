@@ -48,6 +48,24 @@ def test_a_call_that_failed_has_no_effect_on_the_definition() -> None:
     assert torch.equal(fd.execute([given])[0], -given)
 
 
+@pytest.mark.parametrize("dtype", [DataType.Int, DataType.Bool, DataType.ComplexFloat])
+def test_random_numbers_are_real_floats(dtype: DataType) -> None:
+    def draw(fd: FusionDefinition, x: Any) -> Any:
+        return fd.ops.uniform(0.0, 1.0, [4], rng_seed=1, rng_offset=0, dtype=dtype)
+
+    raises(
+        draw, f"uniform: a result of dtype {dtype}; it gives bf16, f16, f32, f64", error=TypeError
+    )
+
+
+@pytest.mark.parametrize("dtype", [DataType.Bool, DataType.ComplexFloat])
+def test_an_index_is_a_real_number(dtype: DataType) -> None:
+    def count(fd: FusionDefinition, x: Any) -> Any:
+        return fd.ops.iota(4, dtype=dtype)
+
+    raises(count, f"iota: a result of dtype {dtype}; it gives", "i64", error=TypeError)
+
+
 def test_length_limits() -> None:
     with pytest.raises(ValueError, match="max_length is 0"):
         FusionDefinition(max_length=0, cache=new_cache())

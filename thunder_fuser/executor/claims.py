@@ -214,6 +214,10 @@ def _refusal(bsym: BoundSymbol) -> str | None:
         illegal = [p for p in _inputs(bsym) if data_type(p.dtype) not in row.dtypes]
         if illegal:
             return f"{row.name} is not defined on {data_type(illegal[0].dtype)}"
+    if row is not None and row.results is not None:
+        illegal = [p for p in _outs(bsym) if data_type(p.dtype) not in row.results]
+        if illegal:
+            return f"{row.name} gives no {data_type(illegal[0].dtype)}"
     condition = _CONDITIONS.get(name)
     return condition(bsym) if condition is not None else None
 

@@ -51,6 +51,8 @@ def apply(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr] | None 
     attrs = dict(attrs or {})
     _check_dtypes(row, inputs)
     dtype = result_dtype(row, inputs, attrs)
+    if row.results is not None and dtype not in row.results:
+        raise TypeError(f"{row.name}: a result of dtype {dtype}; it gives {_listed(row.results)}")
     _check_numbers(row, inputs, dtype)
     tensors = [v for v in inputs if isinstance(v, TensorView)]
     if not tensors and row.family in (Family.POINTWISE, Family.SCALAR):
@@ -74,10 +76,12 @@ def _check_dtypes(row: OpDef, inputs: Sequence[Value]) -> None:
     for position, value in enumerate(inputs):
         dtypes = (own[position] if own else None) or row.dtypes
         if value.dtype not in dtypes:
-            legal = ", ".join(sorted(str(d) for d in dtypes))
-            raise TypeError(
-                f"{row.name}: operand {position} has dtype {value.dtype}; it takes {legal}"
-            )
+            wrong = f"{row.name}: operand {position} has dtype {value.dtype}"
+            raise TypeError(f"{wrong}; it takes {_listed(dtypes)}")
+
+
+def _listed(dtypes: frozenset[DataType]) -> str:
+    return ", ".join(sorted(str(d) for d in dtypes))
 
 
 # What these are given as a number becomes of the result's type.

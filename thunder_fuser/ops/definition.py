@@ -72,7 +72,7 @@ class Param:
 
     Dims are wrapped into the rank of the first tensor operand, or into the length of the shape
     parameter named by `wrapped_by`. `absent` is the number that stands for a scalar left out.
-    `dtypes` are the types of an operand that is not of the op's own.
+    `dtypes` are the types of an operand that is not of the op's own, or those that a dtype may be.
     """
 
     name: str
@@ -162,6 +162,11 @@ class OpDef:
         if self.operands_as is None:
             return tuple(o.dtype for o in operands)
         return self.operands_as(operands)
+
+    @property
+    def results(self) -> frozenset[DataType] | None:
+        """The types that a caller may ask a result for; None for any."""
+        return next((p.dtypes for p in self.params if p.kind is Kind.DTYPE), None)
 
     @property
     def is_finished(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import fixed, same
+from thunder_fuser.ops.dtype_sets import FLOATS, REAL_NUMBERS
 
 SOURCES = (
     OpDef(
@@ -24,7 +25,7 @@ SOURCES = (
             Param("length", Kind.EXTENT),
             Param("start", Kind.SCALAR, None, absent=0),
             Param("step", Kind.SCALAR, None, absent=1),
-            Param("dtype", Kind.DTYPE, DataType.Int),
+            Param("dtype", Kind.DTYPE, DataType.Int, dtypes=REAL_NUMBERS),
         ),
         same,
         torch="tf_iota({length}, {0}, {1}, {dtype}, device)",
@@ -41,7 +42,7 @@ SOURCES = (
             Param("shape", Kind.SHAPE),
             Param("rng_seed", Kind.SCALAR, None, True),
             Param("rng_offset", Kind.SCALAR, None, True),
-            Param("dtype", Kind.DTYPE, DataType.Float, True),
+            Param("dtype", Kind.DTYPE, DataType.Float, True, dtypes=FLOATS),
         ),
         same,
         torch="tf_philox_uniform({0}, {1}, {shape}, {2}, {3}, {dtype}, device)",
