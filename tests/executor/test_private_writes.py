@@ -9,7 +9,8 @@ import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.executor.jitted import check, regions, saved
+from tests.devices import here
+from tests.executor.jitted import check, jit, regions, saved
 from thunder_fuser.executor.storage import is_write, leaves
 
 ROWS, COLUMNS = 13, 37
@@ -189,3 +190,36 @@ def test_what_is_returned_before_and_after_a_write_is_one_tensor() -> None:
         return y, z
 
     check(program, torch.randn(ROWS, COLUMNS))
+
+
+def _into(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    return target.copy_(source)
+
+
+COPIED: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "argument": lambda x: (_into(torch.empty_like(x), x), x * 2),
+    "view of it": lambda x: (_into(torch.empty_like(x).t(), x.t()), x * 2),
+    "view of the copy": lambda x: (_into(torch.empty_like(x), x).view(-1), x * 2),
+    "two copies": lambda x: (_into(torch.empty_like(x), y := x * 2), _into(torch.empty_like(x), y)),
+    "result": lambda x: (_into(torch.empty_like(x), y := x * 2), y),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_returned_copy_has_memory_of_its_own(name: str) -> None:
+    def changed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        copy, other = COPIED[name](x)
+        return (copy, other, x)
+
+    x = torch.randn(5, 7).to(here())
+    check(changed, x)
+    copy, other, given = jit(changed)(x)
+    before = [other.clone(), given.clone()]
+    copy.add_(1)
+    assert torch.equal(other, before[0])
+    assert torch.equal(given, before[1])
+
+
+def test_a_new_value_is_no_copy() -> None:
+    jfn = check(lambda x: torch.empty_like(x).copy_(x * 2), torch.randn(5, 7))
+    assert writes(jfn) == 0

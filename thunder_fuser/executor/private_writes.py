@@ -31,7 +31,8 @@ from thunder_fuser.executor.storage import Storages, is_write, leaves, renamed, 
 
 def without_private_writes(trace: TraceCtx) -> TraceCtx:
     """The trace with such writes as values. What is an argument, is returned under several names or
-    is read through a view that is older than a write stays written."""
+    beside what it is a copy of, or is read through a view that is older than a write stays
+    written."""
     bsyms = trace.bound_symbols
     storages = Storages(bsyms)
     private = _private(bsyms, storages) if storages.written else frozenset()
@@ -107,7 +108,7 @@ def _private(bsyms: Sequence[BoundSymbol], storages: Storages) -> frozenset[str]
             is_backward = BoundSymbolTag.BACKWARD in bsym.tags
             for leaf in leaves([bsym]):
                 walk.enter(leaf, is_backward)
-        walk.leave(returned.values())
+        walk.leave(list(returned.values()))
     return storages.written - public
 
 
@@ -120,6 +121,7 @@ class _Walk:
     public: set[str]
     writes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))  # by storage
     shown: dict[str, int] = field(default_factory=dict)  # writes that the value of a name has seen
+    copied: dict[str, str] = field(default_factory=dict)  # storage -> that of its last value
 
     def enter(self, leaf: BoundSymbol, is_backward: bool) -> None:
         """A gradient is of what its forward read, whatever was written over that."""
@@ -130,9 +132,13 @@ class _Walk:
         else:
             self._compute(leaf, is_backward)
 
-    def leave(self, returned: Iterable[Any]) -> None:
-        """What is returned has its last value."""
+    def leave(self, returned: Sequence[Any]) -> None:
+        """What is returned has its last value, in memory that nothing else shows."""
         self.public.update(self.storages.of(p.name) for p in returned if not self._is_current(p))
+        results = {self.storages.of(p.name) for p in returned}
+        copies = {s: source for s in results if (source := self.copied.get(s)) is not None}
+        seen = Counter((*self.public, *results, *copies.values()))
+        self.public.update(s for s, source in copies.items() if seen[source] > 1)
 
     def _write(self, leaf: BoundSymbol) -> None:
         source, target, out = leaf.args[0], leaf.args[1], leaf.output
@@ -146,6 +152,10 @@ class _Walk:
             self.public.add(storage)
         self.writes[storage] += 1
         self._show(out)
+        if is_value and source.dtype == out.dtype:
+            self.copied[storage] = self.storages.of(source.name)
+        else:
+            self.copied.pop(storage, None)
 
     def _compute(self, leaf: BoundSymbol, is_backward: bool) -> None:
         reads = tensors(leaf.flat_proxy_args)
