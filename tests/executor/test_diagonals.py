@@ -80,3 +80,13 @@ def test_a_diagonal_that_is_only_read_stays_in_its_region_and_has_a_gradient(
     jfn = jit(program)
     jfn(torch.randn(shape, device=device))
     assert "take" in str(region(jfn))
+
+
+@pytest.mark.parametrize(
+    ("offset", "dims"), [(3, (0, 1)), (5, (-2, -1)), (-2, (0, 1)), (-9, (1, 2))]
+)
+def test_a_diagonal_beside_the_matrix_has_no_elements(offset: int, dims: tuple[int, int]) -> None:
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    check(lambda x: (x * 2).diagonal(offset, *dims) + 1, x)
+    check(lambda x: ((x * 2).diagonal(offset, *dims), x * 3), x)
+    check(lambda x: (x.diagonal(offset, *dims).add_(1) * 2, x * 2), x.detach())

@@ -4,7 +4,8 @@
 
 Torch's result is a copy, where Thunder's parts, an expand and a reshape, may be a view of `x`: a
 write into one would change the other. `idle_pads` drops the clone again where nobody can tell.
-The diagonals of an einsum are a view in torch, a product with a mask in Thunder.
+The diagonals of an einsum are a view in torch, a product with a mask in Thunder, which gathers the
+elements of a diagonal also where there are none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import thunder.torch as ltorch
 import torch
 from thunder.core.symbol import Symbol
 
-from thunder_fuser.executor.movements import is_whole, own_repeat
+from thunder_fuser.executor.movements import is_whole, own_repeat, part
 from thunder_fuser.executor.stand_ins import Compose
 
 
@@ -71,11 +72,24 @@ def _einsum(equation: Any, *operands: Any) -> Any:
     return ltorch.permute(a, tuple(labels.index(c) for c in wanted))
 
 
+def _diagonal(a: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Of a matrix that the diagonal does not meet a view of no element; else Thunder's gather."""
+    if not is_whole(a) or not isinstance(offset, int) or a.ndim < 2:
+        return NotImplemented
+    if not all(-a.ndim <= d < a.ndim for d in (dim1, dim2)) or (dim1 - dim2) % a.ndim == 0:
+        return NotImplemented
+    if -a.shape[dim1] < offset < a.shape[dim2]:
+        return NotImplemented
+    planes = ltorch.movedim(a, (dim1, dim2), (-2, -1))
+    return ltorch.squeeze(part(part(planes, -2, 0, 1), -1, 0, 0), -2)
+
+
 def _are_static(numbers: Iterable[Any]) -> bool:
     return all(isinstance(n, int) for n in numbers)
 
 
 COMPOSITES: dict[Any, Compose] = {
+    torch.diagonal: _diagonal,
     torch.einsum: _einsum,
     torch.flip: _flip,
     torch.repeat_interleave: _repeat_interleave,
