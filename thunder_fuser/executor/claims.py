@@ -80,7 +80,10 @@ LEFT = {
         ("COPY_WITH_SETITEM", "INDEX_COPY"), "it writes where indices say, which no template does"
     ),
     "TOPK": "it orders the elements of a row, which no template does",
-    "diagonal": "its result may be written or returned, and is a view",  # of torch, not Thunder's
+    # Torch's ops, not Thunder's symbols.
+    **dict.fromkeys(
+        ("diagonal", "imag", "real"), "its result may be written or returned, and is a view"
+    ),
 }
 
 # Composites that torch refuses to take of integers. Thunder's give integers, cut off what they
@@ -129,11 +132,10 @@ def why_not(bsym: BoundSymbol) -> str | None:
     executor = bsym.sym.executor
     if executor is not None and executor.name not in _LAST_RESORTS:
         return f"taken by executor {executor.name}"
+    left = LEFT.get(prim_name(bsym) or bsym.sym.id)
     if (prim := as_prim(bsym)) is not None and _own_rule(prim):
-        return _refusal(prim) or f"taken by executor {executor.name}"
-    reason = (
-        LEFT.get(prim_name(bsym) or bsym.sym.id) or _integers_refusal(bsym) or _part_refusal(bsym)
-    )
+        return _refusal(prim) or left or f"taken by executor {executor.name}"
+    reason = left or _integers_refusal(bsym) or _part_refusal(bsym)
     # What torch or Python has taken over is asked for the reason, but stays where it is.
     is_left = executor is not None or not bsym.subsymbols
     return reason or f"no rule for {bsym.sym.name}" if is_left else reason

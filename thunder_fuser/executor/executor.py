@@ -40,7 +40,7 @@ from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
-from thunder_fuser.executor.diagonals import register_diagonal, show_diagonals
+from thunder_fuser.executor.diagonals import register_diagonal
 from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
@@ -73,6 +73,7 @@ from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
+from thunder_fuser.executor.shown_views import show_views
 from thunder_fuser.executor.stable_gradients import register_stable
 from thunder_fuser.executor.stand_ins import lookasides
 from thunder_fuser.executor.statistics import Statistics, statistics
@@ -243,7 +244,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = show_diagonals(trace)
+        trace = show_views(trace)
         check_view_gradients(trace)
         trace = drop_idle_pads(widen_bool_numbers(trace))
         trace = extrema_again(count_bools(without_private_writes(trace)))
