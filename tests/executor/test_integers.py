@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import thunder
 import torch
 import torch.nn.functional as F
 
+from tests.devices import here
 from tests.executor.jitted import check, jit
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -71,3 +73,23 @@ def test_bytes_are_divided_as_naturals(name: str) -> None:
 def test_remainders_of_floats_and_their_gradients() -> None:
     x, y = (torch.randn(5, 7, requires_grad=True) for _ in "xy")
     check(lambda x, y: (x % 0.75 + x % y, (2.5 % y).detach()), x, y)
+
+
+def thirds(x: torch.Tensor) -> torch.Tensor:
+    return x // 3 * 2
+
+
+def rests(x: torch.Tensor) -> torch.Tensor:
+    return x % 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("program", "symbol", "line"),
+    [(thirds, "floor_divide", "return x // 3 * 2"), (rests, "remainder", "return x % 3 * 2")],
+)
+def test_operators_keep_their_line(program: Program, symbol: str, line: str) -> None:
+    jfn = jit(program)
+    jfn(torch.randint(0, 9, (4, 5), device=here()))
+    traced = str(thunder.last_traces(jfn)[0]).splitlines()
+    place = next(k for k, text in enumerate(traced) if f"ltorch.{symbol}(" in text)
+    assert line in traced[place - 1]

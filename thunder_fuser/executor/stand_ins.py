@@ -8,16 +8,20 @@ from functools import partial
 from typing import Any
 
 import thunder.torch as ltorch
+from thunder.core.jit_ext import record_source_loc_in_symbol_header
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
 
 Compose = Callable[..., Any]
 
-# Operators that call a symbol behind the tracer's back, and the same with operands exchanged.
+# Operators call their symbols behind the tracer's back.
 _OPERATORS = {
-    ltorch.floor_divide: (TensorProxy.__floordiv__, TensorProxy.__rfloordiv__),
-    # Thunder 0.2.6 asks for a method "mod", which it does not have.
-    ltorch.remainder: (TensorProxy.__mod__, TensorProxy.__rmod__),
+    TensorProxy.__floordiv__: ltorch.floor_divide,
+    TensorProxy.__mod__: ltorch.remainder,  # Thunder 0.2.6 asks for a method that it does not have
+}
+_EXCHANGED = {
+    TensorProxy.__rfloordiv__: ltorch.floor_divide,
+    TensorProxy.__rmod__: ltorch.remainder,
 }
 
 
@@ -40,12 +44,15 @@ def lookasides(
                 composed.setdefault(symbol, []).append(compose)
     found: dict[Any, Compose] = {}
     for symbol, composes in composed.items():
-        stand_in = partial(_call, symbol, [(c, _signature(c)) for c in composes])
+        given = [(c, _signature(c)) for c in composes]
+        stand_in = record_source_loc_in_symbol_header(partial(_call, symbol, given))
         called = (f for f, s in symbols.items() if s is symbol)
         found.update(dict.fromkeys((symbol, *called), stand_in))
-    for symbol, (operator, exchanged) in _OPERATORS.items():
-        called_so = found.get(symbol, symbol)
-        found |= {operator: called_so, exchanged: partial(_exchanged, called_so)}
+    for method, symbol in _OPERATORS.items():
+        found[method] = found.get(symbol) or record_source_loc_in_symbol_header(symbol)
+    for method, symbol in _EXCHANGED.items():
+        stand_in = found.get(symbol, symbol)
+        found[method] = record_source_loc_in_symbol_header(partial(_exchanged, stand_in))
     return found
 
 
