@@ -19,10 +19,8 @@ import torch.nn.functional as F
 from thunder.core.proxies import TensorProxy
 
 from thunder_fuser.executor.compositions import is_ours, wide_type
-from thunder_fuser.executor.nll_loss import at_target, class_dim
+from thunder_fuser.executor.nll_loss import REDUCTIONS, at_target, class_dim
 from thunder_fuser.executor.stand_ins import Compose
-
-_REDUCTIONS = ("none", "sum", "mean")
 
 
 def _cross_entropy(
@@ -86,7 +84,7 @@ def _is_taken(
         and target.device == a.device
         and flags == (None, None)
         and isinstance(ignore_index, int)
-        and reduction in _REDUCTIONS
+        and reduction in REDUCTIONS
     )
 
 

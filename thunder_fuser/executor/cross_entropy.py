@@ -21,10 +21,9 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
-from thunder_fuser.executor.nll_loss import at_target, is_target, reduced
+from thunder_fuser.executor.nll_loss import REDUCTIONS, at_target, is_target, reduced
 
 SYMBOL = ltorch.cross_entropy
-_REDUCTIONS = ("none", "sum", "mean")
 
 
 def can_replace(
@@ -42,7 +41,7 @@ def can_replace(
         return False
     if not (isinstance(label_smoothing, (int, float)) and 0 <= label_smoothing <= 1):
         return False
-    if reduction not in _REDUCTIONS or not isinstance(ignore_index, int):
+    if reduction not in REDUCTIONS or not isinstance(ignore_index, int):
         return False
     return (
         type(a) is TensorProxy

@@ -22,8 +22,8 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.compositions import is_ours, wide_type
+from thunder_fuser.executor.nll_loss import REDUCTIONS
 
-_REDUCTIONS = ("none", "sum", "mean")
 Term = Callable[..., Any]  # (x, t, *options), tensors in the wide type
 
 
@@ -36,7 +36,7 @@ class Loss:
     by_input: Term
     by_target: Term
     options: tuple[str, ...] = ()
-    reductions: tuple[str, ...] = _REDUCTIONS
+    reductions: tuple[str, ...] = REDUCTIONS
 
 
 def _absolute(x: Any, t: Any) -> Any:
@@ -136,7 +136,7 @@ LOSSES: dict[Any, Loss] = {
         _divergence_by_input,
         _divergence_by_target,
         ("log_target",),
-        (*_REDUCTIONS, "batchmean"),
+        (*REDUCTIONS, "batchmean"),
     ),
     F.l1_loss: Loss(_absolute, _sign, _negated(_sign)),
     F.smooth_l1_loss: Loss(_smooth, _smooth_slope, _negated(_smooth_slope), ("beta",)),

@@ -20,7 +20,7 @@ from thunder.core.transforms import get_grad, put_grad
 from thunder_fuser.executor.claims import claimed_device_type
 
 SYMBOL = ltorch.nll_loss
-_REDUCTIONS = ("none", "sum", "mean")
+REDUCTIONS = ("none", "sum", "mean")
 
 
 def can_replace(
@@ -32,7 +32,7 @@ def can_replace(
 ) -> bool:
     """True for `a` [rows, classes, ...] or [classes] of static shape and int64 classes, without
     weights."""
-    if weight is not None or reduction not in _REDUCTIONS:
+    if weight is not None or reduction not in REDUCTIONS:
         return False
     if not isinstance(_ignored(ignore_index), int):
         return False
