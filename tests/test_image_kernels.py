@@ -38,7 +38,7 @@ SHAPES = {
     "of vectors of fewer places": ((7, 320, 100), 4),
     "odd rows": ((25, 67, 81), 1),
     "rows that threads do not divide": ((13, 514, 49), 2),
-    "two threads a place": ((15, 192, 225), 4),
+    "two threads a place": ((9, 192, 225), 4),
 }
 
 
