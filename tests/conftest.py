@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.devices import here, running_on
+from tests.devices import ORDERS, here, running_on
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
@@ -25,9 +25,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # of what marks and names have left
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[i for i in items if _asks_a_gpu_for_an_order(i)])
+    items[:] = [i for i in items if not _asks_a_gpu_for_an_order(i)]
     part = config.getoption("--shard")
     if part is not None:
         items[:] = shard(items, part)
+
+
+def _asks_a_gpu_for_an_order(item: pytest.Item) -> bool:
+    """Of threads: it has its own, so that one test stands for those of all orders."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    return given.get("device") == "cuda" and given.get("order") in ORDERS[1:]
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
