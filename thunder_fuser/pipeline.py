@@ -57,7 +57,8 @@ def make_plan(
     target = target_for(bound.device)
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
-        arranged = arrange(tidied, bound.layouts, target.multiprocessors, target.max_cluster)
+        size = target.multiprocessors, target.max_cluster, target.shared_bytes
+        arranged = arrange(tidied, bound.layouts, *size)
         tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))

@@ -49,7 +49,7 @@ def test_those_of_images_meet_in_shared_memory() -> None:
 
 def test_each_row_of_a_thread_has_a_sum() -> None:
     kernel = kernel_of((1069, 320, 196), torch.float32)
-    found = text(sums_beside(kernel))
+    found = text(sums_beside(kernel, kernel.rows_per_thread))
     for total in kernel.beside:
         assert f"float {total.name}_sum[8];" in found
         assert f"{total.name}_sum[k] = float(0);" in found

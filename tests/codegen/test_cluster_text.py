@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.test_kept_columns import kernel_of
-from tests.programs import expand, unsqueeze
+from tests.programs import H200, expand, unsqueeze
 from tests.schedule.segments import floats, segment_of
 from tests.schedule.test_kept_columns import centred, twice
 from thunder_fuser.codegen.cluster_text import exchanged, ranks, tile_number
 from thunder_fuser.codegen.kept_text import kept_lines
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.schedule import kept_columns
+from thunder_fuser.schedule.parameters import KeptParameters
+from thunder_fuser.segment.segment import Segment
 
 
 def shared(images: int, rows: int, places: int) -> KeptKernel:
     x = floats(images, rows, places)
-    return kernel_of(segment_of([x], twice(x)))
+    return in_registers(segment_of([x], twice(x)))
+
+
+def in_registers(segment: Segment) -> KeptKernel:
+    planned = kept_columns.schedule(segment, H200, KeptParameters(slots=False))
+    return lower_kept_columns(planned, strict=False)
 
 
 def test_a_block_sends_what_it_has_to_all_others_in_whole_accesses() -> None:
@@ -49,7 +57,7 @@ def test_sums_of_a_phase_are_one_delivery() -> None:
     x = floats(668, 512, 49)
     largest = call("max", x, dims=(1,))
     made = call("sub", centred(x), expand(unsqueeze(largest, 1), *x.shape))
-    kernel = kernel_of(segment_of([x], made))
+    kernel = in_registers(segment_of([x], made))
     (phase,) = kernel.phases
     assert len(phase.sums) == 2
     sent = 4 * 52 * 2 * (kernel.cluster - 1)

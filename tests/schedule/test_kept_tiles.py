@@ -13,12 +13,14 @@ from tests.schedule.test_kept_columns import centred
 from tests.test_beside_kernels import gradients
 from thunder_fuser import pipeline
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import tensor
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.templates import draft
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.schedule import kept_columns
 from thunder_fuser.schedule.kept_columns import KeptSchedule
 from thunder_fuser.schedule.parameters import KeptParameters, kept_parameters
+from thunder_fuser.target import Target, cuda
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 
@@ -96,8 +98,9 @@ def test_images_of_short_rows_are_shared_by_as_few_blocks_as_hold_them(
     dtype: DataType, shape: tuple[int, ...], cluster: int, down: int
 ) -> None:
     v = tensor(dtype, *shape)
-    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
-    assert (schedule.cluster, schedule.threads_down) == (cluster, down)
+    in_registers = KeptParameters(slots=False)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200, in_registers)
+    assert (schedule.cluster, schedule.threads_down, schedule.slots) == (cluster, down, 0)
     assert schedule.threads_across * schedule.axes.lanes == shape[2]
     assert (f"{cluster} blocks that share rows" in str(schedule)) == (cluster > 1)
 
@@ -117,6 +120,74 @@ def test_other_images_are_kept_by_lines(shape: tuple[int, ...]) -> None:
     schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
     assert schedule.cluster == 1
     assert schedule.threads_across in (1, 2, 4, 8, 16, 32, 64)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "across", "down"),
+    [
+        (DataType.BFloat16, (2674, 512, 49), 49, 10),
+        (DataType.Half, (1783, 768, 49), 49, 10),
+        (DataType.Float, (2674, 512, 49), 49, 10),
+        (DataType.BFloat16, (5000, 104, 81), 81, 6),
+    ],
+    ids=str,
+)
+def test_images_of_odd_rows_pass_through_shared_memory(
+    dtype: DataType, shape: tuple[int, ...], across: int, down: int
+) -> None:
+    v = tensor(dtype, *shape)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
+    assert (schedule.slots, schedule.cluster) == (1, 1)
+    assert (schedule.threads_across, schedule.threads_down, schedule.idle) == (across, down, 0)
+    assert "1 slots of images" in str(schedule)
+
+
+@pytest.mark.parametrize(
+    ("shape", "target"),
+    [
+        ((2674, 512, 49), cuda("sm_80", 108)),  # no engine that copies stretches
+        ((2674, 512, 49), cuda("sm_120a", 170, shared_bytes=99 * 1024)),  # one block
+        ((5000, 101, 81), H200),  # images that are no whole accesses
+        ((2674, 128, 196), H200),  # vectors of several elements
+        ((300, 512, 49), H200),  # images that are few
+        ((20000, 100, 49), H200),  # and small ones
+    ],
+    ids=str,
+)
+def test_other_images_are_kept_in_registers(shape: tuple[int, ...], target: Target) -> None:
+    v = tensor(DataType.BFloat16, *shape)
+    assert kept_columns.schedule(segment_of([v], centred(v)), target).slots == 0
+
+
+def test_what_is_stored_in_another_type_finds_no_slot() -> None:
+    v = tensor(DataType.BFloat16, 2674, 512, 49)
+    made = call("cast", centred(v), dtype=DataType.Float)
+    assert kept_columns.schedule(segment_of([v], made), H200).slots == 0
+    both = segment_of([v], centred(v), call("neg", v))
+    assert kept_columns.schedule(both, H200).slots == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "slots", "threads", "groups"),
+    [
+        ((2674, 512, 49), torch.bfloat16, 2, 512, 128),  # 21 turns
+        ((1783, 768, 49), torch.bfloat16, 1, 768, 128),
+        ((5348, 256, 49), torch.bfloat16, 2, 512, 255),  # of two blocks on a multiprocessor
+        ((2670, 128, 196), torch.bfloat16, 2, 384, 128),
+        ((1780, 192, 196), torch.bfloat16, 1, 576, 128),
+        ((2674, 512, 49), torch.float32, 0, 490, 5348),  # stored in 16 bits, which find no slot
+    ],
+    ids=str,
+)
+def test_blocks_walk_images_beside_sums(
+    shape: tuple[int, ...], dtype: torch.dtype, slots: int, threads: int, groups: int
+) -> None:
+    schedule = walked(shape, dtype)
+    assert schedule.slots == slots
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert isinstance(kernel, KeptKernel)
+    assert (kernel.threads, kernel.blocks) == (threads, groups)
+    assert cubin_of(kernel).spill_bytes == 0
 
 
 def test_rivals_keep_lines_of_images() -> None:

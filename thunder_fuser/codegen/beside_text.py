@@ -10,20 +10,19 @@ from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.target import WARP
 
 
-def sums_beside(kernel: KeptKernel) -> list[str]:
-    """A sum for each row of the thread."""
+def sums_beside(kernel: KeptKernel, rows: int) -> list[str]:
+    """A sum for each of so many rows of the thread."""
     lines = []
     for total in kernel.beside:
         kind, nothing = state_type(total.op, total.dtype), identity(total.op, total.dtype)
-        lines.append(f"{kind} {total.name}_sum[{kernel.rows_per_thread}];")
-        lines += over_held(kernel, f"{total.name}_sum[k] = {nothing};")
+        lines.append(f"{kind} {total.name}_sum[{rows}];")
+        lines += _over_held(rows, f"{total.name}_sum[k] = {nothing};")
     return lines
 
 
-def over_held(kernel: KeptKernel, statement: str) -> list[str]:
+def _over_held(rows: int, statement: str) -> list[str]:
     """For each of a thread's rows, those that it has not among them."""
-    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k)"
-    return ["#pragma unroll", f"{head} {statement}"]
+    return ["#pragma unroll", f"for (int k = 0; k < {rows}; ++k) {statement}"]
 
 
 def row_of_thread(kernel: KeptKernel, own: str) -> str:
@@ -41,7 +40,7 @@ def results_beside(kernel: KeptKernel) -> list[str]:
         met = f"{total.name}_sum[k]"
         if across > 1:
             met = f"tf::warp_reduce<{across}>({met}, {combiner(total.op, total.dtype)})"
-        lines.append(_known(total, met))
+        lines.append(known(total, met))
     stores = scope_lines(kernel.results, kernel.names, 1)
     own = f"k * {kernel.threads_down} + part"
     inside = f"{'row' if kernel.cluster == 1 else own} < {number(kernel.rows_per_block)}"
@@ -51,7 +50,8 @@ def results_beside(kernel: KeptKernel) -> list[str]:
     return ["#pragma unroll", head, *indent(body), "}"]
 
 
-def _known(total: Accumulator, met: str) -> str:
+def known(total: Accumulator, met: str) -> str:
+    """The value of a sum over columns, of which all parts are `met`."""
     value = finished(total.op, total.dtype, met)
     return f"const {COMPUTE_TYPES[total.dtype]} {total.name}_all = {value};"
 
@@ -63,14 +63,14 @@ def _met_in_shared(kernel: KeptKernel) -> list[str]:
     for total in kernel.beside:
         name, combine = total.name, combiner(total.op, total.dtype)
         place = f"{name}_met[k * {kernel.threads} + threadIdx.x]"
-        lines += over_held(kernel, f"{place} = {name}_sum[k];")
+        lines += _over_held(kernel.rows_per_thread, f"{place} = {name}_sum[k];")
         met += [
             f"{state_type(total.op, total.dtype)} {name}_row = {identity(total.op, total.dtype)};",
             "#pragma unroll",
             f"for (int n = threadIdx.x % {WARP}; n < {across}; n += {WARP}) {{",
             f"  {name}_row = {combine}({name}_row, {name}_met[own * {across} + n]);",
             "}",
-            _known(total, f"tf::warp_reduce<{WARP}>({name}_row, {combine})"),
+            known(total, f"tf::warp_reduce<{WARP}>({name}_row, {combine})"),
         ]
     stores = scope_lines(kernel.results, kernel.names, 1)
     rows = number(kernel.rows_per_block)

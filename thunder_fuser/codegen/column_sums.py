@@ -40,30 +40,42 @@ def declared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[st
 
 
 def shared_sums(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
-    """The parts of each column, combined in shared memory by all threads of the block: those of
-    warps by a thread a column, and the few of threads that have all places of an image."""
+    """The parts of each column, combined in shared memory by all threads of the block."""
     if kernel.threads_down == 1:
         return []
-    lines, met, barrier = list[str](), list[str](), "__syncthreads();"
+    return [*left_parts(totals, kernel), *combined_parts(totals, kernel)]
+
+
+def left_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
+    """What a thread leaves of its columns, or a warp."""
+    lines, across = list[str](), kernel.threads_across
+    in_warps = [total for total in totals if kernel.warp_parts(total) is not None]
+    for total in totals:
+        if total not in in_warps:
+            copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
+            lines += per_lane(copy, kernel.axes.lanes)
+    for total in in_warps:
+        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
+        lines.append(f"tf::meet_in_warp<{across}>({total.name}_part, {parts}, {combine});")
+    return lines
+
+
+def combined_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
+    """The parts that were left: those of warps by a thread a column, and the few of threads that
+    have all places of an image."""
+    met, barrier = list[str](), "__syncthreads();"
     sizes = f"{kernel.threads}, {kernel.padding}" if kernel.padding else f"{kernel.threads}"
     in_warps = [total for total in totals if kernel.warp_parts(total) is not None]
     alone = in_warps if lies_in_warps(kernel.threads_across) else totals
     for total in totals:
-        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
-        if total not in in_warps:
-            copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
-            lines += per_lane(copy, kernel.axes.lanes)
         if total not in alone:
+            combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
             met.append(f"tf::combine_columns<{sizes}>({parts}, {combine});")
-    for total in in_warps:
-        combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
-        across = kernel.threads_across
-        lines.append(f"tf::meet_in_warp<{across}>({total.name}_part, {parts}, {combine});")
     for number, total in enumerate(alone):
         combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
         first = number * kernel.threads_across * kernel.axes.lanes % kernel.threads
         met.append(f"tf::combine_parts<{kernel.threads}, {first}>({parts}, {combine});")
-    return [*lines, barrier, *met, *([barrier] if alone else [])]
+    return [barrier, *met, *([barrier] if alone else [])]
 
 
 def _room(total: Accumulator, kernel: DownColumns) -> str:

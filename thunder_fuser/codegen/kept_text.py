@@ -11,6 +11,7 @@ from thunder_fuser.codegen.column_sums import (
     result_lines,
     shared_sums,
 )
+from thunder_fuser.codegen.image_text import image_lines
 from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import (
     address,
@@ -31,6 +32,8 @@ from thunder_fuser.schedule.strips import Strip
 
 def kept_lines(kernel: KeptKernel) -> list[str]:
     """The statements of the entry point."""
+    if kernel.images is not None:
+        return image_lines(kernel, kernel.images)
     turn = [*_places(kernel), *_turn(kernel)]
     head = [*places_lines(kernel), *ranks(kernel), *_in_shared(kernel)]
     if kernel.group is None:
@@ -42,7 +45,7 @@ def kept_lines(kernel: KeptKernel) -> list[str]:
     return [
         *head,
         f"const {index_type(kernel.reach)} group = {tile_number(kernel)};",
-        *sums_beside(kernel),
+        *sums_beside(kernel, kernel.rows_per_thread),
         *turn,
         *results_beside(kernel),
         *ended(kernel),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.codegen.slots_text import ONE, ahead, arrival, opened, over_turns
 from thunder_fuser.codegen.staged_text import (
     first_of,
     index_of_stretch,
@@ -18,61 +19,32 @@ from thunder_fuser.codegen.staged_text import (
 from thunder_fuser.codegen.statements import form_text, indent, number
 from thunder_fuser.kernel.row_ir import RowKernel, Staged
 
-ONE = "if (threadIdx.x == 0) {"
-
 
 def turns_of_stretches(
     kernel: RowKernel, turns: str, side: Sequence[str], row: Sequence[str]
 ) -> list[str]:
     """A loop over the turns of a block. What is sent for a turn lies in a slot, which all threads
     have left when it is filled again. `side` says which row a thread has."""
-    slots, kind = kernel.slots, index_of_stretch(kernel)
-    ahead = f"turn + {slots - 1}"
+    kind, slots = index_of_stretch(kernel), kernel.slots
     turn = [
-        *_stretches_of_turn(kernel),
-        f"tf::await_mail(arrived[turn % {slots}], turn / {slots} % 2);",
+        arrival(slots),
         "if (threadIdx.x == 0) tf::await_stores();",
         "__syncthreads();",
-        f"if ({ahead} < {turns}) send({ahead});",
+        *ahead(slots, turns),
         *side,
         f"const int place = side * {number(kernel.axes.columns)};",
         *row,
         *_stored(kernel),
     ]
-    return [
-        *stretches(kernel),
-        *_opened(kernel),
-        f"const auto send = [&](const {kind} turn) {{",
-        *indent([*_stretches_of_turn(kernel), *_sent(kernel)]),
-        "};",
-        "#pragma unroll 1",
-        f"for (int turn = 0; turn < {slots - 1} && turn < {turns}; ++turn) send(turn);",
-        "#pragma unroll 1",
-        f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
-        *indent(turn),
-        "}",
-        "if (threadIdx.x == 0) tf::await_stores();",
-        "__syncthreads();",
-    ]
+    places, sent = _stretches_of_turn(kernel), _sent(kernel)
+    walked = over_turns(slots, kind, turns, places, sent, [], turn)
+    return [*stretches(kernel), *opened(slots), "__syncthreads();", *walked]
 
 
 def taken_once(staged: Staged) -> str:
     """What the thread's row has one of."""
     kind = f"{type_of(staged)}, 1, {staged.access.dtype.itemsize}"
     return f"const auto {staged.access.name} = tf::load<{kind}>({staged.name} + side);"
-
-
-def _opened(kernel: RowKernel) -> list[str]:
-    """A mailbox for each slot."""
-    opened = f"for (int slot = 0; slot < {kernel.slots}; ++slot) tf::open_mail(arrived[slot]);"
-    return [
-        f"__shared__ tf::Mailbox arrived[{kernel.slots}];",
-        ONE,
-        f"  {opened}",
-        "  tf::show_stretches();",
-        "}",
-        "__syncthreads();",
-    ]
 
 
 def _stretches_of_turn(kernel: RowKernel) -> list[str]:

@@ -9,8 +9,11 @@ from thunder_fuser.analysis.digits import Form
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
+from thunder_fuser.kernel.image_accesses import ImageAccesses
+from thunder_fuser.kernel.image_ir import PlaceValues
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.place_values import left_at_places, of_columns
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
@@ -34,6 +37,8 @@ def _accesses(planned: KeptSchedule, names: Mapping[TensorView, str]) -> Accesse
     def is_kept(offset: Form) -> bool:
         return axes.lane in offset.bases
 
+    if planned.slots:
+        return ImageAccesses(layouts, axes, planned.threads_across, names)
     if planned.strip is None:
         return Accesses(layouts, axes.lane, names, None, suffix, is_kept)
     return TurnedAccesses(layouts, planned.strip, axes.lane, names, None, suffix, is_kept)
@@ -61,7 +66,12 @@ class _KeptWriter:
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
-        full, final = self._stores(planned.full, loads, sums), self._stores(planned.stores, loads)
+        final = self._stores(planned.stores, loads)
+        at_places = self._at_places([*stored[: len(planned.full)], *added], loads)
+        full = self._stores(planned.full, loads, sums)
+        found, images = self.accesses, None
+        if isinstance(found, ImageAccesses):
+            images = found.images(planned.slots, planned.idle, at_places)
         turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
             pointers=pointers_of(self.segment, self.names),
@@ -84,6 +94,7 @@ class _KeptWriter:
             results=self._results(),
             renews=planned.renews,
             cluster=planned.cluster,
+            images=images,
         )
 
     def _request(self, results: Sequence[Element]) -> None:
@@ -92,8 +103,9 @@ class _KeptWriter:
         self.writer.known = {}
 
     def _needs(self, results: Sequence[Element]) -> Demand:
-        """What `results` need down to memory and the reductions."""
-        return demand(results, self.segment.leaves | {tv for tv, _ in self.reductions})
+        """What `results` need down to memory, the reductions, and what else is known."""
+        known = {tv for tv, _ in (*self.reductions, *self.writer.known)}
+        return demand(results, self.segment.leaves | known)
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> KeptPhase:
         self.writer.begin()
@@ -110,6 +122,19 @@ class _KeptWriter:
         statements = (*self.writer.statements, *accumulated)
         rounded = tuple(rounding(tv.dtype, self.strict) for tv, _ in phase.reductions)
         return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums), rounded)
+
+    def _at_places(self, results: Sequence[Element], loads: Sequence[VectorAccess]) -> PlaceValues:
+        """What is known of places to threads that are at rows, as they are for the `results` of
+        images that have sums beside."""
+        planned = self.planned
+        if not planned.slots or planned.beside is None:
+            return PlaceValues(NOTHING, ())
+        keys = of_columns(results, self._needs(results), self.axes.row)
+        self.writer.begin()
+        self.writer.evaluate(self._needs([k for k in keys if k not in self.writer.known]))
+        arrays, held = left_at_places(self.writer, keys, planned.threads_across)
+        statements = (*self.writer.statements, *held)
+        return PlaceValues(Scope(self._used(loads, statements), statements), arrays)
 
     def _beside(self) -> list[tuple[Accumulator, Element]]:
         """The sums over columns, and the term of each."""

@@ -23,6 +23,7 @@ from thunder_fuser.analysis.kept_rows import is_part_of_warp, parts_of_columns
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
@@ -75,10 +76,12 @@ class KeptKernel:
     results: Scope = NOTHING
     renews: bool = False
     cluster: int = 1
+    images: Images | None = None
 
     @property
     def threads(self) -> int:
-        return self.threads_across * self.threads_down
+        idle = 0 if self.images is None else self.images.idle
+        return self.threads_across * self.threads_down + idle
 
     @property
     def blocks(self) -> int:
@@ -135,7 +138,9 @@ class KeptKernel:
 
     @property
     def shared_bytes(self) -> int:
-        """Of the strips, and of the sums over columns that meet there."""
+        """Of the strips, and of the sums over columns that meet there; or of slots."""
+        if self.images is not None:
+            return sum(self.images.bytes_of_slots.values())
         strips = sum(self.bytes_of(access) for access in (*self.fills, *self.empties))
         return strips + sum(self.met_bytes(total) for total in self.beside)
 
@@ -151,7 +156,8 @@ class KeptKernel:
     @property
     def names(self) -> dict[IterDomain, str]:
         group = {} if self.group is None else {self.group: "group"}
-        return self.axes.names | group | ({} if self.strip is None else self.strip.names)
+        places = {} if self.images is None else {self.images.place: "place"}
+        return self.axes.names | group | places | ({} if self.strip is None else self.strip.names)
 
     @property
     def reach(self) -> int:
@@ -159,7 +165,8 @@ class KeptKernel:
         scopes = (*(phase.scope for phase in self.phases), self.full, self.final, self.results)
         forms = [a.offset for a in (*self.kept, *self.once, *self.fills, *self.empties)]
         forms += [form for scope in scopes for form in scope.forms]
-        return max((form.reach for form in forms), default=0)
+        images = 0 if self.images is None else self.images.count * self.images.elements
+        return max((images, *(form.reach for form in forms)))
 
     def __str__(self) -> str:
         names = self.names
@@ -169,11 +176,14 @@ class KeptKernel:
             + (f", {self.cluster} share columns" if self.cluster > 1 else ""),
             f"  rows {self.axes.row.size} vectors {self.axes.vector.size} lanes {self.axes.lanes}",
         ]
+        lines += [] if self.images is None else [str(self.images)]
         lines += [f"  {a.name} = load {print_access(a, names)}" for a in (*self.once, *self.kept)]
         lines += [f"  {a.name} = turn {print_access(a, names)}" for a in self.fills]
         for number, phase in enumerate(self.phases):
             lines += [f"  phase {number}", *print_scope(phase.scope, names)]
             lines += [f"    {s.name}_row = {s.op.name}({s.name}_part)" for s in phase.sums]
+        if self.images is not None and self.images.at_places.arrays:
+            lines += ["  at places", *print_scope(self.images.at_places.scope, names)]
         turned = [f"  turn {a.name} -> {print_access(a, names)}" for a in self.empties]
         for title, scope in (("per row", self.full), ("per column", self.final)):
             if scope.statements:

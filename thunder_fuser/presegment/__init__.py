@@ -26,6 +26,7 @@ from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_short import walk_short
+from thunder_fuser.target import HOPPER_SHARED_BYTES
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
@@ -41,6 +42,7 @@ def arrange(
     layouts: Mapping[TensorView, Layout],
     multiprocessors: int,
     max_cluster: int = 1,
+    shared_bytes: int = HOPPER_SHARED_BYTES,
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows."""
@@ -49,7 +51,7 @@ def arrange(
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
     fusion = split_scans(fusion, multiprocessors)
     fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
-    fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster)
+    fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))
 

@@ -16,21 +16,23 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of
+from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
-from thunder_fuser.target import REGISTER_BYTES, REGISTERS, WARP
+from thunder_fuser.target import HOPPER_SHARED_BYTES, REGISTER_BYTES, REGISTERS, WARP
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
 IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
@@ -47,7 +49,12 @@ MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are 
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
 
 
-def walk_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
+def walk_columns(
+    fusion: Fusion,
+    multiprocessors: int,
+    max_cluster: int = 1,
+    shared_bytes: int = HOPPER_SHARED_BYTES,
+) -> Fusion:
     """`fusion` with such sums in two stages. Inputs stay the same tensors."""
     dims: dict[tuple[int, ...], list[int]] = {}
     for tv in fusion.tensors:
@@ -63,7 +70,7 @@ def walk_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> 
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
-        count = _groups(fusion, plane, dim, beside, multiprocessors, max_cluster)
+        count = _groups(fusion, plane, dim, beside, multiprocessors, max_cluster, shared_bytes)
         if count is not None:
             groups[plane] = count
 
@@ -149,18 +156,19 @@ def _groups(
     sums: Sequence[TensorView],
     multiprocessors: int,
     max_cluster: int,
+    shared_bytes: int,
 ) -> tuple[int, int] | None:
     """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
     are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
     row. Where no number of blocks divides them some have none in the last turn. Of images that are
-    kept as a whole each is a group."""
+    kept as a whole in registers each is a group."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
     inputs = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
     itemsizes = [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == prod(plane)]
     read, rows = sum(itemsizes), plane[dim]
-    if read * rows > MAX_ROW or read * prod(plane) < MIN_WALKED * multiprocessors:
+    if read * prod(plane) < MIN_WALKED * multiprocessors:
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
@@ -168,9 +176,15 @@ def _groups(
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
+    may_pad = all(_neutral(tv) is not None for tv in sums)
+    if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
+        walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
+        if may_pad or images % walkers == 0:
+            return walkers, inner
+    if read * rows > MAX_ROW:
+        return None
     if are_many and columns.keep_images(inner, max_cluster):
         return images, inner
-    may_pad = all(_neutral(tv) is not None for tv in sums)
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
@@ -193,6 +207,34 @@ def _groups(
         possible = [*filter(is_even, possible)]
     count = min(possible, key=cost, default=None)
     return None if count is None else (count, run * lanes)
+
+
+def _in_slots(
+    fusion: Fusion,
+    plane: tuple[int, ...],
+    dim: int,
+    sums: Sequence[TensorView],
+    inner: int,
+    shared_bytes: int,
+) -> int:
+    """Blocks of a multiprocessor that have images in shared memory, one after another; 0 for others
+    than such images, and where more planes are stored than read."""
+    inputs = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
+    read, made = (
+        Counter(tv.dtype for tv in tvs if prod(tv.shape) == prod(plane))
+        for tvs in (inputs, fusion.roots)
+    )
+    sizes = tuple(dtype.itemsize for dtype in read.elements())
+    lanes = gcd(inner, MAX_ALIGNMENT // min(sizes))
+    is_turned = dim == len(plane) - 1
+    if made - read or is_turned or not are_kept_whole(inner // lanes, inner * min(sizes)):
+        return 0
+    along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
+    states = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
+    found = ImagePlanes(plane[dim], inner // lanes, lanes, sizes, *states).slots(
+        HOPPER_SHARED_BYTES
+    )
+    return 0 if found is None else found.blocks
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from thunder_fuser.schedule.columns import (
     reduced_by,
     step_of,
 )
-from thunder_fuser.schedule.images import vectors_of_row
+from thunder_fuser.schedule.images import slot_sizes, vectors_of_row
 from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
 from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.parameters import KeptParameters
@@ -65,6 +65,8 @@ class KeptSchedule:
     beside: Beside | None = None
     renews: bool = False  # what is kept is converted anew in every phase
     cluster: int = 1  # blocks that share the rows of a tile
+    slots: int = 0  # of shared memory, where all of the plane is of images that pass through that
+    idle: int = 0  # threads of a block that have no columns of those
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -81,6 +83,8 @@ class KeptSchedule:
             lines[-1] += f", {self.cluster} blocks that share rows"
         if self.blocks_at_once is not None:
             lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
+        if self.slots:
+            lines[-1] += f", {self.slots} slots of images"
         if self.renews:
             lines[-1] += ", converted anew in each phase"
         if self.strip is not None:
@@ -183,7 +187,8 @@ def _planned(
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
     row = vectors_of_row([offset for _, offset in (*reads, *writes)], axes)
     dealt = added.vectors if added else 0
-    held = Held(kept, Turned.of(turned, axes), tuple(sums), dealt, row)
+    slots = slot_sizes(segment, [tv for tv, _ in reads], full) if row is not None else ()
+    held = Held(kept, Turned.of(turned, axes), tuple(sums), dealt, row, slots)
     found = tiling(axes, segment, phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     return KeptSchedule(
@@ -200,6 +205,8 @@ def _planned(
         added,
         found.renews,
         found.tile.cluster,
+        found.tile.slots,
+        found.tile.idle,
     )
 
 

@@ -4,6 +4,7 @@
     layer norm of 768 channels          a sector, such that two blocks are on a multiprocessor
     its gradient, with sums beside      two sectors at least, rather a line in the only block
     images of 512 x 14 x 14             four blocks of a cluster, each with all places of 128 rows
+    images of 512 x 7 x 7               one block, in shared memory (`analysis/image_slots.py`)
 
 Registers are estimated: what a thread keeps of its rows, the sums beside them, and what its columns
 come to.
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import (
     THREADS,
     KeptRows,
@@ -52,27 +54,32 @@ PREFERRED = KeptParameters()
 class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
-    the places of images, of whose rows each has so many vectors."""
+    the places of images, of whose rows each has so many vectors, and which may be in `slots` of
+    shared memory, with so many bytes for an element of each plane."""
 
     kept: int
     turned: Turned
     sums: tuple[TensorView, ...]
     dealt: int
     image: int | None = None
+    slots: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tile:
     """What one block has: `across` vectors of columns, and `down` threads for their rows, of which
-    the blocks of a `cluster` have an equal part each."""
+    the blocks of a `cluster` have an equal part each. Images may come to so many `slots` of shared
+    memory; some threads have no places of these."""
 
     across: int
     down: int
     cluster: int = 1
+    slots: int = 0
+    idle: int = 0
 
     @property
     def threads(self) -> int:
-        return self.across * self.down
+        return self.across * self.down + self.idle
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,8 @@ def _of_images(
     row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
     if not are_kept_whole(vectors, row_bytes) or (held.dealt and held.dealt != vectors):
         return None
+    if parameters.slots and (tile := _in_slots(room, vectors, target)) is not None:
+        return tile
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
     for down, cluster in blocks_of_image(room.column, vectors, target.max_cluster):
@@ -183,6 +192,20 @@ def _of_images(
         if (cluster == 1 or may_share) and room.blocks(tile) >= (1 if held.dealt else 2):
             return tile if images * cluster >= enough else None
     return None
+
+
+def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
+    """All places of images that pass through shared memory."""
+    if not room.held.slots or target.max_cluster == 1:
+        return None
+    along, beside = (sum(map(state_bytes, tvs)) for tvs in (room.reductions, room.held.sums))
+    rows, lanes = room.axes.row.size, room.axes.lanes
+    planes = ImagePlanes(rows, vectors, lanes, room.held.slots, along, beside)
+    found, images = planes.slots(target.shared_bytes), room.axes.vector.size // vectors
+    if found is None or (not beside and images < found.blocks * target.multiprocessors):
+        return None
+    down = min(found.threads // vectors, rows)
+    return Tile(vectors, down, slots=found.slots, idle=found.threads - down * vectors)
 
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:

@@ -121,7 +121,8 @@ class KeptParameters:
     line: int = 128  # bytes of a row that a block takes, at most
     held: int = HELD  # registers of a thread for what it keeps; twice as many where they must be
     blocks: int = 2  # on a multiprocessor, for which a block may take fewer columns
-    images: bool = True  # of short rows that are no whole lines are kept as a whole
+    images: bool = True  # of short rows that are no whole lines are kept as a whole,
+    slots: bool = True  # in shared memory where they fit
 
 
 @dataclass(frozen=True)
@@ -234,6 +235,7 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(blocks=1),
         KeptParameters(blocks=3),
         KeptParameters(images=False),
+        KeptParameters(slots=False),
     )
 
 

@@ -1,0 +1,64 @@
+"""Slots, threads and blocks for images that pass through shared memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from thunder_fuser.analysis.image_slots import ImagePlanes, ImageSlots
+from thunder_fuser.target import HOPPER_SHARED_BYTES, MAX_THREADS
+
+
+def alone(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePlanes:
+    return ImagePlanes(rows, vectors, lanes, itemsizes, along=8, beside=0)
+
+
+def walking(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePlanes:
+    return ImagePlanes(rows, vectors, lanes, itemsizes, along=12, beside=8)
+
+
+@pytest.mark.parametrize(
+    ("planes", "slots"),
+    [
+        (alone(512, 49, 2), ImageSlots(1, 490, 4)),
+        (alone(768, 49, 2), ImageSlots(1, 490, 2)),
+        (alone(1024, 49, 2), ImageSlots(1, 490, 2)),
+        (alone(512, 49, 2, 2), ImageSlots(1, 980, 2)),  # as many threads for each plane
+        (walking(512, 49, 2, 2), ImageSlots(2, 512, 1)),
+        (walking(768, 49, 2, 2), ImageSlots(1, 768, 1)),  # no room for the next images
+        (walking(256, 49, 2, 2), ImageSlots(2, 512, 2)),
+        (walking(128, 49, 2, 2, lanes=4), ImageSlots(2, 384, 1)),
+    ],
+    ids=str,
+)
+def test_as_many_as_shared_memory_holds(planes: ImagePlanes, slots: ImageSlots) -> None:
+    assert planes.slots(HOPPER_SHARED_BYTES) == slots
+
+
+@pytest.mark.parametrize(
+    "planes",
+    [
+        alone(511, 49, 2),  # no whole accesses
+        alone(2000, 49, 2),  # too large for two blocks
+        alone(128, 49, 2),  # small
+        alone(512, 49, 2, lanes=2),  # vectors, of which registers hold many
+        walking(1200, 49, 2, 2),  # too large for one
+        walking(128, 49, 4, 4, lanes=4),
+        walking(2, 49, 8, 8),  # no two rows for each of two threads
+    ],
+    ids=str,
+)
+def test_other_images_stay_in_registers(planes: ImagePlanes) -> None:
+    assert planes.slots(HOPPER_SHARED_BYTES) is None
+
+
+@pytest.mark.parametrize("rows", [16, 48, 80, 96, 200, 264, 512, 776, 1032])
+@pytest.mark.parametrize("itemsize", [2, 4])
+def test_what_is_asked_for_fits(rows: int, itemsize: int) -> None:
+    for planes in (walking(rows, 49, itemsize), walking(rows, 20, itemsize, itemsize)):
+        found = planes.slots(HOPPER_SHARED_BYTES)
+        assert found is not None
+        assert found.threads <= MAX_THREADS
+        assert found.threads % 32 == 0
+        held = found.slots * planes.elements * sum(planes.itemsizes)
+        assert found.blocks * held <= HOPPER_SHARED_BYTES
+        assert planes.slots(held // 4) is None

@@ -1,0 +1,68 @@
+"""The kernels of images in shared memory, as printed."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.kernel.test_kept_columns import kernel_of
+from tests.programs import chain, total
+from tests.schedule.segments import segment_of
+from tests.schedule.test_kept_columns import centred
+from tests.schedule.test_kept_tiles import walked
+from tests.test_kept_kernels import spread
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.kernel.image_ir import DealtRows
+from thunder_fuser.kernel.kept_columns import lower_kept_columns
+from thunder_fuser.presegment.split_reductions import constants
+
+
+def test_planes_are_read_where_they_lie_in_a_slot() -> None:
+    x = tensor(DataType.BFloat16, 2674, 512, 49)
+    kernel = kernel_of(segment_of([x], centred(x)))
+    assert kernel.images is not None
+    text = str(kernel)
+    assert "image T0 -> T4, 25088 x bf16, 1 slots" in text
+    assert "load T0_image[49*row + place], 1 x bf16" in text
+    assert "-> T0_image[49*row + place], 1 x bf16" in text
+    assert kernel.kept == ()
+    assert kernel.shared_bytes == 2 * 25088
+    assert kernel.reach == 2674 * 25088
+
+
+def test_equal_values_leave_together() -> None:
+    x, y = (tensor(DataType.BFloat16, 2674, 512, 49) for _ in range(2))
+    made = call("sub", y, spread(total(x, 1), y))
+    kernel = kernel_of(
+        segment_of([x, y], made, call("reshape", made, new_shape=constants(x.shape)))
+    )
+    assert kernel.images is not None
+    assert sorted(len(plane.stored) for plane in kernel.images.planes) == [0, 2]
+
+
+def test_each_plane_takes_the_place_of_one_of_its_type() -> None:
+    x, y = tensor(DataType.BFloat16, 2674, 512, 49), tensor(DataType.Half, 2674, 512, 49)
+    left = call("sub", chain(y, "neg"), spread(total(y, 1), y))
+    made = call("cast", call("add", call("cast", x, dtype=DataType.Half), left), dtype=x.dtype)
+    kernel = kernel_of(segment_of([x, y], made))
+    assert kernel.images is not None
+    stored = {plane.dtype: len(plane.stored) for plane in kernel.images.planes}
+    assert stored == {DataType.BFloat16: 1, DataType.Half: 0}
+
+
+def test_threads_at_rows_find_what_there_is_of_places() -> None:
+    kernel = lower_kept_columns(walked((2674, 512, 49), torch.bfloat16), strict=False)
+    assert kernel.images is not None
+    (array,) = kernel.images.at_places.arrays
+    assert (array.name, array.dtype, array.count) == ("f32_known", DataType.Float, 2)
+    text = str(kernel)
+    assert "f32_known_at[place].v[0] = " in text
+    assert "f32_known[0].v[1]" in text
+    assert "at places" in text
+
+
+def test_rows_are_dealt_to_threads() -> None:
+    assert DealtRows.of(512, 512, 49) == DealtRows(512, 1, 1)
+    assert DealtRows.of(128, 384, 49) == DealtRows(128, 3, 1)
+    assert DealtRows.of(16, 192, 5) == DealtRows(16, 5, 1)  # no more than there are places
+    assert DealtRows.of(1032, 1024, 33) == DealtRows(1024, 1, 2)

@@ -1,0 +1,101 @@
+"""What a block has of images that pass through shared memory, an image of each plane in a slot.
+
+512 channels of 7 x 7, 16 bits      50 KB: four blocks on a multiprocessor
+with sums beside, of two planes     two slots of 100 KB: the next images come to one meanwhile
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.target import MAX_THREADS, SHARED_UNASKED, WARP
+
+RESIDENT = 2048  # threads of a multiprocessor
+RESERVED = 1024  # bytes of shared memory that the system takes for each block
+KNOWN = 2048  # bytes for what threads at rows know of places,
+OF_ROW = 4  # and for what a block loads of each row
+LEAST_BYTES = 16 * 1024  # of an image, of all planes
+NARROW = 8  # bytes of a vector
+LEAST = 2  # of those that do not walk: one loads while another one stores
+ALONE = 512  # threads of a block for each plane of its image
+WALKING = 640  # threads of a block that walks, at most, unless rows are more
+SHARERS = 3  # of a row, at most: with four of 128 rows or five of 192 it took a sixth longer
+FEWEST = 192  # threads of a block that walks
+
+
+@dataclass(frozen=True)
+class ImageSlots:
+    """So many `slots` of a block with so many `threads`, of which so many `blocks` are on a
+    multiprocessor."""
+
+    slots: int
+    threads: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class ImagePlanes:
+    """Images of so many `rows` of so many `vectors`, in planes that are read in elements of these
+    `itemsizes`. For a place of a vector a thread has sums along the rows of so many bytes, `along`,
+    and for a row over all places of so many bytes, `beside`."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    itemsizes: tuple[int, ...]
+    along: int
+    beside: int
+
+    @property
+    def elements(self) -> int:
+        """Of an image."""
+        return self.rows * self.vectors * self.lanes
+
+    def slots(self, shared_bytes: int) -> ImageSlots | None:
+        """None where images are no whole accesses, or too large for a block that may have so many
+        bytes: for two of a multiprocessor, or one that has sums beside. None too where registers
+        are as good: for wide vectors, and for small images."""
+        if any(self.elements * size % MAX_ALIGNMENT for size in self.itemsizes):
+            return None
+        if self.beside:
+            is_narrow = self.lanes * min(self.itemsizes) <= NARROW
+            return self._walking(shared_bytes) if is_narrow else None
+        is_large = self.elements * sum(self.itemsizes) >= LEAST_BYTES
+        return self._alone(shared_bytes) if self.lanes == 1 and is_large else None
+
+    def _alone(self, shared_bytes: int) -> ImageSlots | None:
+        """Of blocks that have an image each, and threads for each of its planes."""
+        threads = min(ALONE * len(self.itemsizes), MAX_THREADS)
+        down = self._down(threads)
+        blocks = min(self._fitting(1, threads, shared_bytes), RESIDENT // threads)
+        if down < 2 or blocks < LEAST:
+            return None
+        return ImageSlots(1, down * self.vectors, blocks)
+
+    def _walking(self, shared_bytes: int) -> ImageSlots | None:
+        """Of blocks that have one image after another, whose rows some threads share."""
+        most = max(SHARERS, ceil_div(FEWEST, self.rows))
+        sharers = max(1, min(WALKING // self.rows, most))
+        threads = min(ceil_div(self.rows * sharers, WARP) * WARP, MAX_THREADS)
+        for slots in (2, 1):
+            fit = min(self._fitting(slots, threads, shared_bytes), RESIDENT // threads)
+            if fit and self._down(threads) > 1:
+                return ImageSlots(slots, threads, fit)
+        return None
+
+    def _down(self, threads: int) -> int:
+        """Threads of a place; no more than have two rows each."""
+        return min(threads // self.vectors, self.rows // 2)
+
+    def _fitting(self, slots: int, threads: int, shared_bytes: int) -> int:
+        """Blocks that there is room for on a multiprocessor."""
+        parts = self.along * self._down(threads) * self.vectors * self.lanes
+        met = self.beside * max(threads, self.rows)
+        known = KNOWN if self.beside else 0
+        static = parts + met + known + OF_ROW * self.rows
+        if static > SHARED_UNASKED:
+            return 0
+        asked = slots * self.elements * sum(self.itemsizes) + static + RESERVED
+        return (shared_bytes + RESERVED) // asked

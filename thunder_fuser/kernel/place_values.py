@@ -1,0 +1,59 @@
+"""What there is one of per column, left in shared memory for threads that are at rows.
+
+T9[r, c] = T0[r, c] * rsqrt(T4[c] / 512)      rsqrt(T4[c] / 512) once per column, not per element
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.access import Demand
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.elements import ElementWriter, Key
+from thunder_fuser.kernel.image_ir import PlaceArray
+from thunder_fuser.kernel.statements import Hold, LaneStatement, Variable
+
+
+def of_columns(results: Sequence[Key], needs: Demand, row: IterDomain) -> list[Key]:
+    """The elements that do not depend on the row, where one that does needs them or they are
+    results, of tensors that are read at one index."""
+    every = (*needs.elements, *needs.leaves)
+    indices = Counter(tv for tv, _ in every)
+    free = {
+        key
+        for key in every
+        if indices[key[0]] == 1 and not any(row in form.bases for form in key[1])
+    }
+    read = dict.fromkeys(key for key in results if key in free)
+    for key, element in needs.elements.items():
+        if key not in free:
+            sources = ((s.producer, s.index) for s in element.sources)
+            read |= dict.fromkeys(source for source in sources if source in free)
+    return list(read)
+
+
+def left_at_places(
+    writer: ElementWriter, keys: Sequence[Key], across: int
+) -> tuple[tuple[PlaceArray, ...], list[LaneStatement]]:
+    """Statements that leave the values of `keys` in arrays, from which they are known to `writer`
+    in the scopes behind. What is a literal is known as that."""
+    lanes = writer.accesses.lanes
+    own, here = (f"lane * {across} + place", "lane") if lanes > 1 else ("place", "0")
+    counts: dict[DataType, int] = {}
+    held = list[LaneStatement]()
+    for key in keys:
+        value = writer.values[key]
+        if isinstance(value, Variable):
+            dtype = value.dtype
+            number = counts.setdefault(dtype, 0)
+            name, counts[dtype] = _array(dtype), number + 1
+            held.append(Hold(Variable(f"{name}_at[{own}].v[{number}]", dtype), value))
+            value = Variable(f"{name}[{here}].v[{number}]", dtype)
+        writer.known[key] = value
+    return tuple(PlaceArray(_array(t), t, count) for t, count in counts.items()), held
+
+
+def _array(dtype: DataType) -> str:
+    return f"{dtype}_known"
