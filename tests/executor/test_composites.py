@@ -102,3 +102,18 @@ def test_other_sums_of_one_tensor_are_left_to_thunder(equation: str) -> None:
             jit(lambda x: torch.einsum(equation, x))(x)
     else:
         check(lambda x: torch.einsum(equation, x) * 2, x)
+
+
+TRUE_KEYS = [True, (None, True), (..., True), (True, 1), (1, True), (slice(1, 3), True)]
+
+
+@pytest.mark.parametrize("key", TRUE_KEYS, ids=str)
+def test_true_is_a_dim_of_a_copy(key: object) -> None:
+    check(lambda x: (x * 2)[key] + 1, torch.randn(4, 5, requires_grad=True))
+    check(lambda x: (x[key].add_(1) * 2, x * 2), torch.randn(4, 5))
+
+
+@pytest.mark.parametrize("key", [False, (True, True), (True, [0, 1])], ids=str)
+def test_other_bools_are_refused(key: object) -> None:
+    with pytest.raises(NotImplementedError, match="of bools it takes one True"):
+        jit(lambda x: x[key] * 2)(torch.randn(4, 5))

@@ -16,6 +16,7 @@ from typing import Any
 import thunder.clang as clang
 import thunder.torch as ltorch
 import torch
+from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
 
 from thunder_fuser.executor.movements import is_whole, own_repeat, part
@@ -84,6 +85,20 @@ def _diagonal(a: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return ltorch.squeeze(part(part(planes, -2, 0, 1), -1, 0, 0), -2)
 
 
+def _getitem(a: Any, key: Any) -> Any:
+    """`True` stands for a dim of extent 1, of a copy; Thunder takes it for the index 1."""
+    keys = key if isinstance(key, tuple) else (key,)
+    bools = [k for k in keys if isinstance(k, bool)]
+    if not bools:
+        return NotImplemented
+    if bools != [True] or any(isinstance(k, TensorProxy | Sequence) for k in keys):
+        raise NotImplementedError(
+            f"thunder_fuser has no x[{', '.join(map(str, keys))}]: of bools it takes one True, "
+            "beside ints, slices, None and ..."
+        )
+    return ltorch.clone(ltorch.getitem(a, tuple(None if k is True else k for k in keys)))
+
+
 def _are_static(numbers: Iterable[Any]) -> bool:
     return all(isinstance(n, int) for n in numbers)
 
@@ -93,6 +108,7 @@ COMPOSITES: dict[Any, Compose] = {
     torch.einsum: _einsum,
     torch.flip: _flip,
     torch.repeat_interleave: _repeat_interleave,
+    torch.Tensor.__getitem__: _getitem,
     torch.Tensor.repeat: _repeat,
     torch.Tensor.unfold: UNFOLD,
 }

@@ -17,6 +17,7 @@ Compose = Callable[..., Any]
 # Operators call their symbols behind the tracer's back.
 _OPERATORS = {
     TensorProxy.__floordiv__: ltorch.floor_divide,
+    TensorProxy.__getitem__: ltorch.getitem,
     TensorProxy.__mod__: ltorch.remainder,  # Thunder 0.2.6 asks for a method that it does not have
 }
 _EXCHANGED = {
