@@ -216,3 +216,16 @@ def test_the_same_bits_come_out_each_time() -> None:
         plan = plan_of(gradients(*like(x, y)), *given, options=options)
         found += [[t.cpu() for t in plan.run(*copies([x, y]))] for _ in range(2)]
     assert all(torch.equal(a, b) for again in found for a, b in zip(found[0], again, strict=True))
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_numbers_of_images_and_rows_become_parameters(beside: bool) -> None:
+    options = replace(UNTUNED, static_kernels=1)
+    for images, rows in ((40, 256), (41, 256), (45, 264), (42, 272)):
+        x, scale = whole(images, rows, 49), whole(rows)
+        a, b = like(x, scale)
+        weight = expand(unsqueeze(unsqueeze(b, 0), 2), *a.shape)
+        made = call("sub", call("mul", a, weight), spread(total(a, 1), a))
+        sums = [total(a, 0, 2)] if beside else []
+        plan = check(fusion([a, b], made, *sums), x, scale, options=options)
+        assert is_in_slots(plan)

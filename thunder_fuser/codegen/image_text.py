@@ -69,10 +69,9 @@ def _dealt(kernel: KeptKernel) -> DealtRows:
 
 def _rows_in_shared(kernel: KeptKernel, images: Images) -> list[str]:
     """What there is one of per row, where all threads find it."""
-    rows = number(kernel.axes.row.size)
+    rows, kind = kernel.axes.row.size, index_type(kernel.reach)
     room = [f"__shared__ {CUDA_TYPES[a.dtype]} {name}[{rows}];" for name, a in images.rows]
     taken = [f"{name}[row] = {load_call(a, kernel.names)}.v[0];" for name, a in images.rows]
-    kind = index_type(kernel.reach)
     head = f"for ({kind} row = threadIdx.x; row < {rows}; row += {kernel.threads}) {{"
     return [*room, head, *indent(taken), "}"] if taken else []
 
