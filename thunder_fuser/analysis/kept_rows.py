@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.target import CLUSTERS, WARP
+from thunder_fuser.target import CLUSTERS, LINE, WARP
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
@@ -19,7 +19,6 @@ FEW_THREADS = 64  # of a block, at least, if they keep less of columns that are 
 IMAGE_THREADS = 512  # of a block that has all places of an image, at most
 IMAGE_HELD = 8  # registers of a thread for what it keeps of that, at least
 IMAGE_ROWS = (64, 1024)  # bytes of a row of an image that is kept as a whole: from, and below
-LINE = 128  # bytes
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,13 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
-from thunder_fuser.target import HOPPER_SHARED_BYTES, REGISTER_BYTES, REGISTERS, WARP
+from thunder_fuser.target import (
+    HOPPER_SHARED_BYTES,
+    REGISTER_BYTES,
+    REGISTERS,
+    SECTOR,
+    WARP,
+)
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
 IMBALANCE = 0.25  # of the time of a multiprocessor's only group: others end sooner, and of several
@@ -42,7 +48,6 @@ ACROSS = 8  # vectors of columns that a block has at a time, more of few rows:
 HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
 SLACK = 1.2  # registers that the compiler takes for each that is counted
-SECTOR = 32  # bytes: two of each row at least, one where columns may not be padded
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
 MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache

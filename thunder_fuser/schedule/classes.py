@@ -25,8 +25,7 @@ from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, split_axis
 from thunder_fuser.schedule.parameters import Sharing
 from thunder_fuser.segment.segment import Segment
-
-CACHE_LINE = 128  # bytes
+from thunder_fuser.target import LINE
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +244,7 @@ def _longer(
 
 def _fills_line(axis: IterDomain, tv: TensorView) -> bool:
     """True where threads side by side along `axis` touch whole cache lines between them."""
-    return axis.size * tv.dtype.itemsize >= CACHE_LINE
+    return axis.size * tv.dtype.itemsize >= LINE
 
 
 def _stays_near(segment: Segment, nest: Nest, axis: IterDomain, near: int) -> bool:

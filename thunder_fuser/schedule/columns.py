@@ -38,7 +38,15 @@ from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import MAX_THREADS, REGISTER_BYTES, REGISTERS, WARP, Target
+from thunder_fuser.target import (
+    LINE,
+    MAX_THREADS,
+    REGISTER_BYTES,
+    REGISTERS,
+    SECTOR,
+    WARP,
+    Target,
+)
 
 THREADS = 256  # of one block
 BLOCKS = 4  # of a multiprocessor that share rows, at most: one turn of all
@@ -54,8 +62,6 @@ ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer colum
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 MAX_BATCH = 4  # rows that a thread loads before it sums them
 BATCH_REGISTERS = 80  # that a thread has while it does so
-LINE = 128  # bytes of a row that a block takes at least, where it could take more, but
-SECTOR = 32  # where most of the machine would have no block
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
 
@@ -300,8 +306,9 @@ def _threads(
     target: Target,
     parameters: ColumnParameters,
 ) -> tuple[int, int, int]:
-    """Threads along and down a block, more where there are too few blocks to fill the machine; and
-    the blocks that split the rows."""
+    """Threads along and down a block, fewer along where there are too few blocks to fill the
+    machine: still a line of each row, or a sector where most of it would have none. And the blocks
+    that split the rows."""
     rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
     states = _states(long, axes)
     across = parameters.across

@@ -34,18 +34,18 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import Turned, strip_bytes
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import (
+    LINE,
     MAX_THREADS,
     REGISTER_BYTES,
     REGISTERS,
+    SECTOR,
     SHARED_UNASKED,
     WARP,
     Target,
 )
 
-SECTOR = 32  # bytes of a row that a block takes at least, where it could take more
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
-LINE = 128  # bytes of a row, for which a block that walks may be alone on a multiprocessor
-ALONE = 512  # threads of such a block, at most: registers of twice as many were seen to spill
+ALONE = 512  # threads of a block with such a line, at most: registers of twice as many spilled
 RENEWED = 80  # registers of a thread that walks, of more of which it spilled converted values
 PREFERRED = KeptParameters()
 
@@ -222,8 +222,8 @@ def _possible(
     room: _Room, widths: Sequence[int], vector_bytes: int, parameters: KeptParameters
 ) -> Iterator[Tile]:
     """Tiles for which there is room, what is preferred first. Blocks that walk are at other columns
-    while the rest of a narrow row is in the cache: they take a line, alone if they must be, or two
-    sectors."""
+    while the rest of a narrow row is in the cache: they take a line, alone on a multiprocessor if
+    they must be, or two sectors."""
     limits, fewest = (parameters.held, 2 * parameters.held), (parameters.blocks, 1)
     is_straight = room.held.dealt > 0 and not room.held.turned.tensors
     lines = [a for a in widths[:1] if a * vector_bytes >= LINE and is_straight]

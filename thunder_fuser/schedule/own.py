@@ -23,8 +23,8 @@ from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
 from thunder_fuser.schedule.parameters import FIFTH, Reuse, Sharing
 from thunder_fuser.schedule.slabs import turned
+from thunder_fuser.target import SECTOR
 
-SECTOR = 32  # bytes, what a memory access moves at least
 MAX_LOADED = 192  # bytes that one thread loads: 48 registers
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
