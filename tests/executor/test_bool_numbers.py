@@ -41,6 +41,14 @@ def test_a_conversion_to_int8_stays_one(cast: Program) -> None:
 
 
 @pytest.mark.usefixtures("device")
+def test_what_is_written_keeps_its_type() -> None:
+    x, i = torch.randn(7), torch.randint(-9, 9, (7,), dtype=torch.int8)
+    check(lambda x, i: (i.add_((x > 0) * 300), i * 2), x, i)
+    check(lambda x, i: (i[1:].copy_((x[1:] > 0) * 2), (x > 0) * 300), x, i)
+    check(lambda x, i: ((i * 1).mul_((x > 0) + 1), i.add_(1)), x, i)
+
+
+@pytest.mark.usefixtures("device")
 def test_int8_beside_a_bool_stays_int8() -> None:
     x, dense = torch.randn(7), torch.randint(-9, 9, (7,), dtype=torch.int8)
     check(lambda x, i: (x > 0) * i + i, x, dense)

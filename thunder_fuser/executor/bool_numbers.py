@@ -20,7 +20,7 @@ from thunder.core.pytree import tree_map
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
-from thunder_fuser.executor.claims import prim_name
+from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 from thunder_fuser.executor.storage import leaves, tensors
 
 NARROW, WIDE = dtypes.int8_, dtypes.int64
@@ -55,12 +55,12 @@ def _as_cast(bsym: BoundSymbol) -> BoundSymbol:
 
 
 def _narrow(parts: Sequence[BoundSymbol]) -> dict[Variable, TensorProxy]:
-    """The tensors that have their type from a bool beside a number."""
+    """The tensors that have their type from a bool beside a number. What is written has its own."""
     found: dict[Variable, TensorProxy] = {}
     for part in parts:
         read = {variableify(p) for p in tensors(part.flat_proxy_args)}
-        is_cast = prim_name(part) == "CONVERT_ELEMENT_TYPE"
-        if _is_promotion(part) or not (is_cast or found.keys().isdisjoint(read)):
+        is_given = prim_name(part) in ("CONVERT_ELEMENT_TYPE", WRITE_PRIM)
+        if _is_promotion(part) or not (is_given or found.keys().isdisjoint(read)):
             outs = tensors(part.flat_proxy_outs)
             found.update((variableify(p), p) for p in outs if _is_int8(p))
     return found

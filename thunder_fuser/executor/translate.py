@@ -134,7 +134,9 @@ class _Translation:
     def _write(self, bsym: BoundSymbol) -> None:
         source, target = bsym.args[0], bsym.args[1]
         # A value of its own: `source` may be returned beside the target, which is another tensor.
-        handle = self._fd.ops.set(self._tensor(source))
+        handle, dtype = self._fd.ops.set(self._tensor(source)), data_type(target.dtype)
+        if data_type(source.dtype) is not dtype:
+            handle = self._fd.ops.cast(handle, dtype)
         root = self._refs.get(target.name, Ref(target.name)).root
         self._written[root] = handle
         for out in bsym.flat_proxy_outs:
