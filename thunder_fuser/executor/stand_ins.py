@@ -12,17 +12,29 @@ from thunder.core.jit_ext import record_source_loc_in_symbol_header
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
 
+from thunder_fuser.executor.strong_types import may_be_weak, strengthened
+
 Compose = Callable[..., Any]
 
 # Operators call their symbols behind the tracer's back.
 _OPERATORS = {
+    TensorProxy.__add__: ltorch.add,
     TensorProxy.__floordiv__: ltorch.floor_divide,
     TensorProxy.__getitem__: ltorch.getitem,
     TensorProxy.__mod__: ltorch.remainder,  # Thunder 0.2.6 asks for a method that it does not have
+    TensorProxy.__mul__: ltorch.mul,
+    TensorProxy.__pow__: ltorch.pow,
+    TensorProxy.__sub__: ltorch.sub,
+    TensorProxy.__truediv__: ltorch.true_divide,
 }
 _EXCHANGED = {
+    TensorProxy.__radd__: ltorch.add,
     TensorProxy.__rfloordiv__: ltorch.floor_divide,
     TensorProxy.__rmod__: ltorch.remainder,
+    TensorProxy.__rmul__: ltorch.mul,
+    TensorProxy.__rpow__: ltorch.pow,
+    TensorProxy.__rsub__: ltorch.sub,
+    TensorProxy.__rtruediv__: ltorch.true_divide,
 }
 
 
@@ -43,6 +55,9 @@ def lookasides(
             symbol = symbols.get(function)
             if symbol is not None and (table is not compositions or symbol.is_prim):
                 composed.setdefault(symbol, []).append(compose)
+    weak = (symbol for function, symbol in symbols.items() if may_be_weak(function))
+    for symbol in (*weak, *_OPERATORS.values()):
+        composed.setdefault(symbol, [])
     found: dict[Any, Compose] = {}
     for symbol, composes in composed.items():
         given = [(c, _signature(c)) for c in composes]
@@ -50,10 +65,10 @@ def lookasides(
         called = (f for f, s in symbols.items() if s is symbol)
         found.update(dict.fromkeys((symbol, *called), stand_in))
     for method, symbol in _OPERATORS.items():
-        found[method] = found.get(symbol) or record_source_loc_in_symbol_header(symbol)
+        found[method] = found[symbol]
     for method, symbol in _EXCHANGED.items():
-        stand_in = found.get(symbol, symbol)
-        found[method] = record_source_loc_in_symbol_header(partial(_exchanged, stand_in))
+        exchanged = partial(_exchanged, found[symbol])
+        found[method] = record_source_loc_in_symbol_header(exchanged)
     return found
 
 
@@ -78,5 +93,5 @@ def _call(
             continue
         result = compose(*args, **kwargs)
         if result is not NotImplemented:
-            return result
-    return symbol(*args, **kwargs)
+            return strengthened(result)
+    return strengthened(symbol(*args, **kwargs))
