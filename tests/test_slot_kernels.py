@@ -229,3 +229,19 @@ def test_numbers_of_images_and_rows_become_parameters(beside: bool) -> None:
         sums = [total(a, 0, 2)] if beside else []
         plan = check(fusion([a, b], made, *sums), x, scale, options=options)
         assert is_in_slots(plan)
+
+
+def test_what_there_is_of_many_rows_and_places_has_room_or_is_in_registers() -> None:
+    """What a block asks for is checked by the compiler too."""
+    rows = [whole(512) for _ in range(20)]
+    places = [whole(26, 49) for _ in range(9)]
+    x = whole(26, 512, 49, dtype=torch.bfloat16)
+    a, *others = like(x, *rows, *places)
+    made = call("cast", a, dtype=DataType.Float)
+    for row in others[:20]:
+        made = call("add", made, expand(unsqueeze(unsqueeze(row, 0), 2), *a.shape))
+    for place in others[20:]:
+        made = call("add", made, spread(place, a))
+    left = call("sub", made, spread(total(made, 1), a))
+    results = call("cast", left, dtype=a.dtype), total(left, 0, 2)
+    check(fusion([a, *others], *results), x, *rows, *places, options=UNTUNED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from thunder_fuser.analysis.image_slots import ImagePlanes, ImageSlots
@@ -62,3 +64,12 @@ def test_what_is_asked_for_fits(rows: int, itemsize: int) -> None:
         held = found.slots * planes.elements * sum(planes.itemsizes)
         assert found.blocks * held <= HOPPER_SHARED_BYTES
         assert planes.slots(held // 4) is None
+
+
+def test_arrays_of_rows_and_places_leave_room_for_fewer_blocks() -> None:
+    planes = replace(alone(512, 49, 2), of_row=8)
+    assert planes.slots(HOPPER_SHARED_BYTES) == ImageSlots(1, 490, 3)
+    planes = replace(walking(128, 49, 2, 2, lanes=4), of_place=128)
+    assert planes.slots(HOPPER_SHARED_BYTES) == ImageSlots(1, 384, 1)
+    for many in (replace(alone(512, 49, 2), of_row=96), replace(planes, of_place=256)):
+        assert many.slots(HOPPER_SHARED_BYTES) is None  # more than blocks have without asking

@@ -14,8 +14,8 @@ from thunder_fuser.target import MAX_THREADS, SHARED_UNASKED, WARP
 
 RESIDENT = 2048  # threads of a multiprocessor
 RESERVED = 1024  # bytes of shared memory that the system takes for each block
-KNOWN = 2048  # bytes for what threads at rows know of places,
-OF_ROW = 4  # and for what a block loads of each row
+KNOWN = 32  # bytes of a place that threads at rows know, for who does not know how many
+BESIDE = 256  # bytes for mailboxes, and between arrays
 LEAST_BYTES = 16 * 1024  # of an image, of all planes
 NARROW = 8  # bytes of a vector
 LEAST = 2  # of those that do not walk: one loads while another one stores
@@ -39,7 +39,8 @@ class ImageSlots:
 class ImagePlanes:
     """Images of so many `rows` of so many `vectors`, in planes that are read in elements of these
     `itemsizes`. For a place of a vector a thread has sums along the rows of so many bytes, `along`,
-    and for a row over all places of so many bytes, `beside`."""
+    and for a row over all places of so many bytes, `beside`. Threads at rows know so many bytes
+    `of_place`, each, and all find so many `of_row`."""
 
     rows: int
     vectors: int
@@ -47,6 +48,8 @@ class ImagePlanes:
     itemsizes: tuple[int, ...]
     along: int
     beside: int
+    of_row: int = 0
+    of_place: int = KNOWN
 
     @property
     def elements(self) -> int:
@@ -91,10 +94,12 @@ class ImagePlanes:
 
     def _fitting(self, slots: int, threads: int, shared_bytes: int) -> int:
         """Blocks that there is room for on a multiprocessor."""
-        parts = self.along * self._down(threads) * self.vectors * self.lanes
+        places = self.vectors * self.lanes
+        padding = self.vectors if self.lanes > 1 and self.vectors < WARP else 0
+        parts = self.along * self._down(threads) * (places + padding)
         met = self.beside * max(threads, self.rows)
-        known = KNOWN if self.beside else 0
-        static = parts + met + known + OF_ROW * self.rows
+        known = self.of_place * places if self.beside else 0
+        static = parts + met + known + self.of_row * self.rows + BESIDE
         if static > SHARED_UNASKED:
             return 0
         asked = slots * self.elements * sum(self.itemsizes) + static + RESERVED

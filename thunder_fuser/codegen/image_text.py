@@ -32,6 +32,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.kernel.image_ir import DealtRows, Images, PlaceArray
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.schedule.images import moved_together
 
 UNROLL = 8  # rows, or places, of a thread
 
@@ -155,8 +156,7 @@ def _left_at_places(kernel: KeptKernel, images: Images) -> list[str]:
 
 def _values(array: PlaceArray) -> str:
     """Of a place: as many as are moved at a time, or more."""
-    count = 1 << (array.count - 1).bit_length()
-    return f"tf::Vec<{COMPUTE_TYPES[array.dtype]}, {count}>"
+    return f"tf::Vec<{COMPUTE_TYPES[array.dtype]}, {moved_together(array.count)}>"
 
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:

@@ -13,7 +13,7 @@ from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.place_values import left_at_places, of_columns
+from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
 from thunder_fuser.kernel.turning import TurnedAccesses
@@ -67,7 +67,7 @@ class _KeptWriter:
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
         final = self._stores(planned.stores, loads)
-        at_places = self._at_places([*stored[: len(planned.full)], *added], loads)
+        at_places = self._at_places(loads)
         full = self._stores(planned.full, loads, sums)
         found, images = self.accesses, None
         if isinstance(found, ImageAccesses):
@@ -123,16 +123,12 @@ class _KeptWriter:
         rounded = tuple(rounding(tv.dtype, self.strict) for tv, _ in phase.reductions)
         return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums), rounded)
 
-    def _at_places(self, results: Sequence[Element], loads: Sequence[VectorAccess]) -> PlaceValues:
-        """What is known of places to threads that are at rows, as they are for the `results` of
-        images that have sums beside."""
-        planned = self.planned
-        if not planned.slots or planned.beside is None:
-            return PlaceValues(NOTHING, ())
-        keys = of_columns(results, self._needs(results), self.axes.row)
+    def _at_places(self, loads: Sequence[VectorAccess]) -> PlaceValues:
+        """What is known of places to threads that are at rows."""
+        keys = self.planned.known
         self.writer.begin()
         self.writer.evaluate(self._needs([k for k in keys if k not in self.writer.known]))
-        arrays, held = left_at_places(self.writer, keys, planned.threads_across)
+        arrays, held = left_at_places(self.writer, keys, self.planned.threads_across)
         statements = (*self.writer.statements, *held)
         return PlaceValues(Scope(self._used(loads, statements), statements), arrays)
 

@@ -5,33 +5,12 @@ T9[r, c] = T0[r, c] * rsqrt(T4[c] / 512)      rsqrt(T4[c] / 512) once per column
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Demand
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.elements import ElementWriter, Key
 from thunder_fuser.kernel.image_ir import PlaceArray
 from thunder_fuser.kernel.statements import Hold, LaneStatement, Variable
-
-
-def of_columns(results: Sequence[Key], needs: Demand, row: IterDomain) -> list[Key]:
-    """The elements that do not depend on the row, where one that does needs them or they are
-    results, of tensors that are read at one index."""
-    every = (*needs.elements, *needs.leaves)
-    indices = Counter(tv for tv, _ in every)
-    free = {
-        key
-        for key in every
-        if indices[key[0]] == 1 and not any(row in form.bases for form in key[1])
-    }
-    read = dict.fromkeys(key for key in results if key in free)
-    for key, element in needs.elements.items():
-        if key not in free:
-            sources = ((s.producer, s.index) for s in element.sources)
-            read |= dict.fromkeys(source for source in sources if source in free)
-    return list(read)
 
 
 def left_at_places(

@@ -235,10 +235,10 @@ def _in_slots(
     if made - read or is_turned or not are_kept_whole(inner // lanes, inner * min(sizes)):
         return 0
     along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
-    states = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
-    found = ImagePlanes(plane[dim], inner // lanes, lanes, sizes, *states).slots(
-        HOPPER_SHARED_BYTES
-    )
+    of_place, beside = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
+    of_row = sum(tv.dtype.itemsize for tv in inputs if prod(tv.shape) == plane[dim])
+    images = ImagePlanes(plane[dim], inner // lanes, lanes, sizes, of_place, beside, of_row)
+    found = images.slots(shared_bytes)
     return 0 if found is None else found.blocks
 
 

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store
 
 
@@ -39,16 +44,57 @@ def vectors_of_row(offsets: Sequence[Form], axes: ColumnAxes) -> int | None:
     return vectors if all(offset == lies for offset in offsets) else None
 
 
-def slot_sizes(
-    segment: Segment, reads: Sequence[TensorView], stores: Sequence[tuple[Store, Index]]
-) -> tuple[int, ...]:
-    """Bytes of an element of each plane that is read, where every one that is stored finds the slot
-    of one of its type, and all begin at whole accesses; else none."""
+@dataclass(frozen=True)
+class SlotNeeds:
+    """What images in slots ask of shared memory: bytes of an element of each plane that is read, of
+    all that is read of a row, and of what threads at rows know of a place."""
+
+    itemsizes: tuple[int, ...]
+    of_row: int
+    of_place: int
+
+
+def slot_needs(
+    segment: Segment,
+    reads: Sequence[TensorView],
+    stores: Sequence[tuple[Store, Index]],
+    rows: int,
+    known: Sequence[Element],
+) -> SlotNeeds | None:
+    """Where every plane that is stored finds the slot of one of its type that is read, and all
+    begin at whole accesses; else none. `known` is what there is one of per place."""
     layouts = segment.layouts
     made = {(store.value, store.target.dtype, index) for store, index in stores}
     moved = (*reads, *(store.target for store, _ in stores))
     if Counter(dtype for _, dtype, _ in made) - Counter(tv.dtype for tv in reads):
-        return ()
+        return None
     if any(layouts[tv].alignment < MAX_ALIGNMENT for tv in moved):
-        return ()
-    return tuple(tv.dtype.itemsize for tv in reads)
+        return None
+    of_row = sum(tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) == rows)
+    types = Counter(tv.dtype.compute_type for tv, _ in known)
+    of_place = sum(found.itemsize * moved_together(count) for found, count in types.items())
+    return SlotNeeds(tuple(tv.dtype.itemsize for tv in reads), of_row, of_place)
+
+
+def of_places(segment: Segment, results: Sequence[Element], row: IterDomain) -> list[Element]:
+    """What `results` need that does not depend on the row, where one that does needs it or it is a
+    result, of tensors that are read at one index."""
+    needs = needs_of(segment, segment.long, results)
+    every = (*needs.elements, *needs.leaves)
+    indices = Counter(tv for tv, _ in every)
+    free = {
+        (tv, index)
+        for tv, index in every
+        if indices[tv] == 1 and not any(row in form.bases for form in index)
+    }
+    read = dict.fromkeys(result for result in results if result in free)
+    for key, element in needs.elements.items():
+        if key not in free:
+            sources = ((s.producer, s.index) for s in element.sources)
+            read |= dict.fromkeys(source for source in sources if source in free)
+    return list(read)
+
+
+def moved_together(values: int) -> int:
+    """Places for so many values of a place, which are moved at a time if they are few."""
+    return 1 << (values - 1).bit_length()

@@ -35,7 +35,7 @@ from thunder_fuser.schedule.columns import (
     reduced_by,
     step_of,
 )
-from thunder_fuser.schedule.images import slot_sizes, vectors_of_row
+from thunder_fuser.schedule.images import of_places, slot_needs, vectors_of_row
 from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
 from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.parameters import KeptParameters
@@ -67,6 +67,7 @@ class KeptSchedule:
     cluster: int = 1  # blocks that share the rows of a tile
     slots: int = 0  # of shared memory, where all of the plane is of images that pass through that
     idle: int = 0  # threads of a block that have no columns of those
+    known: tuple[Element, ...] = ()  # of a column, to threads that are at rows then
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -187,7 +188,8 @@ def _planned(
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
     row = vectors_of_row([offset for _, offset in (*reads, *writes)], axes)
     dealt = added.vectors if added else 0
-    slots = slot_sizes(segment, [tv for tv, _ in reads], full) if row is not None else ()
+    known = of_places(segment, walked[len(terms) :], axes.row) if row and added else []
+    slots = slot_needs(segment, [tv for tv, _ in reads], full, rows, known) if row else None
     held = Held(kept, Turned.of(turned, axes), tuple(sums), dealt, row, slots)
     found = tiling(axes, segment, phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
@@ -207,6 +209,7 @@ def _planned(
         found.tile.cluster,
         found.tile.slots,
         found.tile.idle,
+        tuple(known) if found.tile.slots else (),
     )
 
 

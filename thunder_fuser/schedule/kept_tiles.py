@@ -28,6 +28,7 @@ from thunder_fuser.analysis.kept_rows import (
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
+from thunder_fuser.schedule.images import SlotNeeds
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.rejected import Rejected
@@ -55,14 +56,14 @@ class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory, with so many bytes for an element of each plane."""
+    shared memory."""
 
     kept: int
     turned: Turned
     sums: tuple[TensorView, ...]
     dealt: int
     image: int | None = None
-    slots: tuple[int, ...] = ()
+    slots: SlotNeeds | None = None
 
 
 @dataclass(frozen=True)
@@ -196,11 +197,13 @@ def _of_images(
 
 def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
     """All places of images that pass through shared memory."""
-    if not room.held.slots or target.max_cluster == 1:
+    needs = room.held.slots
+    if needs is None or target.max_cluster == 1:
         return None
     along, beside = (sum(map(state_bytes, tvs)) for tvs in (room.reductions, room.held.sums))
     rows, lanes = room.axes.row.size, room.axes.lanes
-    planes = ImagePlanes(rows, vectors, lanes, room.held.slots, along, beside)
+    held = needs.itemsizes, along, beside, needs.of_row, needs.of_place
+    planes = ImagePlanes(rows, vectors, lanes, *held)
     found, images = planes.slots(target.shared_bytes), room.axes.vector.size // vectors
     if found is None or (not beside and images < found.blocks * target.multiprocessors):
         return None
