@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 import thunder.torch as ltorch
-from thunder.core.jit_ext import record_source_loc_in_symbol_header
+from thunder.core.interpreter import get_interpreterruntimectx, unwrap
+from thunder.core.jit_ext import record_source_loc_in_symbol_header, recursively_proxy
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
 
@@ -80,12 +81,27 @@ def _signature(compose: Compose) -> inspect.Signature:
     return inspect.signature(getattr(compose, "meta", compose))
 
 
+def _seen(value: Any) -> Any:
+    """A container with Thunder's proxies for what is in it, whose contents it compares before it
+    runs the trace again: as it does for symbols of its own, but not for what stands in for them."""
+    if isinstance(value, str) or not isinstance(value, (Sequence, dict)):
+        return value
+    known = get_interpreterruntimectx()._known_wrappers.get(id(value))
+    wrapper = known[0]() if known is not None else None
+    if wrapper is None:
+        return value
+    recursively_proxy(wrapper)
+    return unwrap(wrapper)
+
+
 def _call(
     symbol: Symbol,
     composes: Sequence[tuple[Compose, inspect.Signature]],
     *args: Any,
     **kwargs: Any,
 ) -> Any:
+    args = tuple(map(_seen, args))
+    kwargs = {name: _seen(value) for name, value in kwargs.items()}
     for compose, signature in composes:
         try:
             signature.bind(*args, **kwargs)
