@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
 from thunder_fuser.target import HOST, Target
 
+walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -73,6 +75,12 @@ def few_multiprocessors(monkeypatch: pytest.MonkeyPatch) -> None:
 def one_multiprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The GPU as a machine of one, as the host is."""
     _give_multiprocessors(monkeypatch, 1)
+
+
+@pytest.fixture
+def small_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planes of any size are walked."""
+    monkeypatch.setattr(walk_columns, "MIN_WALKED", 1)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
-    STRICT,
+    UNTUNED,
     chain,
     check,
     cubin_of,
@@ -32,7 +32,6 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime.plan import Plan
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
-UNTUNED = replace(STRICT, tune="off")  # kernels are the first choice, whatever their size
 LOOSE = Options(tune="off")
 pytestmark = [pytest.mark.usefixtures("device", "few_multiprocessors"), pytest.mark.sanitizer]
 SHAPES = {
@@ -44,12 +43,6 @@ SHAPES = {
     "rows that threads do not divide": ((13, 514, 49), 2),
     "two threads a place": ((9, 192, 225), 4),
 }
-
-
-@pytest.fixture
-def small_planes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planes of any size are walked."""
-    monkeypatch.setattr(walk_columns, "MIN_WALKED", 1)
 
 
 @pytest.fixture

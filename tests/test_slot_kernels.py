@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 import torch
 
 from tests.devices import ORDERS, copies, here
 from tests.programs import (
-    STRICT,
+    UNTUNED,
     chain,
     check,
     expand,
@@ -31,8 +30,6 @@ from thunder_fuser.ir.scalar import constant
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
 
-walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
-UNTUNED = replace(STRICT, tune="off")  # kernels are the first choice, whatever their size
 LOOSE = Options(tune="off")
 pytestmark = [
     pytest.mark.usefixtures("device", "few_multiprocessors", "small_planes"),
@@ -48,12 +45,6 @@ SHAPES = {
     "wide elements": ((26, 254, 49), torch.float64, "1 slots"),
     "few rows": ((260, 16, 49), torch.float32, "2 slots"),
 }
-
-
-@pytest.fixture
-def small_planes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planes of any size are walked."""
-    monkeypatch.setattr(walk_columns, "MIN_WALKED", 1)
 
 
 def gradients(a: TensorView, b: TensorView) -> Fusion:
