@@ -33,6 +33,8 @@ CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...]]] = {
     "of one column": (patches, BF16, (5, 48, 24, 1)),
     "of 1": (patches, F32, (9, 50, 1, 1)),
     "of primes": (patches, BF16, (3, 37, 5, 11)),
+    "of as many channels as a vector has": (patches, F16, (27, 8, 7, 7)),
+    "of as few in floats": (patches, F32, (27, 4, 7, 7)),
     "activated": (activated_patches, BF16, (4, 72, 8, 12)),
 }
 

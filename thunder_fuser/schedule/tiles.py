@@ -92,9 +92,12 @@ class Tile:
         return tuple(ceil_div(a.size, step.get(a, 1)) for a in axes)
 
     def turned(self, offset: Form) -> Form | None:
-        """`offset` where a turned access begins; None for one that is not turned."""
+        """`offset` where a turned access begins; None for one that is not turned, or that has one
+        element for all lanes of a vector."""
         down, across = weight(offset, self.down), weight(offset, self.across) // self.lanes
         if not is_turned(down, across):
+            return None
+        if self.lane is not None and weight(offset, self.lane) != across:
             return None
         return self._start(self._outside(offset), across)
 
