@@ -26,6 +26,7 @@ REGISTER_BYTES = 4
 MAX_REGISTERS = 255  # of a thread
 SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
 SECTOR, LINE = 32, 128  # bytes: what memory moves at least, and what a cache keeps together
+BANKS, BANK = 32, 4  # of shared memory, and bytes that one serves at a time
 
 _ARCHITECTURE = re.compile(r"sm_(\d+)(\d)([af]?)")
 

@@ -6,16 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from thunder_fuser.analysis.image_slots import ImagePlanes, ImageSlots
+from thunder_fuser.analysis.image_slots import ImagePlanes, ImageSlots, pitch
 from thunder_fuser.target import HOPPER_SHARED_BYTES, MAX_THREADS
 
 
 def alone(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePlanes:
-    return ImagePlanes(rows, vectors, lanes, itemsizes, along=8, beside=0)
+    return ImagePlanes(rows, vectors, lanes, itemsizes, along=8, beside=0, of_place=0)
 
 
 def walking(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePlanes:
     return ImagePlanes(rows, vectors, lanes, itemsizes, along=12, beside=8)
+
+
+def turned(rows: int, vectors: int, size: int, lanes: int = 1) -> ImagePlanes:
+    """One plane as it lies, and one that is turned."""
+    return replace(walking(rows, vectors, size, lanes=lanes), turned=(size,))
 
 
 @pytest.mark.parametrize(
@@ -29,6 +34,12 @@ def walking(rows: int, vectors: int, *itemsizes: int, lanes: int = 1) -> ImagePl
         (walking(768, 49, 2, 2), ImageSlots(1, 768, 1)),  # no room for the next images
         (walking(256, 49, 2, 2), ImageSlots(2, 512, 2)),
         (walking(128, 49, 2, 2, lanes=4), ImageSlots(2, 384, 1)),
+        (turned(512, 49, 2), ImageSlots(2, 512, 1)),
+        (turned(1024, 49, 2), ImageSlots(1, 1024, 1)),
+        (turned(128, 196, 2), ImageSlots(2, 800, 1)),  # four threads of each place
+        (turned(192, 196, 2), ImageSlots(1, 800, 1)),
+        (replace(alone(512, 49, 2), turns_out=True), ImageSlots(1, 512, 4)),  # a thread a row
+        (replace(alone(768, 49, 2), turns_out=True), ImageSlots(1, 768, 2)),
     ],
     ids=str,
 )
@@ -46,6 +57,11 @@ def test_as_many_as_shared_memory_holds(planes: ImagePlanes, slots: ImageSlots) 
         walking(1200, 49, 2, 2),  # too large for one
         walking(128, 49, 4, 4, lanes=4),
         walking(2, 49, 8, 8),  # no two rows for each of two threads
+        turned(250, 49, 2),  # rows are no whole accesses
+        turned(128, 49, 2, lanes=4),
+        turned(128, 144, 2),  # eight of a place's rows are in a bank
+        turned(8, 196, 2),  # one access of each place, for one thread
+        replace(alone(512, 144, 2), turns_out=True),
     ],
     ids=str,
 )
@@ -73,3 +89,13 @@ def test_arrays_of_rows_and_places_leave_room_for_fewer_blocks() -> None:
     assert planes.slots(HOPPER_SHARED_BYTES) == ImageSlots(1, 384, 1)
     for many in (replace(alone(512, 49, 2), of_row=96), replace(planes, of_place=256)):
         assert many.slots(HOPPER_SHARED_BYTES) is None  # more than blocks have without asking
+
+
+@pytest.mark.parametrize("rows", [8, 56, 64, 120, 512])
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+def test_places_of_turned_planes_are_in_other_banks(rows: int, itemsize: int) -> None:
+    """Of eight threads, each of which loads an access at a time."""
+    step = pitch(rows, itemsize) * itemsize
+    assert step >= rows * itemsize
+    assert step % 16 == 0
+    assert len({place * step % 128 for place in range(8)}) == 8

@@ -11,8 +11,8 @@ from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.target import WARP
 
 
-def kernel_of(shape: tuple[int, ...], dtype: torch.dtype) -> KeptKernel:
-    return lower_kept_columns(walked(shape, dtype), strict=False)
+def kernel_of(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) -> KeptKernel:
+    return lower_kept_columns(walked(shape, dtype, is_turned), strict=False)
 
 
 def text(lines: list[str]) -> str:

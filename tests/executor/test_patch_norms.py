@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from tests.executor.judging import Program, judged
 from tests.executor.test_short_planes import channel_norm, softmax
 from thunder_fuser import fuser
+from thunder_fuser.executor.explain import regions_of
 
 pytestmark = pytest.mark.sanitizer
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
@@ -105,3 +106,25 @@ def test_an_image_that_is_part_of_a_larger_one(device: torch.device) -> None:
     whole = torch.randn(3, 40, 14, 20)
     args = [whole[..., 3:17].detach(), torch.randn(40), torch.randn(40)]
     judged(channel_norm, args, torch.randn(3, 40, 14, 14), device)
+
+
+@pytest.mark.usefixtures("few_multiprocessors", "small_planes")
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((40, 512, 7, 7), BF16), ((26, 256, 7, 7), F32), ((27, 64, 14, 14), F16)],
+    ids=str,
+)
+def test_patches_of_images_that_shared_memory_holds(
+    shape: tuple[int, ...], dtype: torch.dtype, offset: float, device: torch.device
+) -> None:
+    x = (torch.randn(shape) + offset).to(dtype)
+    args = [x, *(torch.randn(shape[1]).to(dtype) for _ in "wb")]
+    jfn = judged(patches, args, torch.randn_like(patches(*args)), device)
+    facts = fuser.facts(jfn)
+    assert facts.backward is not None
+    assert (facts.forward.kernels, facts.backward.kernels) == (1, 2)
+    used = [region.last_used for region in regions_of(jfn)]
+    plans = [fd.leaf.program.plans[-1] for fd in used if fd is not None]
+    texts = [kernel.text for plan in plans for kernel in plan.kernels if kernel is not None]
+    assert any("tf::copy_async<16>(" in text and "_image_slots" in text for text in texts)

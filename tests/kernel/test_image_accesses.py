@@ -5,16 +5,18 @@ from __future__ import annotations
 import torch
 
 from tests.kernel.test_kept_columns import kernel_of
-from tests.programs import chain, total
+from tests.programs import H200, chain, total
 from tests.schedule.segments import segment_of
 from tests.schedule.test_kept_columns import centred
 from tests.schedule.test_kept_tiles import walked
 from tests.test_kept_kernels import spread
+from tests.test_turned_image_kernels import along, turned
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.kernel.image_ir import DealtRows
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.presegment.split_reductions import constants
+from thunder_fuser.schedule import kept_columns
 
 
 def test_planes_are_read_where_they_lie_in_a_slot() -> None:
@@ -59,6 +61,34 @@ def test_threads_at_rows_find_what_there_is_of_places() -> None:
     assert "f32_known_at[place].v[0] = " in text
     assert "f32_known[0].v[1]" in text
     assert "at places" in text
+
+
+def test_places_of_what_is_turned_lie_a_pitch_apart() -> None:
+    planned = walked((2674, 512, 49), torch.bfloat16, is_turned=True)
+    kernel = lower_kept_columns(planned, strict=False)
+    assert kernel.images is not None
+    straight, other = sorted(kernel.images.planes, key=lambda plane: plane.pitch or 0)
+    assert (straight.pitch, other.pitch, kernel.images.vector) == (None, 520, 8)
+    assert (len(straight.stored), len(other.stored)) == (1, 0)
+    text = str(kernel)
+    assert f"  turned image {other.pointer}, 49 x 512 x bf16, 2 slots" in text
+    assert f"load {other.name}[520*place + row], 1 x bf16" in text
+    assert f"load {straight.name}[49*row + place], 1 x bf16" in text
+    sizes = kernel.images.bytes_of_slots
+    assert sizes[straight.name] == 2 * 50176
+    assert sizes[other.name] == 2 * 51072  # whole lines
+
+
+def test_what_is_stored_turned_has_no_slot() -> None:
+    x = tensor(DataType.BFloat16, 2674, 512, 49)
+    b = turned(x)
+    made = call("sub", b, along(b, total(b, 2)))
+    planned = kept_columns.schedule_turned(segment_of([x], made), H200)
+    kernel = lower_kept_columns(planned, strict=False)
+    assert kernel.images is not None
+    assert kernel.images.turns_out
+    assert [plane.stored for plane in kernel.images.planes] == [()]
+    assert "[512*vector + row], 1 x bf16" in str(kernel)
 
 
 def test_rows_are_dealt_to_threads() -> None:

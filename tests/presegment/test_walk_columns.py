@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
 
 from tests.programs import chain, expand, fusion, permute, total, unsqueeze
 from tests.schedule.segments import floats, halves
-from thunder_fuser.ir.build import call
+from tests.test_turned_image_kernels import gradients as of_turned
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.walk_columns import walk_columns
@@ -111,6 +114,25 @@ KEPT = {
 def test_other_sums_stay(name: str) -> None:
     program, multiprocessors = KEPT[name]
     assert walk_columns(program, multiprocessors) is program
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups"),
+    [
+        ((2674, 512, 49), 128),  # all places of an image, one image after another
+        ((2674, 500, 49), None),  # rows of a place are no whole accesses
+        ((668, 512, 196), None),  # no block holds an image
+    ],
+    ids=str,
+)
+def test_images_of_which_a_plane_is_turned_pass_through_slots(
+    shape: tuple[int, ...], groups: int | None
+) -> None:
+    images, rows, places = shape
+    x, y = tensor(DataType.BFloat16, *shape), tensor(DataType.BFloat16, images, places, rows)
+    found = str(walk_columns(of_turned(x, y), 132, 8))
+    dealt = re.findall(rf"new_shape=\[\d+, (\d+), {places}, {rows}\]", found)
+    assert {*dealt} == ({str(groups)} if groups else set())
 
 
 def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:

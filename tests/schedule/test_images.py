@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from thunder_fuser.analysis.digits import Form, add, atom, scale, unflatten
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.schedule.columns import ColumnAxes
-from thunder_fuser.schedule.images import vectors_of_row
+from thunder_fuser.schedule.images import Moved, are_turned, vectors_of_row
 from thunder_fuser.schedule.vector_axes import lane_of
 
 IMAGES, ROWS, PLACES = 5, 64, 196
@@ -47,6 +51,23 @@ def test_others_are_no_images(strides: tuple[int, int, int]) -> None:
     dense, other = offset(axes, ROWS * PLACES, PLACES, 1), offset(axes, *strides)
     assert vectors_of_row([other], axes) != PLACES // 4
     assert vectors_of_row([dense, other], axes) is None
+
+
+def test_what_lies_place_after_place_is_turned() -> None:
+    axes = axes_of(1)
+    straight = offset(axes, ROWS * PLACES, PLACES, 1)
+    place_after_place = offset(axes, ROWS * PLACES, 1, ROWS)
+    assert are_turned([place_after_place], axes)
+    assert not are_turned([place_after_place, straight], axes)
+    a, b, c = (tensor(DataType.BFloat16, IMAGES, ROWS, PLACES) for _ in range(3))
+    reads, writes = [(a, straight), (b, place_after_place)], [(c, straight)]
+    moved = Moved(reads, writes, reads[1:])
+    assert moved.vectors_of_row(axes) == PLACES
+    assert not moved.turns_out
+    assert replace(moved, writes=reads[1:]).turns_out
+    assert replace(moved, turned=[]).vectors_of_row(axes) is None
+    apart = b, offset(axes, ROWS * PLACES, 1, 2 * ROWS)
+    assert replace(moved, reads=[reads[0], apart], turned=[apart]).vectors_of_row(axes) is None
 
 
 def test_all_rows_may_be_of_one_image() -> None:

@@ -11,6 +11,7 @@ from tests.programs import H200, cubin_of, like
 from tests.schedule.segments import segment_of
 from tests.schedule.test_kept_columns import centred
 from tests.test_beside_kernels import gradients
+from tests.test_turned_image_kernels import gradients as of_turned
 from thunder_fuser import pipeline
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -25,10 +26,13 @@ from thunder_fuser.target import Target, cuda
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 
 
-def walked(shape: tuple[int, ...], dtype: torch.dtype) -> KeptSchedule:
-    """The gradient of a norm of channels, as blocks walk it."""
-    x, y = torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)
-    bound = bind(gradients(*like(x, y), 1), (x, y))
+def walked(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) -> KeptSchedule:
+    """The gradient of a norm of channels, as blocks walk it; of one plane that is turned."""
+    images, rows, places = shape
+    x = torch.empty(shape, dtype=dtype)
+    y = torch.empty((images, places, rows) if is_turned else shape, dtype=dtype)
+    given = like(x, y)
+    bound = bind(of_turned(*given) if is_turned else gradients(*given, 1), (x, y))
     dealt = walk_columns.walk_columns(bound.fusion, H200.multiprocessors, H200.max_cluster)
     first, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
     return kept_columns.schedule_turned(first, H200)
@@ -188,6 +192,34 @@ def test_blocks_walk_images_beside_sums(
     assert isinstance(kernel, KeptKernel)
     assert (kernel.threads, kernel.blocks) == (threads, groups)
     assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "slots", "threads", "groups"),
+    [
+        ((2674, 512, 49), torch.bfloat16, 2, 512, 128),
+        ((1337, 1024, 49), torch.bfloat16, 1, 1024, 122),
+        ((5348, 256, 49), torch.float32, 2, 512, 131),
+        ((2670, 128, 196), torch.bfloat16, 2, 800, 128),  # vectors of four places to registers
+    ],
+    ids=str,
+)
+def test_blocks_walk_images_that_are_turned(
+    shape: tuple[int, ...], dtype: torch.dtype, slots: int, threads: int, groups: int
+) -> None:
+    schedule = walked(shape, dtype, is_turned=True)
+    assert (schedule.slots, schedule.axes.lanes, schedule.strip) == (slots, 1, None)
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert isinstance(kernel, KeptKernel)
+    assert (kernel.threads, kernel.blocks) == (threads, groups)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+def test_images_that_no_block_holds_pass_through_strips() -> None:
+    schedule = walked((668, 512, 196), torch.bfloat16, is_turned=True)
+    assert schedule.slots == 0
+    assert schedule.axes.lanes > 1
+    assert schedule.strip is not None
 
 
 def test_rivals_keep_lines_of_images() -> None:

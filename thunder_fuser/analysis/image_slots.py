@@ -2,20 +2,25 @@
 
 512 channels of 7 x 7, 16 bits      50 KB: four blocks on a multiprocessor
 with sums beside, of two planes     two slots of 100 KB: the next images come to one meanwhile
+
+Of a plane that is turned the rows of a place follow each other. Threads at places load a vector of
+rows of it, threads at rows the next row each: places lie an odd number of accesses apart, so that
+both meet all banks of shared memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import MAX_THREADS, SHARED_UNASKED, WARP
+from thunder_fuser.target import BANK, BANKS, LINE, MAX_THREADS, SHARED_UNASKED, WARP
 
 RESIDENT = 2048  # threads of a multiprocessor
 RESERVED = 1024  # bytes of shared memory that the system takes for each block
 KNOWN = 32  # bytes of a place that threads at rows know, for who does not know how many
-BESIDE = 256  # bytes for mailboxes, and between arrays
+BESIDE = 384  # bytes for mailboxes, and between arrays
 LEAST_BYTES = 16 * 1024  # of an image, of all planes
 NARROW = 8  # bytes of a vector
 LEAST = 2  # of those that do not walk: one loads while another one stores
@@ -23,6 +28,8 @@ ALONE = 512  # threads of a block for each plane of its image
 WALKING = 640  # threads of a block that walks, at most, unless rows are more
 SHARERS = 3  # of a row, at most: with four of 128 rows or five of 192 it took a sixth longer
 FEWEST = 192  # threads of a block that walks
+TURNED_DOWN = 4  # of a place, where rows of turned planes come in vectors
+CONFLICT = 4  # threads at rows that meet a bank of shared memory, at most
 
 
 @dataclass(frozen=True)
@@ -38,9 +45,10 @@ class ImageSlots:
 @dataclass(frozen=True)
 class ImagePlanes:
     """Images of so many `rows` of so many `vectors`, in planes that are read in elements of these
-    `itemsizes`. For a place of a vector a thread has sums along the rows of so many bytes, `along`,
-    and for a row over all places of so many bytes, `beside`. Threads at rows know so many bytes
-    `of_place`, each, and all find so many `of_row`."""
+    `itemsizes`, and of those in planes that are `turned`. For a place of a vector a thread has sums
+    along the rows of so many bytes, `along`, and for a row over all places of so many bytes,
+    `beside`. Threads are at rows for those, or if it `turns_out` what it stores: they know so many
+    bytes `of_place`, each. All find so many `of_row`."""
 
     rows: int
     vectors: int
@@ -50,11 +58,21 @@ class ImagePlanes:
     beside: int
     of_row: int = 0
     of_place: int = KNOWN
+    turned: tuple[int, ...] = ()
+    turns_out: bool = False
 
     @property
     def elements(self) -> int:
         """Of an image."""
         return self.rows * self.vectors * self.lanes
+
+    @property
+    def image_bytes(self) -> int:
+        """In a slot of each plane, which begin at whole lines."""
+        straight = [self.elements * size for size in self.itemsizes]
+        places = self.vectors * self.lanes
+        turned = [places * pitch(self.rows, size) * size for size in self.turned]
+        return sum(ceil_div(held, LINE) * LINE for held in (*straight, *turned))
 
     def slots(self, shared_bytes: int) -> ImageSlots | None:
         """None where images are no whole accesses, or too large for a block that may have so many
@@ -62,45 +80,69 @@ class ImagePlanes:
         are as good: for wide vectors, and for small images."""
         if any(self.elements * size % MAX_ALIGNMENT for size in self.itemsizes):
             return None
+        if (self.turned or self.turns_out) and not self._turns_well():
+            return None
         if self.beside:
-            is_narrow = self.lanes * min(self.itemsizes) <= NARROW
+            is_narrow = self.lanes * min((*self.itemsizes, *self.turned)) <= NARROW
             return self._walking(shared_bytes) if is_narrow else None
-        is_large = self.elements * sum(self.itemsizes) >= LEAST_BYTES
+        is_large = self.elements * sum((*self.itemsizes, *self.turned)) >= LEAST_BYTES
         return self._alone(shared_bytes) if self.lanes == 1 and is_large else None
 
+    def _turns_well(self) -> bool:
+        """True where rows are whole accesses, and elements of a place that lie a row apart are in
+        several banks."""
+        if self.lanes > 1 or any(self.rows * size % MAX_ALIGNMENT for size in self.turned):
+            return False
+        steps = [self.vectors * size for size in self.itemsizes]
+        return all(step % BANK or gcd(step // BANK, BANKS) <= CONFLICT for step in steps)
+
     def _alone(self, shared_bytes: int) -> ImageSlots | None:
-        """Of blocks that have an image each, and threads for each of its planes."""
-        threads = min(ALONE * len(self.itemsizes), MAX_THREADS)
-        down = self._down(threads)
+        """Of blocks that have an image each, and threads for each of its planes, or its rows."""
+        threads = min(ALONE * len((*self.itemsizes, *self.turned)), MAX_THREADS)
+        if self.turns_out:
+            threads = self._threads_at_rows()
+        down = self.down(threads)
         blocks = min(self._fitting(1, threads, shared_bytes), RESIDENT // threads)
         if down < 2 or blocks < LEAST:
             return None
-        return ImageSlots(1, down * self.vectors, blocks)
+        return ImageSlots(1, threads if self.turns_out else down * self.vectors, blocks)
 
     def _walking(self, shared_bytes: int) -> ImageSlots | None:
         """Of blocks that have one image after another, whose rows some threads share."""
-        most = max(SHARERS, ceil_div(FEWEST, self.rows))
-        sharers = max(1, min(WALKING // self.rows, most))
-        threads = min(ceil_div(self.rows * sharers, WARP) * WARP, MAX_THREADS)
+        threads = self._threads_at_rows()
         for slots in (2, 1):
             fit = min(self._fitting(slots, threads, shared_bytes), RESIDENT // threads)
-            if fit and self._down(threads) > 1:
+            if fit and self.down(threads) > 1:
                 return ImageSlots(slots, threads, fit)
         return None
 
-    def _down(self, threads: int) -> int:
-        """Threads of a place; no more than have two rows each."""
-        return min(threads // self.vectors, self.rows // 2)
+    def _threads_at_rows(self) -> int:
+        most = max(SHARERS, ceil_div(FEWEST, self.rows))
+        threads = self.rows * max(1, min(WALKING // self.rows, most))
+        if self.turned:
+            threads = max(threads, self.vectors * TURNED_DOWN)
+        return min(ceil_div(threads, WARP) * WARP, MAX_THREADS)
+
+    def down(self, threads: int) -> int:
+        """Threads of a place; no more than have two rows each, or a vector of them."""
+        held = max((MAX_ALIGNMENT // size for size in self.turned), default=2)
+        return min(threads // self.vectors, self.rows // held)
 
     def _fitting(self, slots: int, threads: int, shared_bytes: int) -> int:
         """Blocks that there is room for on a multiprocessor."""
         places = self.vectors * self.lanes
         padding = self.vectors if self.lanes > 1 and self.vectors < WARP else 0
-        parts = self.along * self._down(threads) * (places + padding)
+        parts = self.along * self.down(threads) * (places + padding)
         met = self.beside * max(threads, self.rows)
-        known = self.of_place * places if self.beside else 0
+        known = self.of_place * places
         static = parts + met + known + self.of_row * self.rows + BESIDE
         if static > SHARED_UNASKED:
             return 0
-        asked = slots * self.elements * sum(self.itemsizes) + static + RESERVED
+        asked = slots * self.image_bytes + static + RESERVED
         return (shared_bytes + RESERVED) // asked
+
+
+def pitch(rows: int, itemsize: int) -> int:
+    """Elements from a place of a turned plane in a slot to the next one: an odd number of
+    accesses."""
+    return (rows * itemsize // MAX_ALIGNMENT | 1) * MAX_ALIGNMENT // itemsize

@@ -1,6 +1,7 @@
 """The accesses of kept columns that are places of images in shared memory.
 
 read T0[25088*(vector / 49) + 49*row + vector % 49]      v0 = load T0_image[49*row + place]
+read T5[512*vector + row]                                v1 = load T5_image[520*place + row]
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import Form, add, atom, scale
+from thunder_fuser.analysis.image_slots import pitch
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
@@ -17,6 +19,7 @@ from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.kept_columns import is_of_plane
+from thunder_fuser.schedule.strips import lies_along
 
 
 class ImageAccesses(Accesses):
@@ -35,6 +38,7 @@ class ImageAccesses(Accesses):
         self.planes: dict[str, ImagePlane] = {}
         self.rows: dict[str, VectorAccess] = {}
         self.written: dict[str, str] = {}  # the plane whose place a stored vector takes
+        self.turns_out = False
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         return tuple(self._loaded(a) for a in super().group_loads())
@@ -47,7 +51,11 @@ class ImageAccesses(Accesses):
         if not is_of_plane(access.offset, self.axes):
             return access
         name = f"{access.pointer}_image"
-        self.planes[name] = ImagePlane(name, access.pointer, access.dtype)
+        apart = pitch(self.axes.row.size, access.dtype.itemsize)
+        is_turned = lies_along(access.offset, self.axes)
+        self.planes[name] = ImagePlane(
+            name, access.pointer, access.dtype, apart if is_turned else None
+        )
         return self._in_slot(access, name)
 
     def group_stores(
@@ -58,15 +66,19 @@ class ImageAccesses(Accesses):
         return writes, tuple(stored)
 
     def _stored(self, access: VectorAccess) -> VectorAccess:
-        """Vectors of one name have the same values, and one place."""
+        """Vectors of one name have the same values, and one place. What is turned is stored by
+        threads at rows, where it lies."""
         if not is_of_plane(access.offset, self.axes):
+            return access
+        if lies_along(access.offset, self.axes):
+            self.turns_out = True
             return access
         if access.name not in self.written:
             taken = {*self.written.values()}
             self.written[access.name] = next(
                 plane.name
                 for plane in self.planes.values()
-                if plane.dtype is access.dtype and plane.name not in taken
+                if plane.dtype is access.dtype and plane.pitch is None and plane.name not in taken
             )
         name = self.written[access.name]
         plane = self.planes[name]
@@ -74,9 +86,12 @@ class ImageAccesses(Accesses):
         return self._in_slot(access, name)
 
     def _in_slot(self, access: VectorAccess, name: str) -> VectorAccess:
-        steps = self.place.size * access.length
-        own = scale(atom(self.place), access.length)
-        offset = add(scale(atom(self.axes.row), steps), own)
+        apart, steps = self.planes[name].pitch, self.place.size * access.length
+        if apart is not None:
+            offset = add(scale(atom(self.place), apart), atom(self.axes.row))
+        else:
+            own = scale(atom(self.place), access.length)
+            offset = add(scale(atom(self.axes.row), steps), own)
         return replace(access, pointer=name, offset=offset)
 
     def images(self, slots: int, idle: int, at_places: PlaceValues) -> Images:
@@ -84,4 +99,15 @@ class ImageAccesses(Accesses):
         count, planes = self.axes.vector.size // self.place.size, tuple(self.planes.values())
         elements = self.axes.row.size * self.place.size * self.lanes
         rows = tuple(self.rows.items())
-        return Images(planes, slots, self.place, count, elements, idle, at_places, rows)
+        return Images(
+            planes,
+            slots,
+            self.place,
+            count,
+            elements,
+            self.lanes,
+            idle,
+            at_places,
+            rows,
+            self.turns_out,
+        )

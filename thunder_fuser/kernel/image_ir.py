@@ -1,6 +1,7 @@
 """Images of a kept column kernel that pass through shared memory.
 
 image T0 -> T9, 25088 x bf16, 2 slots         T9 takes the place of T0, element by element
+turned image T5, 49 x 512 x bf16, 2 slots     the rows of each place, one place behind another
 """
 
 from __future__ import annotations
@@ -8,20 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess
+from thunder_fuser.target import LINE
 
 
 @dataclass(frozen=True)
 class ImagePlane:
     """A plane that comes from `pointer` to the array `name`, an image at a time; what its elements
-    become goes to each of `stored`."""
+    become goes to each of `stored`. Where it is turned, the rows of each place come, and places lie
+    a `pitch` apart in the array."""
 
     name: str
     pointer: str
     dtype: DataType
+    pitch: int | None = None
     stored: tuple[str, ...] = ()
 
 
@@ -61,27 +66,54 @@ class PlaceValues:
 class Images:
     """`count` images of so many `elements`, in so many `slots` for each plane. A thread is at
     `place`, a vector of the row of an image; `idle` ones are at none until rows are dealt to
-    threads. For these what there is one of per column is left `at_places`. What is read of `rows`
-    alone comes to arrays of their names first."""
+    threads: where sums over all places are beside, or it `turns_out` what it stores. For these what
+    there is one of per column is left `at_places`. What is read of `rows` alone comes to arrays of
+    their names first."""
 
     planes: tuple[ImagePlane, ...]
     slots: int
     place: IterDomain
     count: int
     elements: int
+    lanes: int
     idle: int
     at_places: PlaceValues
     rows: tuple[tuple[str, VectorAccess], ...]
+    turns_out: bool = False
+
+    @property
+    def row_count(self) -> int:
+        """Of an image."""
+        return self.elements // self.places
+
+    @property
+    def places(self) -> int:
+        """Of a row."""
+        return self.place.size * self.lanes
+
+    @property
+    def vector(self) -> int:
+        """Rows that threads at places have at a time: of what is turned, as much as is one access;
+        1 where nothing is."""
+        sizes = [plane.dtype.itemsize for plane in self.planes if plane.pitch is not None]
+        return MAX_ALIGNMENT // max(sizes) if sizes else 1
+
+    def held(self, plane: ImagePlane) -> int:
+        """Elements from a slot to the next one, which begins at a whole line."""
+        held = self.elements if plane.pitch is None else self.places * plane.pitch
+        unit = LINE // plane.dtype.itemsize
+        return ceil_div(held, unit) * unit
 
     @property
     def bytes_of_slots(self) -> dict[str, int]:
-        """By plane. They begin at whole accesses, as images are whole ones."""
-        held = self.slots * self.elements
-        return {plane.name: held * plane.dtype.itemsize for plane in self.planes}
+        """By plane."""
+        return {p.name: self.slots * self.held(p) * p.dtype.itemsize for p in self.planes}
+
+    def _moved(self, plane: ImagePlane) -> str:
+        turned = "" if plane.pitch is None else "turned "
+        each = f"{self.elements}" if not turned else f"{self.places} x {self.row_count}"
+        to = "".join(f" -> {name}" for name in plane.stored)
+        return f"  {turned}image {plane.pointer}{to}, {each} x {plane.dtype}, {self.slots} slots"
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"  image {plane.pointer}{''.join(f' -> {to}' for to in plane.stored)}, "
-            f"{self.elements} x {plane.dtype}, {self.slots} slots"
-            for plane in self.planes
-        )
+        return "\n".join(map(self._moved, self.planes))

@@ -17,20 +17,23 @@ def left_at_places(
     writer: ElementWriter, keys: Sequence[Key], across: int
 ) -> tuple[tuple[PlaceArray, ...], list[LaneStatement]]:
     """Statements that leave the values of `keys` in arrays, from which they are known to `writer`
-    in the scopes behind. What is a literal is known as that."""
+    in the scopes behind: a value of several once. What is a literal is known as that."""
     lanes = writer.accesses.lanes
     own, here = (f"lane * {across} + place", "lane") if lanes > 1 else ("place", "0")
     counts: dict[DataType, int] = {}
-    held = list[LaneStatement]()
+    held, left = list[LaneStatement](), dict[Variable, Variable]()
     for key in keys:
         value = writer.values[key]
-        if isinstance(value, Variable):
+        if not isinstance(value, Variable):
+            writer.known[key] = value
+            continue
+        if value not in left:
             dtype = value.dtype
             number = counts.setdefault(dtype, 0)
             name, counts[dtype] = _array(dtype), number + 1
             held.append(Hold(Variable(f"{name}_at[{own}].v[{number}]", dtype), value))
-            value = Variable(f"{name}[{here}].v[{number}]", dtype)
-        writer.known[key] = value
+            left[value] = Variable(f"{name}[{here}].v[{number}]", dtype)
+        writer.known[key] = left[value]
     return tuple(PlaceArray(_array(t), t, count) for t, count in counts.items()), held
 
 

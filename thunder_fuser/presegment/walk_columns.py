@@ -226,20 +226,41 @@ def _in_slots(
     than such images, and where more planes are stored than read."""
     inputs = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
     read, made = (
-        Counter(tv.dtype for tv in tvs if prod(tv.shape) == prod(plane))
-        for tvs in (inputs, fusion.roots)
+        [tv for tv in tvs if prod(tv.shape) == prod(plane)] for tvs in (inputs, fusion.roots)
     )
-    sizes = tuple(dtype.itemsize for dtype in read.elements())
-    lanes = gcd(inner, MAX_ALIGNMENT // min(sizes))
-    is_turned = dim == len(plane) - 1
-    if made - read or is_turned or not are_kept_whole(inner // lanes, inner * min(sizes)):
+    turned = {tv: _is_turned(tv, plane[dim], inner) for tv in (*read, *made)}
+    if None in turned.values():
+        return 0
+    straight, stored = (Counter(tv.dtype for tv in tvs if not turned[tv]) for tvs in (read, made))
+    sizes, beside = (
+        tuple(tv.dtype.itemsize for tv in read if turned[tv] == way) for way in (False, True)
+    )
+    if stored - straight or not sizes:
+        return 0
+    lanes = 1 if any(turned.values()) else gcd(inner, MAX_ALIGNMENT // min(sizes))
+    if not are_kept_whole(inner // lanes, inner * min((*sizes, *beside))):
         return 0
     along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
-    of_place, beside = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
+    of_place, of_rows = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
     of_row = sum(tv.dtype.itemsize for tv in inputs if prod(tv.shape) == plane[dim])
-    images = ImagePlanes(plane[dim], inner // lanes, lanes, sizes, of_place, beside, of_row)
+    held = sizes, of_place, of_rows, of_row
+    turns_out = any(turned[tv] for tv in made)
+    images = ImagePlanes(
+        plane[dim], inner // lanes, lanes, *held, turned=beside, turns_out=turns_out
+    )
     found = images.slots(shared_bytes)
     return 0 if found is None else found.blocks
+
+
+def _is_turned(tv: TensorView, rows: int, inner: int) -> bool | None:
+    """Whether each image of so many `rows` of so many places lies place after place, not row after
+    row; None where it lies in another way, or in both."""
+    sizes = [a.size for a in tv.domain.allocation if a.size != 1]
+    if False in tv.domain.contiguity:
+        return None
+    straight = any(prod(sizes[k:]) == inner and sizes[k - 1] == rows for k in range(1, len(sizes)))
+    turned = sizes[-1:] == [rows] and any(prod(sizes[k:-1]) == inner for k in range(len(sizes)))
+    return turned if straight != turned else None
 
 
 @dataclass(frozen=True)

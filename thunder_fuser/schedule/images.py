@@ -3,8 +3,9 @@
     T0[i, r, c]   512 channels r of 14 x 14 places c, 16 bits: rows of 392 bytes, images of 200 KB
 
 The columns of an image are its places. A tile of a line of each row would read a sector or two more
-of every row, in pieces that lie apart; all rows of an image are one run of memory. What is stored
-of a plane may take the place of what is read of one in shared memory, element by element.
+of every row, in pieces that lie apart; all rows of an image are one run of memory, also where
+they lie along its places, *turned*. What is stored of a plane may take the place of what is read of
+one in shared memory, element by element.
 """
 
 from __future__ import annotations
@@ -44,36 +45,75 @@ def vectors_of_row(offsets: Sequence[Form], axes: ColumnAxes) -> int | None:
     return vectors if all(offset == lies for offset in offsets) else None
 
 
+def are_turned(offsets: Sequence[Form], axes: ColumnAxes) -> bool:
+    """True where all these `offsets` lie in planes of images, place after place."""
+    lies = add(scale(axes.column, axes.row.size), atom(axes.row))
+    return all(offset == lies for offset in offsets)
+
+
 @dataclass(frozen=True)
 class SlotNeeds:
-    """What images in slots ask of shared memory: bytes of an element of each plane that is read, of
-    all that is read of a row, and of what threads at rows know of a place."""
+    """What images in slots ask of shared memory: bytes of an element of each plane that is read, or
+    read `turned`, of all that is read of a row, and of what threads at rows know of a place. Where
+    it `turns_out` what it stores, these store it."""
 
     itemsizes: tuple[int, ...]
+    turned: tuple[int, ...]
+    turns_out: bool
     of_row: int
     of_place: int
 
 
+@dataclass(frozen=True)
+class Moved:
+    """What is read and stored of a plane: tensors and where, and those of them that are turned."""
+
+    reads: Sequence[tuple[TensorView, Form]]
+    writes: Sequence[tuple[TensorView, Form]]
+    turned: Sequence[tuple[TensorView, Form]]
+
+    @property
+    def turns_out(self) -> bool:
+        """True where something is stored turned."""
+        return any(write in self.turned for write in self.writes)
+
+    def vectors_of_row(self, axes: ColumnAxes) -> int | None:
+        """Of images, if all of it is of such."""
+        straight = [a[1] for a in (*self.reads, *self.writes) if a not in self.turned]
+        if not are_turned([offset for _, offset in self.turned], axes):
+            return None
+        return vectors_of_row(straight, axes)
+
+
 def slot_needs(
     segment: Segment,
-    reads: Sequence[TensorView],
+    moved: Moved,
     stores: Sequence[tuple[Store, Index]],
     rows: int,
     known: Sequence[Element],
 ) -> SlotNeeds | None:
-    """Where every plane that is stored finds the slot of one of its type that is read, and all
-    begin at whole accesses; else none. `known` is what there is one of per place."""
-    layouts = segment.layouts
-    made = {(store.value, store.target.dtype, index) for store, index in stores}
-    moved = (*reads, *(store.target for store, _ in stores))
-    if Counter(dtype for _, dtype, _ in made) - Counter(tv.dtype for tv in reads):
+    """Where every plane that is stored finds the slot of one of its type that is read, unless one
+    of them is turned, and all begin at whole accesses; else none. `known` is what there is one of
+    per place."""
+    layouts, turned = segment.layouts, set(moved.turned)
+    made = {
+        (store.value, store.target.dtype, index)
+        for (store, index), write in zip(stores, moved.writes, strict=True)
+        if write not in turned
+    }
+    straight, beside = (
+        [tv for tv, offset in moved.reads if ((tv, offset) in turned) == way]
+        for way in (False, True)
+    )
+    if Counter(dtype for _, dtype, _ in made) - Counter(tv.dtype for tv in straight):
         return None
-    if any(layouts[tv].alignment < MAX_ALIGNMENT for tv in moved):
+    if any(layouts[tv].alignment < MAX_ALIGNMENT for tv, _ in (*moved.reads, *moved.writes)):
         return None
     of_row = sum(tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) == rows)
     types = Counter(tv.dtype.compute_type for tv, _ in known)
     of_place = sum(found.itemsize * moved_together(count) for found, count in types.items())
-    return SlotNeeds(tuple(tv.dtype.itemsize for tv in reads), of_row, of_place)
+    sizes, others = (tuple(tv.dtype.itemsize for tv in tvs) for tvs in (straight, beside))
+    return SlotNeeds(sizes, others, moved.turns_out, of_row, of_place)
 
 
 def of_places(segment: Segment, results: Sequence[Element], row: IterDomain) -> list[Element]:

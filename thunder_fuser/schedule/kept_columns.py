@@ -10,7 +10,7 @@
 A thread has a vector of columns and every n-th row of it, packed as it lies in memory; what is
 computed in one phase is computed anew in the next. Columns too long for the registers are cut, each
 kernel reading them again. What is read or stored along the columns passes through shared memory
-(`strips.py`), so that rows to the trace may be columns to memory:
+(`strips.py`), or images of it as a whole do, so that rows to the trace may be columns to memory:
 
     T1[r] = sum(T0[r, c]), T0 contiguous along r         `schedule_turned`
 """
@@ -25,7 +25,7 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
-from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside
 from thunder_fuser.schedule.columns import (
@@ -35,8 +35,8 @@ from thunder_fuser.schedule.columns import (
     reduced_by,
     step_of,
 )
-from thunder_fuser.schedule.images import of_places, slot_needs, vectors_of_row
-from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, tiling
+from thunder_fuser.schedule.images import Moved, of_places, slot_needs
+from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, are_in_slots, tiling
 from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
@@ -166,7 +166,56 @@ def _planned(
         raise Rejected("a complex reduction")
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
-    axes = column_axes(segment, long, rows, columns)
+    plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
+    axes, held, phases = plane.axes, plane.held, plane.phases
+    if held.turned.tensors and held.sums and axes.lanes > 1:
+        single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
+        given = single.axes, segment, single.phases, single.held, target, parameters
+        if are_in_slots(*given):
+            plane, axes, held, phases = single, single.axes, single.held, single.phases
+    found = tiling(axes, segment, phases, held, target, parameters)
+    across, down = found.tile.across, found.tile.down
+    is_through_strips = bool(held.turned.tensors) and not found.tile.slots
+    return KeptSchedule(
+        segment,
+        axes,
+        phases,
+        plane.full,
+        plane.stores,
+        across,
+        down,
+        found.blocks_at_once,
+        strip(axes, held.turned, across, down) if is_through_strips else None,
+        held.turned.tensors,
+        plane.added,
+        found.renews,
+        found.tile.cluster,
+        found.tile.slots,
+        found.tile.idle,
+        plane.known if found.tile.slots else (),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """What a segment does with the columns of a plane, seen along such axes: what it adds up in
+    phases and beside them, what it stores, what threads hold of it, and what is known of a column
+    to those at rows of an image."""
+
+    axes: ColumnAxes
+    phases: tuple[Phase, ...]
+    added: Beside | None
+    full: tuple[tuple[Store, Index], ...]
+    stores: tuple[tuple[Store, Index], ...]
+    held: Held
+    known: tuple[Element, ...]
+
+
+def _plane(
+    segment: Segment, long: Sequence[TensorView], axes: ColumnAxes, is_turned: bool
+) -> _Plane:
+    """Raises Rejected."""
+    rows, columns = axes.row.size, axes.vector.size * axes.lanes
     reductions, terms = reduced_by(long, axes)
     phases = phases_of(segment, reductions, terms)
     sums = [tv for tv in segment.long if tv not in long]
@@ -184,33 +233,15 @@ def _planned(
     _check_writes(segment, full, stores, walked)
     reads = _planes(segment, reductions, walked, axes)
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
-    turned = _turned([*reads, *writes], axes, is_turned)
-    kept = _kept([tv for tv, offset in reads if (tv, offset) not in turned], axes)
-    row = vectors_of_row([offset for _, offset in (*reads, *writes)], axes)
+    moved = Moved(reads, writes, _turned([*reads, *writes], axes, is_turned))
+    kept = _kept([tv for tv, offset in reads if (tv, offset) not in moved.turned], axes)
+    row = moved.vectors_of_row(axes)
     dealt = added.vectors if added else 0
-    known = of_places(segment, walked[len(terms) :], axes.row) if row and added else []
-    slots = slot_needs(segment, [tv for tv, _ in reads], full, rows, known) if row else None
-    held = Held(kept, Turned.of(turned, axes), tuple(sums), dealt, row, slots)
-    found = tiling(axes, segment, phases, held, target, parameters)
-    across, down = found.tile.across, found.tile.down
-    return KeptSchedule(
-        segment,
-        axes,
-        phases,
-        tuple(full),
-        tuple(stores),
-        across,
-        down,
-        found.blocks_at_once,
-        strip(axes, held.turned, across, down) if turned else None,
-        held.turned.tensors,
-        added,
-        found.renews,
-        found.tile.cluster,
-        found.tile.slots,
-        found.tile.idle,
-        tuple(known) if found.tile.slots else (),
-    )
+    is_by_rows = row is not None and (added is not None or moved.turns_out)
+    known = of_places(segment, walked[len(terms) :], axes.row) if is_by_rows else []
+    slots = slot_needs(segment, moved, full, rows, known) if row else None
+    held = Held(kept, Turned.of(moved.turned, axes), tuple(sums), dealt, row, slots)
+    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known))
 
 
 def _check_columns(

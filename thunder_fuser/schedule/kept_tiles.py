@@ -70,13 +70,14 @@ class Held:
 class Tile:
     """What one block has: `across` vectors of columns, and `down` threads for their rows, of which
     the blocks of a `cluster` have an equal part each. Images may come to so many `slots` of shared
-    memory; some threads have no places of these."""
+    memory; some threads have no places of these, and so many `blocks` fit on a multiprocessor."""
 
     across: int
     down: int
     cluster: int = 1
     slots: int = 0
     idle: int = 0
+    blocks: int | None = None
 
     @property
     def threads(self) -> int:
@@ -143,7 +144,7 @@ def tiling(
     where blocks would be few. Raises Rejected."""
     room = _room(axes, phases, held, target)
     if (whole := _of_images(room, segment, target, parameters)) is not None:
-        return Tiling(whole, None, renews=False)
+        return Tiling(whole, whole.blocks, renews=False)
     vectors = min(held.dealt, WARP) or axes.vector.size  # threads whose sums meet are of a warp
     vector_bytes = axes.lanes * narrowest(segment, room.reductions)
     line = vectors * vector_bytes if held.dealt else parameters.line
@@ -171,6 +172,19 @@ def tiling(
     return Tiling(best, told if room.blocks(best) == told else None, renews)
 
 
+def are_in_slots(
+    axes: ColumnAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    held: Held,
+    target: Target,
+    parameters: KeptParameters,
+) -> bool:
+    """True for images that pass through shared memory."""
+    found = _of_images(_room(axes, phases, held, target), segment, target, parameters)
+    return found is not None and found.slots > 0
+
+
 def _of_images(
     room: _Room, segment: Segment, target: Target, parameters: KeptParameters
 ) -> Tile | None:
@@ -179,13 +193,15 @@ def _of_images(
     for small images, and for so few that most of the machine would be idle."""
     axes, held = room.axes, room.held
     vectors = held.image
-    if vectors is None or held.turned.tensors or not parameters.images:
+    if vectors is None or not parameters.images:
         return None
     row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
     if not are_kept_whole(vectors, row_bytes) or (held.dealt and held.dealt != vectors):
         return None
     if parameters.slots and (tile := _in_slots(room, vectors, target)) is not None:
         return tile
+    if held.turned.tensors:
+        return None
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
     for down, cluster in blocks_of_image(room.column, vectors, target.max_cluster):
@@ -202,13 +218,14 @@ def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
         return None
     along, beside = (sum(map(state_bytes, tvs)) for tvs in (room.reductions, room.held.sums))
     rows, lanes = room.axes.row.size, room.axes.lanes
-    held = needs.itemsizes, along, beside, needs.of_row, needs.of_place
-    planes = ImagePlanes(rows, vectors, lanes, *held)
+    of_each, turned = (needs.of_row, needs.of_place), (needs.turned, needs.turns_out)
+    planes = ImagePlanes(rows, vectors, lanes, needs.itemsizes, along, beside, *of_each, *turned)
     found, images = planes.slots(target.shared_bytes), room.axes.vector.size // vectors
     if found is None or (not beside and images < found.blocks * target.multiprocessors):
         return None
-    down = min(found.threads // vectors, rows)
-    return Tile(vectors, down, slots=found.slots, idle=found.threads - down * vectors)
+    down = planes.down(found.threads)
+    idle = found.threads - down * vectors
+    return Tile(vectors, down, slots=found.slots, idle=idle, blocks=found.blocks)
 
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:

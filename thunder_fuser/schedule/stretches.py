@@ -27,9 +27,8 @@ from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residenc
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.schedule.staged import Reads, Stores, bytes_of, lies_in_plane, moved_rows
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import REGISTERS, WARP, Target
+from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
 
-BANKS, BANK = 32, 4  # of shared memory, and bytes that one serves at a time
 APART = (1, 2, 4, 8)  # rows, up to the warps of a block
 MIN_SLOTS = 2  # stretches of a tensor in a block: one is worked on, others come
 MIN_BLOCKS = 2

@@ -26,9 +26,9 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, step_of
-from thunder_fuser.target import WARP
+from thunder_fuser.target import BANK, BANKS, WARP
 
-BANKS = 128  # bytes of one row of shared memory
+ALL_BANKS = BANKS * BANK  # bytes of one row of shared memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,11 @@ def strip(axes: ColumnAxes, turned: Turned, across: int, down: int) -> Strip:
     """That of so many threads across and down: a copy of the columns where that is moved in longer
     runs, and no more than two threads meet a bank."""
     narrow = min(tv.dtype.itemsize for tv in turned.tensors)
-    own = max(BANKS // min(across, WARP), narrow)  # bytes of banks that each column of a warp has
+    own = max(
+        ALL_BANKS // min(across, WARP), narrow
+    )  # bytes of banks that each column of a warp has
     padded = _padded(axes, across, down, own, narrow)
-    if not turned.is_dense or gcd(axes.lanes * axes.row.size * narrow, BANKS) > 2 * own:
+    if not turned.is_dense or gcd(axes.lanes * axes.row.size * narrow, ALL_BANKS) > 2 * own:
         return padded
     flat = _flat(axes, across, down, narrow)
     return flat if flat.run > padded.run else padded
@@ -162,7 +164,7 @@ def _padded(axes: ColumnAxes, across: int, down: int, own: int, narrow: int) -> 
     while rows % run:
         run //= 2
     stride = (ceil_div(rows, unit) | 1) * unit
-    is_short = rows * narrow < BANKS  # pieces of several columns are moved at a time
+    is_short = rows * narrow < ALL_BANKS  # pieces of several columns are moved at a time
     apart = across + 1 if is_short and axes.lanes > 1 else across
     columns, pieces = axis(axes.vector.size * axes.lanes), axis(rows // run)
     return Strip(axes, across, down, run, stride, apart, columns, pieces)
