@@ -99,28 +99,31 @@ def test_threads_copy_what_is_turned_and_have_vectors_of_its_rows() -> None:
         "for (int at = threadIdx.x * 8; at < 25088; at += 4096) {",
         f"{name}_image + at / 512 * 520 + at % 512), 0, from);",
         "tf::commit_copies();",
-        "if (turn + 1 < turns) send(turn + 1);",
+        "turn < 1 && turn < turns; ++turn) send(turn);",
+        "turn < 1 && turn < turns; ++turn) copy(turn);",
+        "if (turn + 1 < turns) copy(turn + 1);",
         "else tf::commit_copies();",
         "tf::await_copies<1>();",
         "__syncthreads();",
+        "if (turn + 1 < turns) send(turn + 1);",
         "for (int first = part * 8; first < 512; first += 80) {",
         f"_rows = tf::load<tf::bf16, 8, 16>({name}_image + (520 * place + first));",
         "for (int k = 0; k < 8; ++k) {",
         "const int row = first + k;",
         "_rows.v[k]}};",
-        "for (int place = share; place < 49; place += 1) {",
+        "for (int pair = share; pair < 24; pair += 1) {",
         f"({name}_image + (520 * place + row));",
     )
 
 
-def test_threads_that_share_rows_meet() -> None:
-    found = walking((2670, 128, 196))
-    total = re.findall(r"__shared__ float (T\d+)_met\[3\]\[128\];", found)[0]
+def test_the_only_slot_is_filled_by_copies_and_stretches_at_a_time() -> None:
+    found = text(kept_lines(kernel_of((1337, 1024, 49), torch.bfloat16, is_turned=True)))
     assert in_order(
         found,
-        f"{total}_met[share][own] = {total}_sum[k];",
+        "turn < turns; ++turn) {",
+        "copy(turn);",
+        "send(turn);",
+        "tf::await_copies<0>();",
         "__syncthreads();",
-        "if (share == 0) {",
-        f"{total}_all_met = {total}_met[0][own];",
+        "tf::await_mail(arrived[turn % 1]",
     )
-    assert "_met" not in walking((2674, 512, 49))  # a thread a row

@@ -2,8 +2,8 @@
 
 image arrives             in one stretch of each plane
 phases                    a thread is at a place, with every so many-th row
-then                      the same, or a thread is at a row, with every so many-th place: it has the
-                          sums over all places beside, of all images of the block
+then                      the same, or a thread is at a row, with some of its places: it has the
+                          sums over all places beside, of all images (`image_rows_text.py`)
 image leaves              from where it lay, in one stretch
 
 What is turned is copied by all threads, and stored by those that are at rows. Threads at places
@@ -15,18 +15,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.codegen.beside_text import known, sums_beside
+from thunder_fuser.codegen.beside_text import sums_beside
 from thunder_fuser.codegen.column_sums import (
     combined_parts,
     declared_sums,
     left_parts,
-    per_lane,
     places_lines,
     result_lines,
 )
+from thunder_fuser.codegen.image_rows_text import (
+    by_rows,
+    dealt_rows,
+    own_rows,
+    results,
+    values_type,
+    vector_line,
+)
 from thunder_fuser.codegen.shared_text import LINES, arrays_in_shared
 from thunder_fuser.codegen.slots_text import ONE, ahead, arrival, opened, over_turns
-from thunder_fuser.codegen.split_text import combiner, state_type
 from thunder_fuser.codegen.statements import (
     indent,
     load_call,
@@ -34,14 +40,13 @@ from thunder_fuser.codegen.statements import (
     number,
     scope_lines,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.kernel.image_ir import DealtRows, Images, PlaceArray
+from thunder_fuser.codegen.types import CUDA_TYPES, index_type
+from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess
-from thunder_fuser.schedule.images import moved_together
 
-UNROLL = 8  # rows, or places, of a thread
+UNROLL = 8  # rows of a thread
 
 
 def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
@@ -49,28 +54,33 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
     sizes = images.bytes_of_slots
     arrays = [(_slots(p.name, kernel), CUDA_TYPES[p.dtype], sizes[p.name]) for p in images.planes]
     head = [*places_lines(kernel), *arrays_in_shared(arrays, LINES), *opened(images.slots)]
-    kind, sent = index_type(kernel.reach), _sent(kernel, images)
+    kind, copied, sent = index_type(kernel.reach), _copied(kernel, images), _sent(kernel, images)
     once = [*_rows_in_shared(kernel, images), "__syncthreads();"]
-    early = [_vector(kernel), *(load_text(a, kernel.names) for a in kernel.once)]
+    early = [vector_line(kernel), *(load_text(a, kernel.names) for a in kernel.once)]
     work = [*_work(kernel, images), *_stored(kernel, images)]
-    rows = _dealt(kernel)
+    rows = dealt_rows(kernel)
     if _is_by_rows(kernel, images):
-        head.append(f"const int own = threadIdx.x % {rows.at_once};")
-        head.append(f"const int share = threadIdx.x / {rows.at_once};")
+        head += own_rows(kernel, images)
     if kernel.group is None:
         places = [f"const {kind} image = blockIdx.x;"]
-        arrived = ["tf::await_mail(arrived[0]);", *_copied(images)]
+        arrived = [*(_awaited(images) if copied else []), "tf::await_mail(arrived[0]);"]
         ended = ["if (threadIdx.x == 0) tf::await_stores();"] if _is_stored(images) else []
-        return [*head, *places, *sent, *early, *once, *arrived, *work, *ended]
-    groups = number(kernel.group.size)
-    turn = [*early, *_ahead(images), arrival(images.slots), *_copied(images), *work]
+        return [*head, *places, *copied, *sent, *early, *once, *arrived, *work, *ended]
+    groups, slots = number(kernel.group.size), _places(kernel, images)
+    copy = list[str]()
+    if copied:
+        copy = [f"const auto copy = [&](const {kind} turn) {{", *indent([*slots, *copied]), "};"]
+        once = [*_first_copies(kind, images), *once]
+    coming = _coming(images) if copied else ahead(images.slots, "turns")
+    turn = [*early, *coming, arrival(images.slots), *work]
     return [
         *head,
         f"const {kind} group = blockIdx.x;",
         f"const {kind} turns = ({number(images.count)} - group + {groups} - 1) / {groups};",
         *sums_beside(kernel, rows.per_thread),
-        *over_turns(images.slots, kind, "turns", _places(kernel, images), sent, once, turn),
-        *_results(kernel),
+        *copy,
+        *over_turns(images.slots, kind, "turns", slots, sent, once, turn),
+        *results(kernel),
     ]
 
 
@@ -84,28 +94,28 @@ def _is_stored(images: Images) -> bool:
     return any(plane.stored for plane in images.planes)
 
 
-def _is_turned(images: Images) -> bool:
-    """True where threads copy what is turned, each some vectors."""
-    return any(plane.pitch is not None for plane in images.planes)
-
-
-def _ahead(images: Images) -> list[str]:
-    """As of slots. Copies that threads make are a group each turn, in the last turn an empty one,
-    so that those of as many turns as there are other slots may be on their way."""
-    sent = ahead(images.slots, "turns")
-    is_last_empty = _is_turned(images) and images.slots > 1
-    return [*sent, "else tf::commit_copies();"] if is_last_empty else sent
-
-
-def _copied(images: Images) -> list[str]:
-    """Until all threads have what each copied."""
-    if not _is_turned(images):
+def _first_copies(kind: str, images: Images) -> list[str]:
+    """Of the turns that are sent before all."""
+    if images.slots == 1:
         return []
+    head = f"for ({kind} turn = 0; turn < {images.slots - 1} && turn < turns; ++turn) copy(turn);"
+    return ["#pragma unroll 1", head]
+
+
+def _coming(images: Images) -> list[str]:
+    """What is copied and sent ahead. Copies are a group each turn, in the last turn an empty one,
+    so that those of as many turns as there are other slots may be on their way. What is sent waits
+    for stores: to another slot it is behind the barrier, at which all would wait for that."""
+    sent, ahead_by = ahead(images.slots, "turns"), images.slots - 1
+    if not ahead_by:
+        return ["copy(turn);", *sent, *_awaited(images)]
+    copied = f"if (turn + {ahead_by} < turns) copy(turn + {ahead_by});"
+    return [copied, "else tf::commit_copies();", *_awaited(images), *sent]
+
+
+def _awaited(images: Images) -> list[str]:
+    """Until all threads have what each copied."""
     return [f"tf::await_copies<{images.slots - 1}>();", "__syncthreads();"]
-
-
-def _dealt(kernel: KeptKernel) -> DealtRows:
-    return DealtRows.of(kernel.axes.row.size, kernel.threads, kernel.threads_across)
 
 
 def _rows_in_shared(kernel: KeptKernel, images: Images) -> list[str]:
@@ -134,12 +144,6 @@ def _places(kernel: KeptKernel, images: Images) -> list[str]:
     return lines
 
 
-def _vector(kernel: KeptKernel) -> str:
-    """Which vector of columns a place of the image is."""
-    across = number(kernel.threads_across)
-    return f"const {index_type(kernel.reach)} vector = image * {across} + place;"
-
-
 def _sent(kernel: KeptKernel, images: Images) -> list[str]:
     """All of the image, on its way: what the image before left to be stored last."""
     size = number(images.elements)
@@ -154,11 +158,10 @@ def _sent(kernel: KeptKernel, images: Images) -> list[str]:
         copies.append("tf::await_stores();")
     expected = f"tf::expect_mail(mail, {size} * {total});"
     mail = f"tf::Mailbox& mail = arrived[{slot}];"
-    sent = [ONE, *indent([mail, expected, *copies, *later]), "}"]
-    return [*_copies(kernel, images), *sent]
+    return [ONE, *indent([mail, expected, *copies, *later]), "}"]
 
 
-def _copies(kernel: KeptKernel, images: Images) -> list[str]:
+def _copied(kernel: KeptKernel, images: Images) -> list[str]:
     """Of what is turned, by all threads: the rows of a place are whole vectors."""
     lines, rows, size = list[str](), number(images.row_count), number(images.elements)
     for plane in images.planes:
@@ -198,8 +201,7 @@ def _work(kernel: KeptKernel, images: Images) -> list[str]:
     if kernel.final.statements:
         lines += _first(scope_lines(kernel.final, names, lanes))
     if _is_by_rows(kernel, images):
-        full = scope_lines(kernel.full, names, lanes)
-        return [*lines, *_left_at_places(kernel, images), *_by_rows(kernel, images, full)]
+        return [*lines, *_left_at_places(kernel, images), *by_rows(kernel, images)]
     if not kernel.full.statements:
         return lines
     return [*lines, *_placed(kernel, _over_rows(kernel, kernel.full))]
@@ -213,14 +215,9 @@ def _first(lines: list[str]) -> list[str]:
 def _left_at_places(kernel: KeptKernel, images: Images) -> list[str]:
     """What threads at rows are to know of each place, in shared memory."""
     left, places = images.at_places, kernel.threads_across * kernel.axes.lanes
-    rooms = [f"__shared__ {_values(a)} {a.name}_at[{places}];" for a in left.arrays]
+    rooms = [f"__shared__ {values_type(a)} {a.name}_at[{places}];" for a in left.arrays]
     own = scope_lines(left.scope, kernel.names, kernel.axes.lanes)
     return [*rooms, *_first(own), "__syncthreads();"] if rooms else []
-
-
-def _values(array: PlaceArray) -> str:
-    """Of a place: as many as are moved at a time, or more."""
-    return f"tf::Vec<{COMPUTE_TYPES[array.dtype]}, {moved_together(array.count)}>"
 
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
@@ -276,61 +273,3 @@ def _vector_of_rows(access: VectorAccess, kernel: KeptKernel) -> str:
     moved = min(vector * access.dtype.itemsize, MAX_ALIGNMENT)
     several = replace(access, name=f"{access.name}_rows", length=vector, access_bytes=moved)
     return load_text(several, names)
-
-
-def _by_rows(kernel: KeptKernel, images: Images, lines: list[str]) -> list[str]:
-    """Loops over the rows of a thread, and over its places of each."""
-    dealt, across, lanes = _dealt(kernel), kernel.threads_across, kernel.axes.lanes
-    taken = []
-    for array in images.at_places.arrays:
-        taken.append(f"{_values(array)} {array.name}[{lanes}];")
-        own = f"{array.name}_at[lane * {across} + place]"
-        taken += per_lane(f"{array.name}[lane] = {own};", lanes)
-    head = f"for (int place = share; place < {across}; place += {dealt.sharers}) {{"
-    inner = [_vector(kernel), *taken, *lines]
-    return _over_dealt(kernel, [f"#pragma unroll {UNROLL}", head, *indent(inner), "}"])
-
-
-def _over_dealt(kernel: KeptKernel, lines: list[str]) -> list[str]:
-    """A loop over the rows that a thread has places of."""
-    dealt, rows, kind = _dealt(kernel), kernel.axes.row.size, index_type(kernel.reach)
-    tests = [f"row < {number(rows)}"] if rows % dealt.at_once else []
-    tests += [f"share < {dealt.sharers}"] if dealt.at_once < kernel.threads else []
-    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
-    head = f"for (int k = 0; k < {dealt.per_thread}; ++k) {{"
-    place = f"const {kind} row = k * {dealt.at_once} + own;"
-    return ["#pragma unroll", head, *indent([place, *body]), "}"]
-
-
-def _results(kernel: KeptKernel) -> list[str]:
-    """The sums over all places, where several threads have a row met in shared memory, stored."""
-    dealt, lines = _dealt(kernel), list[str]()
-    known_sums, left = list[str](), list[str]()
-    for total in kernel.beside:
-        met = f"{total.name}_sum[k]"
-        if dealt.sharers > 1:
-            kind = state_type(total.op, total.dtype)
-            lines.append(f"__shared__ {kind} {total.name}_met[{dealt.sharers}][{dealt.at_once}];")
-            left.append(f"{total.name}_met[share][own] = {met};")
-            known_sums += _met(total, dealt)
-            met = f"{total.name}_all_met"
-        known_sums.append(known(total, met))
-    stores = scope_lines(kernel.results, kernel.names, 1)
-    stored = [*known_sums, *stores]
-    if dealt.sharers > 1:
-        lines += [*_over_dealt(kernel, left), "__syncthreads();"]
-        stored = ["if (share == 0) {", *indent(stored), "}"]
-    return [*lines, *_over_dealt(kernel, stored)]
-
-
-def _met(total: Accumulator, dealt: DealtRows) -> list[str]:
-    """A row's sums of all threads that share it, in their order."""
-    name, combine = total.name, combiner(total.op, total.dtype)
-    kind = state_type(total.op, total.dtype)
-    return [
-        f"{kind} {name}_all_met = {name}_met[0][own];",
-        "#pragma unroll",
-        f"for (int other = 1; other < {dealt.sharers}; ++other) {{",
-        f"  {name}_all_met = {combine}({name}_all_met, {name}_met[other][own]);",
-        "}",
-    ]

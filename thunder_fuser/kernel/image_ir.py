@@ -98,6 +98,16 @@ class Images:
         sizes = [plane.dtype.itemsize for plane in self.planes if plane.pitch is not None]
         return MAX_ALIGNMENT // max(sizes) if sizes else 1
 
+    @property
+    def has_pairs(self) -> bool:
+        """True where threads at rows have two places at a time: of rows that are read or stored
+        element by element as they lie, which are even in number, so that the first place of each
+        other one begins a pair."""
+        sizes = [plane.dtype.itemsize for plane in self.planes if plane.pitch is None]
+        is_even = self.row_count % 2 == 0 or self.places % 2 == 0
+        is_narrow = all(2 * size <= MAX_ALIGNMENT for size in sizes)
+        return self.lanes == 1 and not self.turns_out and is_even and is_narrow
+
     def held(self, plane: ImagePlane) -> int:
         """Elements from a slot to the next one, which begins at a whole line."""
         held = self.elements if plane.pitch is None else self.places * plane.pitch
