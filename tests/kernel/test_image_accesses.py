@@ -13,6 +13,7 @@ from tests.test_kept_kernels import spread
 from tests.test_turned_image_kernels import along, turned
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.scalar import constant
 from thunder_fuser.kernel.image_ir import DealtRows
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.presegment.split_reductions import constants
@@ -89,6 +90,20 @@ def test_what_is_stored_turned_has_no_slot() -> None:
     assert kernel.images.turns_out
     assert [plane.stored for plane in kernel.images.planes] == [()]
     assert "[512*vector + row], 1 x bf16" in str(kernel)
+
+
+def test_what_is_the_same_along_a_row_is_computed_once_per_place() -> None:
+    """Also behind what repeats it along the rows."""
+    x = tensor(DataType.BFloat16, 2674, 512, 49)
+    b = turned(x)
+    repeated = along(b, total(b, 2))
+    made = call("sub", b, call("mul", chain(repeated, "neg", "exp"), constant(3.0)))
+    planned = kept_columns.schedule_turned(segment_of([x], made), H200)
+    text = str(lower_kept_columns(planned, strict=False))
+    at_places, per_row = text[text.index("at places") :].split("  per row")
+    assert at_places.count("mul(") == at_places.count("exp(") == 1
+    assert "mul(" not in per_row
+    assert "exp(" not in per_row
 
 
 def test_rows_are_dealt_to_threads() -> None:

@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from thunder_fuser.analysis.access import Element as Made
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Family
 from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.phases import Element
@@ -122,17 +124,28 @@ def of_places(segment: Segment, results: Sequence[Element], row: IterDomain) -> 
     needs = needs_of(segment, segment.long, results)
     every = (*needs.elements, *needs.leaves)
     indices = Counter(tv for tv, _ in every)
-    free = {
-        (tv, index)
-        for tv, index in every
-        if indices[tv] == 1 and not any(row in form.bases for form in index)
-    }
+    alike = {key for key in every if not any(row in form.bases for form in key[1])}
+    for key, element in needs.elements.items():  # those that it needs are before it
+        if _is_as_its_sources(element) and all(
+            (s.producer, s.index) in alike for s in element.sources
+        ):
+            alike.add(key)
+    free = {key for key in alike if indices[key[0]] == 1}
     read = dict.fromkeys(result for result in results if result in free)
     for key, element in needs.elements.items():
         if key not in free:
             sources = ((s.producer, s.index) for s in element.sources)
             read |= dict.fromkeys(source for source in sources if source in free)
     return list(read)
+
+
+def _is_as_its_sources(element: Made) -> bool:
+    """True where nothing but these makes elements of one index others than those of another: for
+    what is computed from values along rows, all of which are the same."""
+    made = element.tensor.definition
+    if made is None or made.op.family not in (Family.POINTWISE, Family.VIEW, Family.FULL):
+        return False
+    return not any(source.windows for source in element.sources)
 
 
 def moved_together(values: int) -> int:
