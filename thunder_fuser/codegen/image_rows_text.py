@@ -10,6 +10,7 @@ first place is done alone then, else its last one. Threads of a warp have rows o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.beside_text import known
@@ -34,7 +35,8 @@ UNROLL = 8  # places of a thread
 
 
 def dealt_rows(kernel: KeptKernel) -> DealtRows:
-    return DealtRows.of(kernel.axes.row.size, kernel.threads, kernel.threads_across)
+    pieces = 1 if kernel.images is None else kernel.images.pieces
+    return DealtRows.of(kernel.axes.row.size, kernel.threads, kernel.threads_across, pieces)
 
 
 def own_rows(kernel: KeptKernel, images: Images) -> list[str]:
@@ -58,18 +60,20 @@ def values_type(array: PlaceArray) -> str:
     return f"tf::Vec<{COMPUTE_TYPES[array.dtype]}, {moved_together(array.count)}>"
 
 
-def by_rows(kernel: KeptKernel, images: Images) -> list[str]:
-    """Loops over the rows of a thread, and over its places of each."""
+def by_rows(kernel: KeptKernel, images: Images, behind: Sequence[str] = ()) -> list[str]:
+    """Loops over the rows of a thread, and over its places of each. All threads do what is `behind`
+    rows that are dealt at once."""
     once = [a for a in kernel.full.loads if a.offset.bases == {kernel.axes.row}]
     scope = replace(kernel.full, loads=tuple(a for a in kernel.full.loads if a not in once))
     of_row = [load_text(a, kernel.names) for a in once]
     if images.has_pairs:
-        return _over_dealt(kernel, [*of_row, *_over_pairs(kernel, images, scope)])
+        lines = [*of_row, *_over_pairs(kernel, images, scope)]
+        return _over_dealt(kernel, [*_guarded(kernel, lines), *behind])
     head = f"for (int place = share; place < {kernel.threads_across}; place += "
     head += f"{dealt_rows(kernel).sharers}) {{"
     lines = _at_place(kernel, images, scope)
-    loop = [f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
-    return _over_dealt(kernel, [*of_row, *loop])
+    lines = [*of_row, f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
+    return _over_dealt(kernel, [*_guarded(kernel, lines), *behind])
 
 
 def _at_place(kernel: KeptKernel, images: Images, scope: Scope) -> list[str]:
@@ -144,14 +148,20 @@ def _store_pair(access: VectorAccess, kernel: KeptKernel, images: Images) -> str
 
 
 def _over_dealt(kernel: KeptKernel, lines: list[str]) -> list[str]:
-    """A loop over the rows that a thread has places of."""
-    dealt, rows, kind = dealt_rows(kernel), kernel.axes.row.size, index_type(kernel.reach)
-    tests = [f"row < {number(rows)}"] if rows % dealt.at_once else []
-    tests += [f"share < {dealt.sharers}"] if dealt.at_once < kernel.threads else []
-    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+    """A loop over the rows of a thread."""
+    dealt, kind = dealt_rows(kernel), index_type(kernel.reach)
     head = f"for (int k = 0; k < {dealt.per_thread}; ++k) {{"
     place = f"const {kind} row = k * {dealt.at_once} + own;"
-    return ["#pragma unroll", head, *indent([place, *body]), "}"]
+    return ["#pragma unroll", head, *indent([place, *lines]), "}"]
+
+
+def _guarded(kernel: KeptKernel, lines: list[str], *others: str) -> list[str]:
+    """What threads do that have places of the row."""
+    dealt, rows = dealt_rows(kernel), kernel.axes.row.size
+    tests = [f"row < {number(rows)}"] if rows % dealt.at_once else []
+    tests += [f"share < {dealt.sharers}"] if dealt.sharers * dealt.at_once < kernel.threads else []
+    tests += others
+    return [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
 
 
 def results(kernel: KeptKernel) -> list[str]:
@@ -167,12 +177,13 @@ def results(kernel: KeptKernel) -> list[str]:
             known_sums += _met(total, dealt)
             met = f"{total.name}_all_met"
         known_sums.append(known(total, met))
-    stores = scope_lines(kernel.results, kernel.names, 1)
-    stored = [*known_sums, *stores]
-    if dealt.sharers > 1:
-        lines += [*_over_dealt(kernel, left), "__syncthreads();"]
-        stored = ["if (share == 0) {", *indent(stored), "}"]
-    return [*lines, *_over_dealt(kernel, stored)]
+    stored = [*known_sums, *scope_lines(kernel.results, kernel.names, 1)]
+    if dealt.sharers == 1:
+        return _over_dealt(kernel, _guarded(kernel, stored))
+    both = [*_guarded(kernel, left), "__syncthreads();"]
+    both += _guarded(kernel, stored, "share == 0")
+    again = ["__syncthreads();"] if dealt.per_thread > 1 else []
+    return [*lines, *_over_dealt(kernel, [*both, *again])]
 
 
 def _met(total: Accumulator, dealt: DealtRows) -> list[str]:

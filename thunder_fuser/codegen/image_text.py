@@ -23,6 +23,7 @@ from thunder_fuser.codegen.column_sums import (
     places_lines,
     result_lines,
 )
+from thunder_fuser.codegen.image_pieces_text import behind_rows, over_turns_in_pieces
 from thunder_fuser.codegen.image_rows_text import (
     by_rows,
     dealt_rows,
@@ -67,21 +68,22 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
         ended = ["if (threadIdx.x == 0) tf::await_stores();"] if _is_stored(images) else []
         return [*head, *places, *copied, *sent, *early, *once, *arrived, *work, *ended]
     groups, slots = number(kernel.group.size), _places(kernel, images)
+    head += [
+        f"const {kind} group = blockIdx.x;",
+        f"const {kind} turns = ({number(images.count)} - group + {groups} - 1) / {groups};",
+        *sums_beside(kernel, rows.per_thread),
+    ]
+    if images.pieces > 1:
+        pieces = over_turns_in_pieces(kernel, images, slots, once, early, _work(kernel, images))
+        return [*head, *pieces, *results(kernel)]
     copy = list[str]()
     if copied:
         copy = [f"const auto copy = [&](const {kind} turn) {{", *indent([*slots, *copied]), "};"]
         once = [*_first_copies(kind, images), *once]
     coming = _coming(images) if copied else ahead(images.slots, "turns")
     turn = [*early, *coming, arrival(images.slots), *work]
-    return [
-        *head,
-        f"const {kind} group = blockIdx.x;",
-        f"const {kind} turns = ({number(images.count)} - group + {groups} - 1) / {groups};",
-        *sums_beside(kernel, rows.per_thread),
-        *copy,
-        *over_turns(images.slots, kind, "turns", slots, sent, once, turn),
-        *results(kernel),
-    ]
+    walked = over_turns(images.slots, kind, "turns", slots, sent, once, turn)
+    return [*head, *copy, *walked, *results(kernel)]
 
 
 def _is_by_rows(kernel: KeptKernel, images: Images) -> bool:
@@ -201,7 +203,8 @@ def _work(kernel: KeptKernel, images: Images) -> list[str]:
     if kernel.final.statements:
         lines += _first(scope_lines(kernel.final, names, lanes))
     if _is_by_rows(kernel, images):
-        return [*lines, *_left_at_places(kernel, images), *by_rows(kernel, images)]
+        behind = behind_rows(images) if images.pieces > 1 else []
+        return [*lines, *_left_at_places(kernel, images), *by_rows(kernel, images, behind)]
     if not kernel.full.statements:
         return lines
     return [*lines, *_placed(kernel, _over_rows(kernel, kernel.full))]

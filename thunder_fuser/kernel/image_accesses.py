@@ -14,7 +14,7 @@ from thunder_fuser.analysis.image_slots import pitch
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.image_ir import ImagePlane, Images, PlaceValues
+from thunder_fuser.kernel.image_ir import ImagePlane, Images, PlaceValues, pieces_of
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.columns import ColumnAxes
@@ -94,8 +94,9 @@ class ImageAccesses(Accesses):
             offset = add(scale(atom(self.axes.row), steps), own)
         return replace(access, pointer=name, offset=offset)
 
-    def images(self, slots: int, idle: int, at_places: PlaceValues) -> Images:
+    def images(self, slots: int, idle: int, at_places: PlaceValues, walks: bool) -> Images:
         """Of the planes that were asked for."""
+        comes_late = walks and slots == 1 and any(p.stored for p in self.planes.values())
         count, planes = self.axes.vector.size // self.place.size, tuple(self.planes.values())
         elements = self.axes.row.size * self.place.size * self.lanes
         rows = tuple(self.rows.items())
@@ -110,4 +111,5 @@ class ImageAccesses(Accesses):
             at_places,
             rows,
             self.turns_out,
+            pieces_of(self.axes.row.size) if comes_late else 1,
         )

@@ -16,6 +16,8 @@ from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import LINE
 
+PIECES = (2, 1)  # with four, of which each has few rows for all threads, it took longer
+
 
 @dataclass(frozen=True)
 class ImagePlane:
@@ -40,8 +42,9 @@ class DealtRows:
     per_thread: int
 
     @staticmethod
-    def of(rows: int, threads: int, vectors: int) -> DealtRows:
-        at_once = min(rows, threads)
+    def of(rows: int, threads: int, vectors: int, pieces: int = 1) -> DealtRows:
+        """Of an image that comes and goes in so many `pieces`, each at a time."""
+        at_once = min(rows // pieces, threads)
         return DealtRows(at_once, min(threads // at_once, vectors), ceil_div(rows, at_once))
 
 
@@ -68,7 +71,8 @@ class Images:
     `place`, a vector of the row of an image; `idle` ones are at none until rows are dealt to
     threads: where sums over all places are beside, or it `turns_out` what it stores. For these what
     there is one of per column is left `at_places`. What is read of `rows` alone comes to arrays of
-    their names first."""
+    their names first. An image in the only slot is stored in `pieces` of so many rows, and those of
+    the next one come while others are worked on."""
 
     planes: tuple[ImagePlane, ...]
     slots: int
@@ -80,6 +84,7 @@ class Images:
     at_places: PlaceValues
     rows: tuple[tuple[str, VectorAccess], ...]
     turns_out: bool = False
+    pieces: int = 1
 
     @property
     def row_count(self) -> int:
@@ -119,11 +124,22 @@ class Images:
         """By plane."""
         return {p.name: self.slots * self.held(p) * p.dtype.itemsize for p in self.planes}
 
+    @property
+    def piece_rows(self) -> int:
+        """Of a piece."""
+        return self.row_count // self.pieces
+
     def _moved(self, plane: ImagePlane) -> str:
         turned = "" if plane.pitch is None else "turned "
         each = f"{self.elements}" if not turned else f"{self.places} x {self.row_count}"
         to = "".join(f" -> {name}" for name in plane.stored)
-        return f"  {turned}image {plane.pointer}{to}, {each} x {plane.dtype}, {self.slots} slots"
+        slots = f"{self.slots} slots" if self.pieces == 1 else f"{self.pieces} pieces"
+        return f"  {turned}image {plane.pointer}{to}, {each} x {plane.dtype}, {slots}"
 
     def __str__(self) -> str:
         return "\n".join(map(self._moved, self.planes))
+
+
+def pieces_of(rows: int) -> int:
+    """Of an image of so many rows, all of whole accesses."""
+    return next(count for count in PIECES if rows % (count * MAX_ALIGNMENT) == 0 or count == 1)

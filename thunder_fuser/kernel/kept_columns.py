@@ -71,7 +71,8 @@ class _KeptWriter:
         full = self._stores(planned.full, loads, sums)
         found, images = self.accesses, None
         if isinstance(found, ImageAccesses):
-            images = found.images(planned.slots, planned.idle, at_places)
+            walks = planned.beside is not None
+            images = found.images(planned.slots, planned.idle, at_places, walks)
         turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
             pointers=pointers_of(self.segment, self.names),

@@ -37,10 +37,11 @@ TF_FN void store_stretch(T* to, const T* from, int count) {
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(from))), "r"(bytes) : "memory");
 #endif
 }
-// The thread that asked for stores waits until shared memory was read for all of them.
+// The thread that asked for stores waits until shared memory was read for all of them but the last N.
+template <int N = 0>
 TF_FN void await_stores() {
 #ifndef TF_HOST
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 #endif
 }
 
