@@ -140,6 +140,7 @@ def test_clusters_walk_rows_with_sums_down_their_columns(
 
 
 @pytest.mark.sanitizer
+@pytest.mark.no_racecheck
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize(("rows", "columns"), [(48, 131080), (37, 140004)])
 def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
@@ -152,6 +153,7 @@ def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
 
 
 @pytest.mark.sanitizer
+@pytest.mark.no_racecheck
 @pytest.mark.usefixtures("few_multiprocessors")
 @pytest.mark.parametrize(
     ("dtype", "columns"), [(BF16, 950_008), (F32, 480_004), (F16, 917_509)], ids=str
