@@ -97,7 +97,7 @@ def test_threads_copy_what_is_turned_and_have_vectors_of_its_rows() -> None:
         found,
         "TF_SHARED_LINES(unsigned char, shared);",
         "for (int at = threadIdx.x * 8; at < 25088; at += 4096) {",
-        f"{name}_image + at / 512 * 520 + at % 512), 0, from);",
+        f"{name}_image + at / 512 * 520 + row), 0, from);",
         "tf::commit_copies();",
         "turn < 1 && turn < turns; ++turn) send(turn);",
         "turn < 1 && turn < turns; ++turn) copy(turn);",

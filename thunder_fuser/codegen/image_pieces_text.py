@@ -28,16 +28,16 @@ def over_turns_in_pieces(
     """A loop over the turns of a block. `places` says where an image lies, `once` is what the block
     does before all turns and `early` what it does in each, while an image comes; `work` is done
     with it."""
-    kind, copied = index_type(kernel.reach), _copied(kernel, images)
-    arrived = ["tf::await_copies<0>();", "__syncthreads();"] if copied else []
+    kind, copies = index_type(kernel.reach), copied(kernel, images)
+    arrived = ["tf::await_copies<0>();", "__syncthreads();"] if copies else []
     arrived.append("tf::await_mail(arrived[0], turn % 2);")
     last = ["if (threadIdx.x == 0) tf::await_stores();", f"send(turn + 1, {images.pieces - 1});"]
     return [
         *_moves(kind, "send", places, _sent(images)),
-        *(_moves(kind, "copy", places, copied) if copied else []),
+        *(_moves(kind, "copy", places, copies) if copies else []),
         "#pragma unroll 1",
         f"for (int piece = 0; piece < {images.pieces}; ++piece) {{",
-        *(["  copy(0, piece);"] if copied else []),
+        *(["  copy(0, piece);"] if copies else []),
         "  send(0, piece);",
         "}",
         *once,
@@ -99,22 +99,25 @@ def _sent(images: Images) -> list[str]:
     return [ONE, *indent([expected, *copies]), "}"]
 
 
-def _copied(kernel: KeptKernel, images: Images) -> list[str]:
-    """A piece of what is turned, some rows of each place, by all threads."""
+def copied(kernel: KeptKernel, images: Images) -> list[str]:
+    """What is turned of an image, or of a `piece` of its rows, on its way by all threads: the rows
+    of a place are whole vectors."""
     lines, rows = list[str](), number(images.piece_rows)
-    size = number(images.piece_rows * images.places)
+    size, image = number(images.piece_rows * images.places), number(images.elements)
+    is_whole = images.pieces == 1
+    first = "" if is_whole else f"piece * {rows} + "
+    there = "at" if is_whole else f"at / {rows} * {number(images.row_count)} + row"
     for plane in images.planes:
         if plane.pitch is not None:
             vector = MAX_ALIGNMENT // plane.dtype.itemsize
             kind = f"tf::Vec<{CUDA_TYPES[plane.dtype]}, {vector}>"
-            there = f"image * {number(images.elements)} + at / {rows} * {number(images.row_count)}"
             here = f"{plane.name} + at / {rows} * {number(plane.pitch)} + row"
             copy = f"tf::copy_async<{MAX_ALIGNMENT}>(reinterpret_cast<{kind}*>({here}), 0, from);"
             step = kernel.threads * vector
             lines += [
                 f"for (int at = threadIdx.x * {vector}; at < {size}; at += {step}) {{",
-                f"  const int row = piece * {rows} + at % {rows};",
-                f"  const auto* const from = {plane.pointer} + {there} + row;",
+                f"  const int row = {first}at % {rows};",
+                f"  const auto* const from = {plane.pointer} + image * {image} + {there};",
                 f"  {copy}",
                 "}",
             ]

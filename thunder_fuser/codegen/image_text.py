@@ -23,7 +23,7 @@ from thunder_fuser.codegen.column_sums import (
     places_lines,
     result_lines,
 )
-from thunder_fuser.codegen.image_pieces_text import behind_rows, over_turns_in_pieces
+from thunder_fuser.codegen.image_pieces_text import behind_rows, copied, over_turns_in_pieces
 from thunder_fuser.codegen.image_rows_text import (
     by_rows,
     dealt_rows,
@@ -55,7 +55,7 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
     sizes = images.bytes_of_slots
     arrays = [(_slots(p.name, kernel), CUDA_TYPES[p.dtype], sizes[p.name]) for p in images.planes]
     head = [*places_lines(kernel), *arrays_in_shared(arrays, LINES), *opened(images.slots)]
-    kind, copied, sent = index_type(kernel.reach), _copied(kernel, images), _sent(kernel, images)
+    kind, copies, sent = index_type(kernel.reach), copied(kernel, images), _sent(kernel, images)
     once = [*_rows_in_shared(kernel, images), "__syncthreads();"]
     early = [vector_line(kernel), *(load_text(a, kernel.names) for a in kernel.once)]
     work = [*_work(kernel, images), *_stored(kernel, images)]
@@ -64,9 +64,9 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
         head += own_rows(kernel, images)
     if kernel.group is None:
         places = [f"const {kind} image = blockIdx.x;"]
-        arrived = [*(_awaited(images) if copied else []), "tf::await_mail(arrived[0]);"]
+        arrived = [*(_awaited(images) if copies else []), "tf::await_mail(arrived[0]);"]
         ended = ["if (threadIdx.x == 0) tf::await_stores();"] if _is_stored(images) else []
-        return [*head, *places, *copied, *sent, *early, *once, *arrived, *work, *ended]
+        return [*head, *places, *copies, *sent, *early, *once, *arrived, *work, *ended]
     groups, slots = number(kernel.group.size), _places(kernel, images)
     head += [
         f"const {kind} group = blockIdx.x;",
@@ -77,10 +77,10 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
         pieces = over_turns_in_pieces(kernel, images, slots, once, early, _work(kernel, images))
         return [*head, *pieces, *results(kernel)]
     copy = list[str]()
-    if copied:
-        copy = [f"const auto copy = [&](const {kind} turn) {{", *indent([*slots, *copied]), "};"]
+    if copies:
+        copy = [f"const auto copy = [&](const {kind} turn) {{", *indent([*slots, *copies]), "};"]
         once = [*_first_copies(kind, images), *once]
-    coming = _coming(images) if copied else ahead(images.slots, "turns")
+    coming = _coming(images) if copies else ahead(images.slots, "turns")
     turn = [*early, *coming, arrival(images.slots), *work]
     walked = over_turns(images.slots, kind, "turns", slots, sent, once, turn)
     return [*head, *copy, *walked, *results(kernel)]
@@ -161,25 +161,6 @@ def _sent(kernel: KeptKernel, images: Images) -> list[str]:
     expected = f"tf::expect_mail(mail, {size} * {total});"
     mail = f"tf::Mailbox& mail = arrived[{slot}];"
     return [ONE, *indent([mail, expected, *copies, *later]), "}"]
-
-
-def _copied(kernel: KeptKernel, images: Images) -> list[str]:
-    """Of what is turned, by all threads: the rows of a place are whole vectors."""
-    lines, rows, size = list[str](), number(images.row_count), number(images.elements)
-    for plane in images.planes:
-        if plane.pitch is not None:
-            vector = MAX_ALIGNMENT // plane.dtype.itemsize
-            kind = f"tf::Vec<{CUDA_TYPES[plane.dtype]}, {vector}>"
-            place = f"{plane.name} + at / {rows} * {number(plane.pitch)} + at % {rows}"
-            copy = f"tf::copy_async<{MAX_ALIGNMENT}>(reinterpret_cast<{kind}*>({place}), 0, from);"
-            step = kernel.threads * vector
-            lines += [
-                f"for (int at = threadIdx.x * {vector}; at < {size}; at += {step}) {{",
-                f"  const auto* const from = {plane.pointer} + image * {size} + at;",
-                f"  {copy}",
-                "}",
-            ]
-    return [*lines, "tf::commit_copies();"] if lines else []
 
 
 def _stored(kernel: KeptKernel, images: Images) -> list[str]:
