@@ -215,6 +215,21 @@ def test_blocks_walk_images_that_are_turned(
     assert cubin_of(kernel).spill_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "told"),
+    [((2670, 128, 196), torch.bfloat16, 1), ((5348, 256, 49), torch.bfloat16, None)],
+    ids=str,
+)
+def test_registers_are_told_of_a_block_alone_on_its_multiprocessor(
+    shape: tuple[int, ...], dtype: torch.dtype, told: int | None
+) -> None:
+    schedule = walked(shape, dtype)
+    assert schedule.slots
+    assert schedule.blocks_at_once == told
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
 def test_images_that_no_block_holds_pass_through_strips() -> None:
     schedule = walked((668, 512, 196), torch.bfloat16, is_turned=True)
     assert schedule.slots == 0

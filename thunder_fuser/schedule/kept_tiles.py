@@ -70,7 +70,8 @@ class Held:
 class Tile:
     """What one block has: `across` vectors of columns, and `down` threads for their rows, of which
     the blocks of a `cluster` have an equal part each. Images may come to so many `slots` of shared
-    memory; some threads have no places of these, and so many `blocks` fit on a multiprocessor."""
+    memory; some threads have no places of these. The compiler is told so many `blocks` that fit on
+    a multiprocessor: one, where it else spilled; of more, told of them, it spilled."""
 
     across: int
     down: int
@@ -225,7 +226,8 @@ def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
         return None
     down = planes.down(found.threads)
     idle = found.threads - down * vectors
-    return Tile(vectors, down, slots=found.slots, idle=idle, blocks=found.blocks)
+    is_alone = 1 if found.blocks == 1 else None
+    return Tile(vectors, down, slots=found.slots, idle=idle, blocks=is_alone)
 
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:
