@@ -236,3 +236,11 @@ def test_what_there_is_of_many_rows_and_places_has_room_or_is_in_registers() -> 
     left = call("sub", made, spread(total(made, 1), a))
     results = call("cast", left, dtype=a.dtype), total(left, 0, 2)
     check(fusion([a, *others], *results), x, *rows, *places, options=UNTUNED)
+
+
+def test_an_image_of_more_rows_than_threads_have_of_two_pieces() -> None:
+    x = whole(25, 2560, 33, dtype=torch.bfloat16)
+    (a,) = like(x)
+    left = call("sub", a, spread(total(a, 1), a))
+    plan = check(fusion([a], left, total(a, 0, 2)), x, options=UNTUNED)
+    assert is_in_slots(plan)

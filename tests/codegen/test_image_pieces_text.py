@@ -71,7 +71,8 @@ def test_threads_that_share_the_rows_of_a_piece_meet_one_piece_after_another() -
 
 
 def test_pieces_are_whole_accesses_of_rows() -> None:
-    assert [pieces_of(rows) for rows in (768, 32, 48, 776)] == [2, 2, 1, 1]
+    assert [pieces_of(rows, 768) for rows in (768, 32, 48, 776)] == [2, 2, 1, 1]
+    assert [pieces_of(2560, threads) for threads in (1280, 1024)] == [2, 1]  # a thread a row
     assert DealtRows.of(768, 768, 49, pieces=2) == DealtRows(384, 2, 2)
     assert DealtRows.of(192, 576, 49, pieces=2) == DealtRows(96, 6, 2)
 

@@ -94,9 +94,10 @@ class ImageAccesses(Accesses):
             offset = add(scale(atom(self.axes.row), steps), own)
         return replace(access, pointer=name, offset=offset)
 
-    def images(self, slots: int, idle: int, at_places: PlaceValues, walks: bool) -> Images:
-        """Of the planes that were asked for."""
-        comes_late = walks and slots == 1 and any(p.stored for p in self.planes.values())
+    def images(self, slots: int, idle: int, at_places: PlaceValues, walkers: int | None) -> Images:
+        """Of the planes that were asked for. `walkers` are threads of a block that has several."""
+        comes_late = slots == 1 and any(p.stored for p in self.planes.values())
+        pieces = pieces_of(self.axes.row.size, walkers) if comes_late and walkers else 1
         count, planes = self.axes.vector.size // self.place.size, tuple(self.planes.values())
         elements = self.axes.row.size * self.place.size * self.lanes
         rows = tuple(self.rows.items())
@@ -111,5 +112,5 @@ class ImageAccesses(Accesses):
             at_places,
             rows,
             self.turns_out,
-            pieces_of(self.axes.row.size) if comes_late else 1,
+            pieces,
         )

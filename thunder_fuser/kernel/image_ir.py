@@ -16,7 +16,7 @@ from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import LINE
 
-PIECES = (2, 1)  # with four, of which each has few rows for all threads, it took longer
+PIECES = 2  # with four, of which each has few rows for all threads, it took longer
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,7 @@ class Images:
         return "\n".join(map(self._moved, self.planes))
 
 
-def pieces_of(rows: int) -> int:
-    """Of an image of so many rows, all of whole accesses."""
-    return next(count for count in PIECES if rows % (count * MAX_ALIGNMENT) == 0 or count == 1)
+def pieces_of(rows: int, threads: int) -> int:
+    """Of an image of so many rows: all of whole accesses, and of no more rows than threads."""
+    is_whole = rows % (PIECES * MAX_ALIGNMENT) == 0
+    return PIECES if is_whole and rows <= PIECES * threads else 1

@@ -71,8 +71,9 @@ class _KeptWriter:
         full = self._stores(planned.full, loads, sums)
         found, images = self.accesses, None
         if isinstance(found, ImageAccesses):
-            walks = planned.beside is not None
-            images = found.images(planned.slots, planned.idle, at_places, walks)
+            threads = planned.threads_across * planned.threads_down + planned.idle
+            walkers = None if planned.beside is None else threads
+            images = found.images(planned.slots, planned.idle, at_places, walkers)
         turned = self.accesses if isinstance(self.accesses, TurnedAccesses) else None
         return KeptKernel(
             pointers=pointers_of(self.segment, self.names),
