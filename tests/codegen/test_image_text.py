@@ -92,12 +92,14 @@ def test_threads_are_at_places_and_then_at_rows() -> None:
 
 def test_threads_copy_what_is_turned_and_have_vectors_of_its_rows() -> None:
     found = text(kept_lines(kernel_of((2674, 512, 49), torch.bfloat16, is_turned=True)))
-    (name,) = re.findall(r"tf::copy_async<16>\(reinterpret_cast<[^>]*>\*>\((\w+)_image", found)
+    (name,) = re.findall(
+        r"tf::copy_async<16>\(reinterpret_cast<[^>]*>\*>\((\w+_image_turned) ", found
+    )
     assert in_order(
         found,
         "TF_SHARED_LINES(unsigned char, shared);",
         "for (int at = threadIdx.x * 8; at < 25088; at += 4096) {",
-        f"{name}_image + at / 512 * 520 + row), 0, from);",
+        f"{name} + at / 512 * 520 + row), 0, from);",
         "tf::commit_copies();",
         "turn < 1 && turn < turns; ++turn) send(turn);",
         "turn < 1 && turn < turns; ++turn) copy(turn);",
@@ -107,12 +109,12 @@ def test_threads_copy_what_is_turned_and_have_vectors_of_its_rows() -> None:
         "__syncthreads();",
         "if (turn + 1 < turns) send(turn + 1);",
         "for (int first = part * 8; first < 512; first += 80) {",
-        f"_rows = tf::load<tf::bf16, 8, 16>({name}_image + (520 * place + first));",
+        f"_rows = tf::load<tf::bf16, 8, 16>({name} + (520 * place + first));",
         "for (int k = 0; k < 8; ++k) {",
         "const int row = first + k;",
         "_rows.v[k]}};",
         "for (int pair = share; pair < 24; pair += 1) {",
-        f"({name}_image + (520 * place + row));",
+        f"({name} + (520 * place + row));",
     )
 
 

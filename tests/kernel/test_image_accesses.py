@@ -11,13 +11,18 @@ from tests.schedule.test_kept_columns import centred
 from tests.schedule.test_kept_tiles import walked
 from tests.test_kept_kernels import spread
 from tests.test_turned_image_kernels import along, turned
+from thunder_fuser.analysis.digits import add, atom, divmod_form, scale
+from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.scalar import constant
+from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import DealtRows
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.presegment.split_reductions import constants
 from thunder_fuser.schedule import kept_columns
+from thunder_fuser.schedule.columns import ColumnAxes
 
 
 def test_planes_are_read_where_they_lie_in_a_slot() -> None:
@@ -78,6 +83,20 @@ def test_places_of_what_is_turned_lie_a_pitch_apart() -> None:
     sizes = kernel.images.bytes_of_slots
     assert sizes[straight.name] == 2 * 50176
     assert sizes[other.name] == 2 * 51072  # whole lines
+
+
+def test_a_plane_may_be_read_as_it_lies_and_turned() -> None:
+    """Of as many rows as places."""
+    x = tensor(DataType.BFloat16, 5, 48, 48)
+    axes = ColumnAxes(axis(5 * 48), None, axis(48))
+    image, place = divmod_form(atom(axes.vector), 48)
+    row = atom(axes.row)
+    found = ImageAccesses({x: Layout((5, 48, 48), (2304, 48, 1))}, axes, 48, {x: "T0"})
+    for inner, outer in ((place, row), (row, place)):
+        found.request(x, add(scale(image, 2304), add(scale(outer, 48), inner)), ())
+    loads = found.group_loads()
+    assert [a.pointer for a in loads] == ["T0_image", "T0_image_turned"]
+    assert [plane.pitch for plane in found.planes.values()] == [None, 56]
 
 
 def test_what_is_stored_turned_has_no_slot() -> None:

@@ -50,12 +50,10 @@ class ImageAccesses(Accesses):
             return replace(access, pointer=name, offset=atom(self.axes.row))
         if not is_of_plane(access.offset, self.axes):
             return access
-        name = f"{access.pointer}_image"
-        apart = pitch(self.axes.row.size, access.dtype.itemsize)
-        is_turned = lies_along(access.offset, self.axes)
-        self.planes[name] = ImagePlane(
-            name, access.pointer, access.dtype, apart if is_turned else None
-        )
+        name, apart = f"{access.pointer}_image", None
+        if lies_along(access.offset, self.axes):  # a plane may be read in both ways
+            name, apart = f"{name}_turned", pitch(self.axes.row.size, access.dtype.itemsize)
+        self.planes[name] = ImagePlane(name, access.pointer, access.dtype, apart)
         return self._in_slot(access, name)
 
     def group_stores(
