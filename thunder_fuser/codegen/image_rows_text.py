@@ -5,7 +5,7 @@ for k                     the rows of a thread
     for half                what is read and stored of a pair is one access
 
 A row of 7 x 7 places of 16 bits begins inside a word of shared memory if its number is odd. Its
-first place is done alone then, else its last one. Threads of a warp have rows of one kind.
+first place is done alone then, else its last one. Threads side by side have rows of one kind.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def _coming(images: Images) -> list[str]:
     sent, ahead_by = ahead(images.slots, "turns"), images.slots - 1
     if not ahead_by:
         return ["copy(turn);", *sent, *_awaited(images)]
-    copied = f"if (turn + {ahead_by} < turns) copy(turn + {ahead_by});"
-    return [copied, "else tf::commit_copies();", *_awaited(images), *sent]
+    coming = f"if (turn + {ahead_by} < turns) copy(turn + {ahead_by});"
+    return [coming, "else tf::commit_copies();", *_awaited(images), *sent]
 
 
 def _awaited(images: Images) -> list[str]:

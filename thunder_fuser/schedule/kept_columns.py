@@ -167,19 +167,18 @@ def _planned(
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
     plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
-    axes, held, phases = plane.axes, plane.held, plane.phases
-    if held.turned.tensors and held.sums and axes.lanes > 1:
+    if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
-        given = single.axes, segment, single.phases, single.held, target, parameters
-        if are_in_slots(*given):
-            plane, axes, held, phases = single, single.axes, single.held, single.phases
-    found = tiling(axes, segment, phases, held, target, parameters)
+        if are_in_slots(single.axes, segment, single.phases, single.held, target, parameters):
+            plane = single
+    axes, held = plane.axes, plane.held
+    found = tiling(axes, segment, plane.phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     is_through_strips = bool(held.turned.tensors) and not found.tile.slots
     return KeptSchedule(
         segment,
         axes,
-        phases,
+        plane.phases,
         plane.full,
         plane.stores,
         across,

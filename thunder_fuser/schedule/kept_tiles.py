@@ -226,8 +226,8 @@ def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
         return None
     down = planes.down(found.threads)
     idle = found.threads - down * vectors
-    is_alone = 1 if found.blocks == 1 else None
-    return Tile(vectors, down, slots=found.slots, idle=idle, blocks=is_alone)
+    told = 1 if found.blocks == 1 else None
+    return Tile(vectors, down, slots=found.slots, idle=idle, blocks=told)
 
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:

@@ -142,9 +142,7 @@ def strip(axes: ColumnAxes, turned: Turned, across: int, down: int) -> Strip:
     """That of so many threads across and down: a copy of the columns where that is moved in longer
     runs, and no more than two threads meet a bank."""
     narrow = min(tv.dtype.itemsize for tv in turned.tensors)
-    own = max(
-        ALL_BANKS // min(across, WARP), narrow
-    )  # bytes of banks that each column of a warp has
+    own = max(ALL_BANKS // min(across, WARP), narrow)  # bytes of banks of each column of a warp
     padded = _padded(axes, across, down, own, narrow)
     if not turned.is_dense or gcd(axes.lanes * axes.row.size * narrow, ALL_BANKS) > 2 * own:
         return padded
