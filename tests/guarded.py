@@ -63,6 +63,11 @@ PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "norm of odd short rows": (layer_norm, ((1277, 37), (37,))),
     "odd short rows that end inside a vector": (lambda x: torch.softmax(x, -1), ((333, 37),)),
     "norm of many short rows": (layer_norm, ((1277, 64), (64,))),
+    "odd rows beside vectors": (lambda x: torch.softmax(x, -1), ((339, 1023),)),
+    "norm of odd rows beside vectors": (
+        lambda x, w: F.rms_norm(x, x.shape[-1:], w),
+        ((129, 1030), (1030,)),
+    ),
     "norm of long rows": (layer_norm, ((64, 4097), (4097,))),
     "norm of channels": (channel_norm, ((5, 40, 14, 14), (40,))),
     "norm of channels of odd images": (channel_norm, ((3, 21, 5, 7), (21,))),

@@ -34,47 +34,65 @@ from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.schedule import rows, streams
 
 
+def with_weights(rows: int, columns: int) -> RowKernel:
+    """Of a norm with two weights, in bf16: its rows have no edges."""
+    x, w, b = halves(rows, columns), floats(columns), floats(columns)
+    made = call("cast", call("add", normed(x, w), b), dtype=DataType.BFloat16)
+    return kernel_of(segment_of([x, w, b], made))
+
+
 def test_loads_end_with_the_plane_and_stores_with_the_row() -> None:
-    x = halves(6, 257)
-    text = str(kernel_of(segment_of([x], softmax(x))))
-    flat, first = "8*((257*group)/8) + 8*vector", "-257*group + 8*((257*group)/8) + 8*vector"
-    (load,) = (line for line in text.splitlines() if "= load" in line)
+    text = str(with_weights(6, 4097))
+    flat, first = "8*((4097*group)/8) + 8*vector", "-4097*group + 8*((4097*group)/8) + 8*vector"
+    (load,) = (line for line in text.splitlines() if "= load T0" in line)
     (store,) = (line for line in text.splitlines() if "store w0" in line)
-    assert load.endswith(f"T0[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {flat} < 1542")
-    assert store.endswith(f"[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {first} < 257")
-    assert f"max= T0_0 where 0 <= {first} + lane < 257" in text
+    assert load.endswith(f"T0[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {flat} < 24582")
+    assert store.endswith(f"[{flat}], 8 x bf16, 16 bytes at a time where 0 <= {first} < 4097")
+    assert f" where 0 <= {first} + lane < 4097" in text
+
+
+@pytest.mark.parametrize(("columns", "held", "threads"), [(257, 2, 16), (1023, 4, 32)])
+def test_vectors_of_rows_with_edges_lie_in_their_rows(
+    columns: int, held: int, threads: int
+) -> None:
+    x = halves(6, columns)
+    kernel = kernel_of(segment_of([x], softmax(x)))
+    assert "lanes 8 and edges" in str(kernel)
+    assert "where" not in str(kernel)
+    assert (kernel.vectors_per_thread, kernel.places_per_thread) == (held, held + 1)
+    assert kernel.threads_per_row == threads
 
 
 @pytest.mark.parametrize(
     ("columns", "vectors", "loaded"),
     [
-        (257, 33, ""),
-        (258, 33, ""),
-        (260, 33, ""),
-        (259, 34, "where 0 <= 8*((259*group)/8) + 8*vector < 4144, all or none of them"),
-        (262, 34, "where 0 <= 8*((262*group)/8) + 8*vector < 4192, all or none of them"),
-        (263, 34, "where 0 <= 8*((263*group)/8) + 8*vector < 4208, all or none of them"),
+        (4097, 513, ""),
+        (4098, 513, ""),
+        (4100, 513, ""),
+        (4099, 514, "where 0 <= 8*((4099*group)/8) + 8*vector < 65584, all or none of them"),
+        (4102, 514, "where 0 <= 8*((4102*group)/8) + 8*vector < 65632, all or none of them"),
+        (4103, 514, "where 0 <= 8*((4103*group)/8) + 8*vector < 65648, all or none of them"),
     ],
 )
 def test_no_vector_is_cut_where_the_plane_ends_with_one(
     columns: int, vectors: int, loaded: str
 ) -> None:
-    x = halves(16, columns)
-    kernel = kernel_of(segment_of([x], softmax(x)))
+    kernel = with_weights(16, columns)
     assert kernel.vector.size == vectors
-    (load,) = (line for line in str(kernel).splitlines() if "= load" in line)
+    (load,) = (line for line in str(kernel).splitlines() if "= load T0" in line)
     assert load.split("bytes at a time")[1].strip() == loaded
 
 
 @pytest.mark.parametrize(("columns", "is_shifted"), [(769, False), (1025, True)])
 def test_short_rows_with_weights_are_not_shifted(columns: int, is_shifted: bool) -> None:
-    """Each row would read the weights element by element."""
+    """Each row would put the weights' vectors together."""
     x, w = halves(300, columns), floats(columns)
     assert rows.schedule(segment_of([x, w], normed(x, w)), H200).axes.is_shifted == is_shifted
+    assert with_weights(300, columns + 3072).axes.is_shifted == is_shifted
 
 
 @pytest.mark.parametrize(
-    ("columns", "is_shifted"), [(255, False), (256, False), (257, True), (4100, True)]
+    ("columns", "is_shifted"), [(223, False), (225, True), (256, False), (4100, True)]
 )
 def test_rows_shift_where_their_length_is_no_multiple_of_the_lanes(
     columns: int, is_shifted: bool
@@ -82,7 +100,7 @@ def test_rows_shift_where_their_length_is_no_multiple_of_the_lanes(
     x = halves(6, columns)
     axes = rows.schedule(segment_of([x], softmax(x)), H200).axes
     assert axes.is_shifted == is_shifted
-    assert axes.lanes == (8 if columns > 255 else 1)
+    assert axes.lanes == (8 if columns > 223 else 1)
 
 
 def test_a_plane_that_is_strided_or_misaligned_or_whose_rows_are_two_dims_is_not_shifted() -> None:

@@ -47,8 +47,8 @@ def test_planes_that_end_inside_a_vector_and_others_have_one_general_text(column
         return emit(found.lower(False)), emit(general(found, H200).lower(False))
 
     (even, even_in_general), (odd, odd_in_general) = texts(4096), texts(4095)
-    assert even.fragments != odd.fragments == odd_in_general.fragments
-    assert even_in_general.fragments == odd_in_general.fragments
+    assert (even.fragments == odd.fragments) == (columns < 5000)  # which have their edges apart
+    assert odd.fragments == odd_in_general.fragments == even_in_general.fragments
 
 
 def test_the_text_that_the_model_prefers_has_no_rest_where_none_is_left() -> None:

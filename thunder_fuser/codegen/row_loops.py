@@ -32,17 +32,33 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     threads = kernel.threads_per_row
     if kernel.splits > 1 or kernel.chunk:
         return _vectors_of_part(kernel, lines)
+    last = kernel.axes.columns // kernel.lanes - kernel.has_edges  # whose first may be vector 1
+    known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
+    if kernel.has_edges:
+        return _vectors_inside(kernel, with_inner(kernel, lines, known))
     if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
         return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
-    last = kernel.axes.columns // kernel.lanes
-    known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
     inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
     size = number(kernel.vector.size)
     if kernel.vector.size % threads:
         test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
         inner = [inner[0], test, *indent(inner[1:]), "}"]
+    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _vectors_inside(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors of those that lie in the row."""
+    axes, threads = kernel.axes, kernel.threads_per_row
+    fewest = (axes.columns - axes.edges // 2) // axes.lanes
+    inner = [
+        f"const int vector = first + k * {threads} + part;",
+        f"if ((k + 1) * {threads} <= {number(fewest)} || vector < last) {{",
+        *indent(lines),
+        "}",
+    ]
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent(inner), "}"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import loads_in
+from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
 from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
 from thunder_fuser.codegen.row_loops import load_of_row, located, over_vectors, with_whole
 from thunder_fuser.codegen.row_threads import (
@@ -54,7 +55,8 @@ def row_lines(kernel: RowKernel) -> list[str]:
         row = _part_of_row(kernel, split)
     else:
         row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
-    return with_tail([*rows_of_thread(kernel), *mailboxes(kernel), *row], kernel)
+    edge = edge_of_row(kernel) if kernel.has_edges else []
+    return with_tail([*rows_of_thread(kernel), *edge, *mailboxes(kernel), *row], kernel)
 
 
 def _one_row(kernel: RowKernel) -> list[str]:
@@ -207,12 +209,13 @@ def _turns_of_stretches(kernel: RowKernel) -> list[str]:
 def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
     """A thread's vectors in registers, from memory."""
     loads = [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in accesses]
-    return [*_declare(accesses, kernel), *with_whole(kernel, over_vectors(kernel, loads))]
+    vectors = with_whole(kernel, over_vectors(kernel, loads))
+    return [*_declare(accesses, kernel), *vectors, *edge_loads(accesses, kernel)]
 
 
 def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
     """Registers for the vectors of a thread."""
-    return [f"{vector_type(a)} {a.name}[{kernel.vectors_per_thread}];" for a in accesses]
+    return [f"{vector_type(a)} {a.name}[{kernel.places_per_thread}];" for a in accesses]
 
 
 def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
@@ -239,7 +242,8 @@ def _phases(kernel: RowKernel) -> list[str]:
     lines: list[str] = []
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
-    lines += if_active(kernel, over_vectors(kernel, _final_lines(kernel)))
+    final = [*over_vectors(kernel, _final_lines(kernel)), *edge_scope(kernel.final, kernel)]
+    lines += if_active(kernel, final)
     return lines + if_active(kernel, single_lines(kernel))
 
 
@@ -279,7 +283,7 @@ def _load(access: VectorAccess, kernel: RowKernel) -> str:
 
 
 def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
-    return over_vectors(kernel, scope_lines(scope, kernel))
+    return [*over_vectors(kernel, scope_lines(scope, kernel)), *edge_scope(scope, kernel)]
 
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
@@ -289,7 +293,7 @@ def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
 
 def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
-    held = held_arrays(phase, kernel.vectors_per_thread, kernel.lanes)
+    held = held_arrays(phase, kernel.places_per_thread, kernel.lanes)
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
     walked = [*declared(phase.reductions), *held, *zeroed, *_walked(phase.scope, kernel)]
     return [*walked, *combined(phase.reductions, kernel, position), *summed]

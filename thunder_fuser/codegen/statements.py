@@ -52,7 +52,8 @@ def load_call(
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     if access.guards:
-        return f"tf::load_if<{arguments}>({_test(access.guards, names)}, {address(access, names)})"
+        test = windows_text(access.guards, names)
+        return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
 
@@ -89,7 +90,7 @@ def copy_text(
             return f"tf::copy_async_apart<{access.access_bytes}>({arguments}, {inside});"
         return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside}, {is_whole});"
     if access.guards:
-        test = _test(access.guards, names)
+        test = windows_text(access.guards, names)
         return f"tf::copy_async_if<{access.access_bytes}>({test}, {arguments});"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 
@@ -135,7 +136,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
         return form_text(f, names)
 
     def test(windows: Sequence[Window]) -> str:
-        return _test(windows, names)
+        return windows_text(windows, names)
 
     match statement:
         case Assign(variable, value):
@@ -164,7 +165,8 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             assert_never(statement)
 
 
-def _test(windows: Sequence[Window], names: Mapping[IterDomain, str]) -> str:
+def windows_text(windows: Sequence[Window], names: Mapping[IterDomain, str]) -> str:
+    """The test of all windows."""
     return " && ".join(window_text(w, names) for w in windows)
 
 

@@ -167,7 +167,8 @@ class RowKernel:
     turns, the loads of a `batch` of turns at a time, and those of a warp are so far `apart`; if the
     axes keep the sides each has `columns` of its own. The blocks of one that `is_reversed` have the
     last rows first. `staged` of the kept loads come through shared memory, stores go by what is
-    `filled` there.
+    `filled` there. Threads of shifted rows that have edges have whole vectors, and some of them an
+    element beside those.
     """
 
     pointers: tuple[Pointer, ...]
@@ -199,6 +200,7 @@ class RowKernel:
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
     apart: int = 1
+    has_edges: bool = False
 
     @property
     def lane(self) -> IterDomain | None:
@@ -239,7 +241,14 @@ class RowKernel:
 
     @property
     def vectors_per_thread(self) -> int:
+        if self.has_edges:
+            return ceil_div(self.axes.columns // self.lanes, self.threads_per_row)
         return self.chunk or ceil_div(self.vectors_per_split, self.threads_per_row)
+
+    @property
+    def places_per_thread(self) -> int:
+        """Of those vectors, and of the element beside them."""
+        return self.vectors_per_thread + self.has_edges
 
     @property
     def shared_bytes(self) -> int:
@@ -319,6 +328,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
         + (", the last rows first" if kernel.is_reversed else ""),
         f"  rows {kernel.rows} vectors {kernel.vector.size} lanes {kernel.lanes}",
     ]
+    lines[-1] += " and edges" if kernel.has_edges else ""
     if kernel.splits > 1:
         lines[-1] += f" in {kernel.splits} splits"
         lines[-1] += ", outermost" if kernel.are_parts_outermost else ""

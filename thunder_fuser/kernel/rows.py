@@ -63,7 +63,8 @@ class _RowWriter:
         layouts, tensors = self.segment.layouts, self.names.tensors
         accesses: Accesses
         if self.axes.is_shifted:
-            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix)
+            has_edges = planned.has_edges
+            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, has_edges)
         else:
             lane, suffix = self.axes.lane, self._suffix
             accesses = Accesses(layouts, lane, tensors, False, suffix, leaves_out=True)
@@ -129,6 +130,7 @@ class _RowWriter:
             staged=staged,
             filled=filled,
             apart=planned.residency.apart,
+            has_edges=planned.has_edges,
         )
 
     def _staged(
@@ -201,6 +203,7 @@ class _RowWriter:
         self.writer.begin()
         self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
+        inside = () if self.planned.has_edges else self.axes.inside
         accumulated: list[LaneStatement] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []
@@ -217,7 +220,7 @@ class _RowWriter:
                 accumulator = Variable(f"{name}_part", dtype)
                 result = Variable(f"{name}_row", dtype, of_row=True)
                 reductions.append(Reduce(accumulator, result, row, rounded))
-            accumulated.append(Accumulate(accumulator, row, value, self.axes.inside))
+            accumulated.append(Accumulate(accumulator, row, value, inside))
             self.writer.known[tv, index] = result
         writes, vectors = self._writes(stored)
         statements = (*self.writer.statements, *writes, *accumulated)

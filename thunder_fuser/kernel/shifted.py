@@ -3,8 +3,9 @@
     rows of 4097, lanes 8       row 1 begins at element 4097, in lane 1 of the vector at 4096
 
 Loads take whole vectors, foreign elements with them, and of one in which the plane ends its
-elements; stores leave foreign ones out. What lies along the row and not in the plane, such as
-weights, is loaded as vectors that are not aligned.
+elements; stores leave foreign ones out. Of rows that have their edges apart no vector has such.
+What lies along the row and not in the plane, such as weights, is loaded as vectors that are not
+aligned.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class ShiftedAccesses(Accesses):
         axes: RowAxes,
         names: Mapping[TensorView, str],
         suffix: Callable[[TensorView, Form], str],
+        has_edges: bool,
     ) -> None:
         super().__init__(layouts, axes.lane, names, False, suffix)
-        self.axes = axes
+        self.axes, self.has_edges = axes, has_edges
         first = {} if axes.lane is None else {axes.lane: Form()}
         self.start = substitute(axes.flat, first)
         self.row = Window(substitute(axes.column, first), axes.columns)
@@ -46,7 +48,7 @@ class ShiftedAccesses(Accesses):
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         window = Window(self.start, self.axes.rows * self.axes.columns)
-        plane = None if self.axes.is_covered else window
+        plane = None if self.has_edges or self.axes.is_covered else window
         loads = [self._within(load, plane) for load in super().group_loads()]
         is_apart = plane is not None and not self.axes.ends
         return tuple(replace(a, is_apart=is_apart and a.window is plane) for a in loads)
@@ -55,7 +57,8 @@ class ShiftedAccesses(Accesses):
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         writes, vectors = super().group_stores(targets)
-        return writes, tuple(self._within(store, self.row) for store in vectors)
+        row = None if self.has_edges else self.row
+        return writes, tuple(self._within(store, row) for store in vectors)
 
     def _within(self, access: VectorAccess, plane: Window | None) -> VectorAccess:
         """The access with the window of those of its elements that it may move."""

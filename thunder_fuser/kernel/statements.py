@@ -228,8 +228,8 @@ class VectorAccess:
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
     in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
-    each at the offset that it gives there. A load with `guards` is left out where one of them does
-    not hold, and has zeros."""
+    each at the offset that it gives there; else those of two lanes are `step` elements apart. A
+    load with `guards` is left out where one of them does not hold, and has zeros."""
 
     name: str
     pointer: str
@@ -242,6 +242,7 @@ class VectorAccess:
     is_apart: bool = False
     lane: IterDomain | None = None
     guards: tuple[Window, ...] = ()
+    step: int = 0
 
     @property
     def bases(self) -> frozenset[IterDomain]:

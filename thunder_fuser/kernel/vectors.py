@@ -162,7 +162,7 @@ class Accesses:
     ) -> VectorAccess:
         length = weight * (self.lanes - 1) + reach + 1
         width = access_bytes(self.layouts[tv], offset, length, tv.dtype.itemsize)
-        return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype)
+        return VectorAccess(name, self.names[tv], offset, length, width, tv.dtype, step=weight)
 
     def _split(self, offset: Form) -> _Split | None:
         """None where the lane is inside a division or walks backward."""

@@ -33,8 +33,9 @@ from thunder_fuser.ops import Family
 from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
-MIN_SHIFTED = 256  # columns: shorter rows are mostly first and last vectors
-MIN_SHIFTED_WITH_WEIGHTS = 1024  # which every row reads element by element then
+MIN_SHIFTED = 28  # vectors: shorter rows are mostly first and last ones
+MIN_SHIFTED_WITH_A_WEIGHT = 1024  # columns; each row puts the weight's vectors together of two
+MIN_SHIFTED_WITH_WEIGHTS = 4097  # and as many times so
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,11 @@ class RowAxes(VectorAxes):
         return not self.ends and self.vector.size == ceil_div(self.columns, self.lanes)
 
     @property
+    def edges(self) -> int:
+        """The most elements of a shifted row that lie beside its whole vectors, at both ends."""
+        return 2 * (self.lanes - gcd(self.columns, self.lanes))
+
+    @property
     def inside(self) -> tuple[Window, ...]:
         """What tells places of the row from others that its vectors reach."""
         return (Window(self.column, self.columns),) if self.is_shifted else ()
@@ -196,10 +202,9 @@ def row_axes(
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
     lanes = plane.lanes
-    is_short = columns < MIN_SHIFTED_WITH_WEIGHTS and any(
-        prod(tv.shape) == columns for tv in segment.inputs
-    )
-    is_short = is_short or columns < MIN_SHIFTED
+    weights = weights_of(segment, columns)
+    least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
+    is_short = columns < (least if weights else MIN_SHIFTED * lanes)
     shifts = turns == 1 and columns % lanes and not is_short and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
@@ -268,6 +273,11 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
             for tv in plane.tensors
         )
     )
+
+
+def weights_of(segment: Segment, columns: int) -> int:
+    """How many inputs have an element for each column, the same in all rows."""
+    return sum(prod(tv.shape) == columns for tv in segment.inputs)
 
 
 def _is_in_one_dim(tv: TensorView, columns: int) -> bool:

@@ -30,6 +30,7 @@ from thunder_fuser.analysis.reductions import (
     sides_of,
     walked_rows,
 )
+from thunder_fuser.analysis.short_rows import threads_of_row
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
@@ -46,6 +47,7 @@ from thunder_fuser.schedule.row_axes import (
     row_axes,
     row_of,
     shifted,
+    weights_of,
 )
 from thunder_fuser.schedule.row_reads import reads_of, row_read
 from thunder_fuser.schedule.row_schedule import RowSchedule, RowWork
@@ -91,7 +93,8 @@ def schedule(
     row, reads = row_read(work), reads_of(work, results)
     if work.axes.is_staged:
         found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
-        if found is None:
+        waits = not work.columns.reductions and any(loads_in(form for _, form in reads))
+        if found is None or waits:  # no turn is sent for while the one before waits for an index
             return schedule(segment, target, replace(parameters, stretches=False))
         return _placed(work, row, found, work.axes.sides, is_staged=True)
     if work.columns.reductions:
@@ -139,6 +142,7 @@ def _placed(
     splits: int = 1,
     chunk: int = 0,
     is_staged: bool = False,
+    has_edges: bool = False,
 ) -> RowSchedule:
     """The schedule of that work, with the rows there."""
     return RowSchedule(
@@ -155,6 +159,7 @@ def _placed(
         splits=splits,
         chunk=chunk,
         is_staged=is_staged,
+        has_edges=has_edges,
     )
 
 
@@ -175,6 +180,10 @@ def _alone(
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
         return _placed(work, row, where, chunk=chunk)
+    edged = _with_edges(row, work, target, parameters)
+    if edged is not None:
+        several = max(parameters.block // edged.threads, 1)
+        return _placed(work, row, edged, several, has_edges=True)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
     is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared
@@ -182,6 +191,22 @@ def _alone(
         return _placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
     return _placed(work, row, replace(found, registers=taken), several, is_staged=True)
+
+
+def _with_edges(
+    row: Row, work: RowWork, target: Target, parameters: RowParameters
+) -> Residency | None:
+    """Registers of one block for a shifted row whose threads have whole vectors, and an element
+    beside them, as many as there may be of those. None where they do not hold the row, and for
+    rows with several weights, which were slower so."""
+    axes = work.axes
+    has_weights = weights_of(work.segment, axes.columns) > 1
+    if not axes.is_shifted or has_weights or work.scans or not row.loads:
+        return None
+    found = of_rows(replace(row, vectors=axes.columns // axes.lanes), target, parameters)
+    if found is None or found.cluster > 1 or found.shared or found.registers != row.loads.keys():
+        return None
+    return replace(found, threads=max(found.threads, threads_of_row(axes.edges)))
 
 
 def _beside(
@@ -236,8 +261,9 @@ def _axes(
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups)
     if not down:
-        alone = None if staging is None else alone_in_stretches(segment, axes, staging)
-        return alone or axes, columns_of(segment, down, axes)
+        if staging is not None and not axes.is_shifted:
+            axes = alone_in_stretches(segment, axes, staging) or axes
+        return axes, columns_of(segment, down, axes)
     if any(map(sides_of, down)):
         kept = None if staging is None else of_images_in_stretches(segment, down, axes, staging)
         if kept is None:

@@ -69,5 +69,5 @@ def schedule(
     preferred = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
     threads = parameters.threads or preferred
     residency = Residency(threads, registers=frozenset(planned.row.loads))  # of a chunk
-    walked = replace(planned, residency=residency, rows_per_block=1)
+    walked = replace(planned, residency=residency, rows_per_block=1, has_edges=False)
     return StreamSchedule(walked, parameters.chunk)

@@ -99,6 +99,17 @@ TF_FN tf::Vec<T, N> load_lanes(const T* p, Place place) {
   return x;
 }
 
+// chunk: load_first
+// A vector of which the first elements are loaded, if they are used.
+template <int N, int COUNT, class T>
+TF_FN tf::Vec<T, N> load_first(const T* p, bool is_used = true) {
+  tf::Vec<T, N> x = {};
+#pragma unroll
+  for (int k = 0; k < COUNT; ++k)
+    if (is_used) x.v[k] = p[k];
+  return x;
+}
+
 // chunk: load_streaming
 template <class T, int N, int ACCESS_BYTES>
 TF_FN tf::Vec<T, N> load_streaming(const T* p) {
