@@ -12,7 +12,7 @@ import torch
 from tests.programs import cat, expand, like, pad, permute, piece, reshape, total, unsqueeze
 from tests.random_fusions import Program
 from thunder_fuser.analysis.access import Side, demand, side
-from thunder_fuser.analysis.digits import Form, atom, evaluate
+from thunder_fuser.analysis.digits import ZERO, Form, atom, combine, evaluate
 from thunder_fuser.analysis.index_map import Window, edges, term_at
 from thunder_fuser.analysis.layout import (
     Layout,
@@ -175,6 +175,16 @@ def test_a_pad_that_only_cuts_is_a_slice() -> None:
 
 
 # demand
+
+
+def test_an_index_that_may_seem_to_leave_its_axis_passes_a_unit_dim() -> None:
+    """Rows of a last turn that has fewer: a row is below 10, of which 12 are counted."""
+    turn, side = axis(3), axis(4)
+    row = combine(atom(turn), atom(side), 4)
+    x = like(torch.empty(1, 10, 1))[0]
+    made = reshape(x, 10)
+    (edge,) = edges(made, (row,))
+    assert edge.index == (ZERO, row, ZERO)
 
 
 def test_equal_indices_are_demanded_once() -> None:

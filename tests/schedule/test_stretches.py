@@ -47,6 +47,16 @@ def test_a_turn_is_a_stretch_of_neighbours() -> None:
     )
 
 
+def test_sums_that_pass_through_other_shapes_are_those_of_their_rows() -> None:
+    """As in the gradient of an instance norm; the last turn has not all of its rows."""
+    count = 100_003
+    x = halves(count, 63)
+    shaped = reshape(reshape(total(x, 1), 1, count, 1), count, 1)
+    found = rows.schedule(segment_of([x], call("sub", x, expand(shaped, count, 63))), SMALL)
+    assert found.is_staged
+    assert found.axes.is_uneven
+
+
 def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:
     x = halves(64 * 16 * 40, 50)
     found = scheduled(x, dealt(x, 16, 64))

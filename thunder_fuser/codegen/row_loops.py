@@ -51,8 +51,7 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
 
 def _vectors_inside(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of those that lie in the row."""
-    axes, threads = kernel.axes, kernel.threads_per_row
-    fewest = (axes.columns - axes.edges // 2) // axes.lanes
+    threads, (fewest, _) = kernel.threads_per_row, kernel.axes.whole_vectors
     inner = [
         f"const int vector = first + k * {threads} + part;",
         f"if ((k + 1) * {threads} <= {number(fewest)} || vector < last) {{",

@@ -242,7 +242,7 @@ class RowKernel:
     @property
     def vectors_per_thread(self) -> int:
         if self.has_edges:
-            return ceil_div(self.axes.columns // self.lanes, self.threads_per_row)
+            return ceil_div(self.axes.whole_vectors[1], self.threads_per_row)
         return self.chunk or ceil_div(self.vectors_per_split, self.threads_per_row)
 
     @property

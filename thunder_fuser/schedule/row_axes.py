@@ -176,6 +176,12 @@ class RowAxes(VectorAxes):
         return 2 * (self.lanes - gcd(self.columns, self.lanes))
 
     @property
+    def whole_vectors(self) -> tuple[int, int]:
+        """The fewest that lie in a shifted row, and the most."""
+        fewest = self.columns - self.lanes + gcd(self.columns, self.lanes)
+        return fewest // self.lanes, self.columns // self.lanes
+
+    @property
     def inside(self) -> tuple[Window, ...]:
         """What tells places of the row from others that its vectors reach."""
         return (Window(self.column, self.columns),) if self.is_shifted else ()

@@ -203,7 +203,8 @@ def _with_edges(
     has_weights = weights_of(work.segment, axes.columns) > 1
     if not axes.is_shifted or has_weights or work.scans or not row.loads:
         return None
-    found = of_rows(replace(row, vectors=axes.columns // axes.lanes), target, parameters)
+    _, most = axes.whole_vectors
+    found = of_rows(replace(row, vectors=most), target, parameters)
     if found is None or found.cluster > 1 or found.shared or found.registers != row.loads.keys():
         return None
     return replace(found, threads=max(found.threads, threads_of_row(axes.edges)))
