@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.programs import SMALL, expand, flip, permute, reshape, total, unsqueeze
+from tests.programs import SMALL, expand, flip, ints, permute, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_sides import dealt
 from thunder_fuser.analysis.layout import Layout
@@ -51,7 +51,9 @@ def test_sums_that_pass_through_other_shapes_are_those_of_their_rows() -> None:
     """As in the gradient of an instance norm; the last turn has not all of its rows."""
     count = 100_003
     x = halves(count, 63)
-    shaped = reshape(reshape(total(x, 1), 1, count, 1), count, 1)
+    shape = ints([1, count, 1])
+    wide = call("broadcast_in_dim", total(x, 1), shape=shape, broadcast_dims=(1,))
+    shaped = reshape(wide, count, 1)
     found = rows.schedule(segment_of([x], call("sub", x, expand(shaped, count, 63))), SMALL)
     assert found.is_staged
     assert found.axes.is_uneven
