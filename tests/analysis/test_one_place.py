@@ -51,6 +51,7 @@ ALLOWED = {
     "analysis/short_rows.py:share_of_image": PARTS,
     "analysis/short_rows.py:share_of_sides": LANES,
     "schedule/row_axes.py:keeping_sides": PARTS,
+    "schedule/slabs.py:_alike": THREADS,
     "schedule/row_axes.py:whole_vectors": LANES,
     "schedule/stretches.py:of_images_in_stretches": PARTS,
     "analysis/short_rows.py:threads_of_row": THREADS,

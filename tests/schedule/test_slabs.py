@@ -75,6 +75,9 @@ def test_it_takes_images_of_images() -> None:
         ((3, 4096, 3), "slabs of 3 x 1344"),
         ((3, 250, 4096), "slabs of 250 x 32"),  # not more than 8 vectors a thread
         ((9, 196, 256), "slabs of 196 x 32"),
+        ((900, 196, 40), "slabs of 196 x 40"),  # one block for two, of which one had a fifth
+        ((900, 196, 72), "slabs of 196 x 40"),
+        ((900, 196, 48), "slabs of 196 x 32"),
         ((9, 100, 196), "slabs of 100 x 32"),  # both have four lanes: squares are a fifth empty
         ((3, 128, 4096), "squares of 64 x 64"),
         ((3, 120, 4096), "squares of 64 x 64"),

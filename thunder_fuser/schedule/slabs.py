@@ -37,6 +37,7 @@ from thunder_fuser.target import SHARED_UNASKED
 SHORT = 320  # elements of an axis that a block takes all of, at most
 ENOUGH = 512  # vectors of a block: 4 for each of its threads
 MOST = 1024
+FEW = 2  # blocks of a row, which may have more for a third one
 EMPTY = 5  # a square is emptier than that of which a fifth is
 
 
@@ -130,7 +131,8 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
         group, across = _merged(group, images, across)
         beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
-    vectors = min(vectors, across.size // lanes)
+    vectors = _alike(across.size // lanes, vectors)
+    beside = min(beside, vectors)
     if across.size == lanes:
         return None
     found = Slab(down, across, lanes, most, lanes, group, vectors, gcd(vectors, beside))
@@ -147,6 +149,16 @@ def _vectors(rows: int, line: int) -> int:
     if rows * line > MOST:
         return line // 2
     return max(ENOUGH // rows // line, 1) * line
+
+
+def _alike(row: int, wanted: int) -> int:
+    """As many vectors of a row as `wanted`; if few blocks have them and another would have a few,
+    those have its too, in odd numbers: of even ones threads side by side meet more banks twice."""
+    blocks, rest = divmod(row, wanted)
+    if not blocks:
+        return row
+    alike = ceil_div(row, blocks)
+    return alike if alike % 2 and 4 * rest <= wanted and blocks <= FEW else wanted
 
 
 def _images(group: IterationClass, down: IterDomain, across: IterDomain) -> IterDomain | None:
