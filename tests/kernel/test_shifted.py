@@ -13,6 +13,7 @@ from tests.programs import (
     chain,
     cubin_of,
     cuda_kernels,
+    expand,
     fusion,
     like,
     permute,
@@ -20,6 +21,7 @@ from tests.programs import (
     reshape,
     run,
     total,
+    unsqueeze,
 )
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_streams import denominator, softmax
@@ -89,6 +91,11 @@ def test_short_rows_with_weights_are_not_shifted(columns: int, is_shifted: bool)
     x, w = halves(300, columns), floats(columns)
     assert rows.schedule(segment_of([x, w], normed(x, w)), H200).axes.is_shifted == is_shifted
     assert with_weights(300, columns + 3072).axes.is_shifted == is_shifted
+    scores, bias = halves(300, 7, columns), halves(7, columns)
+    both = call("add", scores, expand(unsqueeze(bias, 0), *scores.shape))
+    rest = call("sub", both, expand(unsqueeze(total(both, 2), 2), *both.shape))
+    segment = segment_of([scores, bias], rest)
+    assert rows.schedule(segment, H200).axes.is_shifted == is_shifted
 
 
 @pytest.mark.parametrize(

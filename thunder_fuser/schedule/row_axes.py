@@ -208,7 +208,7 @@ def row_axes(
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
     lanes = plane.lanes
-    weights = weights_of(segment, columns)
+    weights = weights_of(segment, shape)
     least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
     shifts = turns == 1 and columns % lanes and not is_short and _can_shift(segment, plane, long)
@@ -281,9 +281,12 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
     )
 
 
-def weights_of(segment: Segment, columns: int) -> int:
-    """How many inputs have an element for each column, the same in all rows."""
-    return sum(prod(tv.shape) == columns for tv in segment.inputs)
+def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
+    """How many inputs have rows of as many columns as the plane of `shape`, and fewer of them, such
+    as weights or a bias of attention scores: they begin in other lanes than its rows."""
+    rows, columns = shape
+    sizes = (prod(tv.shape) for tv in segment.inputs if tv.shape[-1:] == (columns,))
+    return sum(size < rows * columns for size in sizes)
 
 
 def _is_in_one_dim(tv: TensorView, columns: int) -> bool:

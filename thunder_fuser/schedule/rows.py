@@ -200,7 +200,7 @@ def _with_edges(
     beside them, as many as there may be of those. None where they do not hold the row, and for
     rows with several weights, which were slower so."""
     axes = work.axes
-    has_weights = weights_of(work.segment, axes.columns) > 1
+    has_weights = weights_of(work.segment, (axes.rows, axes.columns)) > 1
     if not axes.is_shifted or has_weights or work.scans or not row.loads:
         return None
     _, most = axes.whole_vectors
