@@ -59,6 +59,19 @@ def test_sums_that_pass_through_other_shapes_are_those_of_their_rows() -> None:
     assert found.axes.is_uneven
 
 
+@pytest.mark.parametrize(("images", "of_image", "is_staged"), [(500, 51, True), (5, 5100, False)])
+def test_what_repeats_from_image_to_image_comes_from_a_cache(
+    images: int, of_image: int, is_staged: bool
+) -> None:
+    """A bias; of few images it is too large for that."""
+    x, bias = halves(images, of_image, 63), halves(of_image, 63)
+    y = call("add", x, expand(unsqueeze(bias, 0), *x.shape))
+    rest = call("sub", y, expand(unsqueeze(total(y, 2), 2), *x.shape))
+    found = rows.schedule(segment_of([x, bias], rest), SMALL)
+    assert (found.axes.side is not None) == is_staged
+    assert found.residency.registers == {x, bias}
+
+
 def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:
     x = halves(64 * 16 * 40, 50)
     found = scheduled(x, dealt(x, 16, 64))
@@ -174,11 +187,10 @@ def test_what_shared_memory_does_not_hold_is_not_walked_so() -> None:
     assert not rows.schedule(segment_of(tensors, rest), SMALL).is_staged
 
 
-def test_rows_beside_which_images_repeat_some_are_a_stretch_of_their_block() -> None:
-    x, bias = halves(512, 32, 49), halves(32, 49)
+def test_few_rows_beside_which_images_repeat_some_are_a_stretch_of_their_block() -> None:
+    x, bias = halves(64, 32, 49), halves(32, 49)
     both = call("add", x, expand(unsqueeze(bias, 0), *x.shape))
     rest = call("sub", both, expand(unsqueeze(total(both, 2), 2), *x.shape))
     found = rows.schedule(segment_of([x, bias], rest), SMALL)
     assert found.is_staged
     assert found.axes.side is None
-    assert rows.schedule(segment_of([x], total(x, 2)), SMALL).axes.side is not None

@@ -75,8 +75,11 @@ def _one_row(kernel: RowKernel) -> list[str]:
 
 
 def _taken(kernel: RowKernel) -> list[str]:
-    """What a thread takes of the stretches in shared memory."""
+    """What a thread takes of the stretches in shared memory, and of what lies in none."""
     of_rows = [taken(staged, kernel) for staged in kernel.staged if staged.per_row > 1]
+    names = {staged.access.name for staged in kernel.staged}
+    others = [a for a in kernel.kept if a.name not in names]
+    of_rows += [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in others]
     once = [taken_once(staged) for staged in kernel.staged if staged.per_row == 1]
     return [*_declare(kernel.kept, kernel), *over_vectors(kernel, of_rows), *once]
 

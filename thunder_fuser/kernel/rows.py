@@ -140,6 +140,8 @@ class _RowWriter:
         sizes = {self.names.tensors[tv]: prod(tv.shape) for tv in self.segment.inputs}
         rows, columns = self.axes.rows, self.axes.columns
         kept = self._loads_in(self.planned.residency.registers, loads)
+        if self.axes.side is not None:  # what repeats is in a cache
+            kept = tuple(a for a in kept if sizes[a.pointer] == rows * columns)
         staged = [Staged(a, sizes[a.pointer], columns, (a.pointer,)) for a in kept]
         staged += [Staged(a, rows, 1, (a.pointer,)) for a in each]
         first = {a.name: a for a in reversed(final.stores)}  # replicas have a name in common

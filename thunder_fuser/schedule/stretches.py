@@ -25,6 +25,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residency
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
+from thunder_fuser.schedule.row_reads import SMALL
 from thunder_fuser.schedule.staged import Reads, Stores, bytes_of, lies_in_plane, moved_rows
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
@@ -86,16 +87,20 @@ def of_stretches(
     target: Target,
     parameters: RowParameters,
 ) -> Residency | None:
-    """Slots for the stretches of as many turns as keep memory busy. None where something lies
-    otherwise than row after row, or there is no room."""
+    """Slots for the stretches of as many turns as keep memory busy. What is of rows and repeats,
+    such as a bias of attention scores, comes from a cache, to registers too. None where something
+    lies otherwise than row after row, or there is no room."""
     assert axes.side is not None
-    count, moved = axes.sides, moved_rows(segment, axes, reads, full)
+    count, whole = axes.sides, axes.rows * axes.columns
+    of_rows = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
+    held, taken = dict(of_rows), dict(m for m in of_rows if prod(m[0].shape) == whole)
+    are_cached = all(SMALL * prod(tv.shape) <= whole for tv in held.keys() - taken.keys())
     are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
-    are_whole = are_neighbours and all(
-        prod(tv.shape) == axes.rows * axes.columns for tv, _ in moved
-    )
-    taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
-    if not (taken and are_whole and all(lies_in_plane(segment, axes, count, *m) for m in moved)):
+    moved = moved_rows(segment, axes, [m for m in of_rows if m[0] in taken], full)
+    are_whole = all(prod(tv.shape) == whole for tv, _ in moved)
+    if not (taken and are_cached and are_neighbours and are_whole):
+        return None
+    if not all(lies_in_plane(segment, axes, count, *m) for m in moved):
         return None
     each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
     read = count * (axes.columns * bytes_of(taken) + bytes_of(each))
@@ -110,7 +115,13 @@ def of_stretches(
     slots, threads = min(wanted, room // read), share.threads
     apart = _apart(axes, threads, min(tv.dtype.itemsize for tv in taken))
     return Residency(
-        threads, taken, slots=slots, blocks=blocks, weights=True, gathered=each, apart=apart
+        threads,
+        frozenset(held),
+        slots=slots,
+        blocks=blocks,
+        weights=True,
+        gathered=each,
+        apart=apart,
     )
 
 
