@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import cat, chain, ints, piece, reshape, total
+from tests.programs import cat, chain, expand, ints, piece, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.dtypes import DataType
@@ -52,6 +52,24 @@ def test_rows_are_summed_eight_at_a_time_in_the_accumulators_type() -> None:
           T6: bf16[i4097] = cast(T5, dtype=bf16)
           return T6
         }""")
+
+
+def test_rows_that_are_left_over_are_summed_behind_the_parts() -> None:
+    lines = str(packed(column_sum(floats(16386, 4097)))).splitlines()
+    assert "T1: f32[i16384, i4097] = slice(T0, start_indices=[0, 0], end_indices=[16384" in lines[1]
+    assert "T4: f32[i4, i4097] = reshape(T3, " in lines[4]
+    assert "T5: f32[i2, i4097] = slice(T0, start_indices=[16384, 0], end_indices=[16386" in lines[5]
+    assert lines[6].strip() == "T6: f32[i6, i4097] = cat(T4, T5, dim=0)"
+    assert lines[7].strip() == "T7: f32[r6, i4097] = sum(T6, dims=[0])"
+
+
+def test_left_over_rows_whose_terms_need_sums_are_no_piece() -> None:
+    """The pieces of the plane would sum the rows again, and be stored."""
+    x = floats(ROWS + 1, 3, 343)
+    away = call("sub", x, expand(unsqueeze(total(x, 2), 2), *x.shape))
+    program = Fusion((x,), (total(away, 0),))
+    assert packed(program) is program
+    assert rows_at_a_time(Fusion((x,), (total(x, 0),))) is not None
 
 
 def test_planes_of_odd_rows_are_one_dim() -> None:
@@ -101,8 +119,8 @@ def test_leading_dims_are_rows_together() -> None:
 
 @pytest.mark.parametrize(
     "shape",
-    [(ROWS + 4, 4097), (8 * (MIN_TERMS - 1), 4097), (ROWS, SMS * MIN_BYTES // (2 * ROWS) - 1)],
-    ids=["an odd number of rows", "few rows", "a small plane"],
+    [(8 * MIN_TERMS - 1, 4097), (ROWS, SMS * MIN_BYTES // (2 * ROWS) - 1)],
+    ids=["few rows", "a small plane"],
 )
 def test_other_planes_are_left(shape: tuple[int, int]) -> None:
     assert rows_at_a_time(column_sum(halves(*shape))) is None

@@ -23,6 +23,7 @@ from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.sum_apart import sum_apart
+from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_short import walk_short
@@ -47,8 +48,11 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows."""
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
-    fusion = one_pass_variance(fusion, shared_rows(fusion, multiprocessors, max_cluster))
-    fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors)
+    apart = by_places(layouts, multiprocessors)
+    shared = shared_rows(fusion, multiprocessors, max_cluster)
+    fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
+    fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors, apart)
+    fusion = sum_places(fusion, apart)
     fusion = split_scans(fusion, multiprocessors)
     fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)

@@ -39,7 +39,7 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
 from thunder_fuser.ir.build import apply, call
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
@@ -51,6 +51,7 @@ from thunder_fuser.presegment.split_reductions import (
     is_summed,
     op_of,
     reduced,
+    reshaped,
     spread,
     walked_row,
     widened,
@@ -59,7 +60,7 @@ from thunder_fuser.presegment.split_reductions import (
 WIDE_ENOUGH = 8  # bytes of an access, as in schedule/flatten.py
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
 # tenths of the time are saved, 2 us at 13 MB of an H200
-MIN_TERMS = 256  # of a column that are left
+MIN_TERMS = 128  # of a column that are left
 
 
 def pack_rows(
@@ -112,9 +113,9 @@ def _way(
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
-    plane = list(_plane(sums, rows * columns))
+    plane = list(plane_below(sums, rows * columns))
     itemsizes = [tv.dtype.itemsize for tv in plane if tv.definition is None]
-    if not itemsizes or not all(_is_dense(tv, rows * columns, layouts) for tv in plane):
+    if not itemsizes or not all(lies_dense(tv, rows * columns, layouts) for tv in plane):
         return None
     lanes = MAX_ALIGNMENT // min(itemsizes)
     packed = lanes // gcd(columns, lanes)
@@ -126,9 +127,16 @@ def _way(
         return packed
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
     has_rest = any(op_of(tv).neutral is None for tv in sums)
-    if rows * columns not in stored or not is_in_one_dim or has_rest:
-        return None
-    return in_stretches(rows, columns, min(itemsizes), multiprocessors)
+    if rows * columns in stored and is_in_one_dim and not has_rest:
+        dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors)
+        if dealt is not None:
+            return dealt
+    return packed if rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)) else None
+
+
+def _needs_others(tv: TensorView) -> bool:
+    """True for a reduction whose terms others lead to: pieces of a plane would need these anew."""
+    return any(is_long(other) for other in topological([tv]) if other is not tv)
 
 
 def _is_column_sum(tv: TensorView) -> bool:
@@ -139,7 +147,7 @@ def _is_column_sum(tv: TensorView) -> bool:
     return tv.definition.op.is_finished and is_reduced == sorted(is_reduced, reverse=True)
 
 
-def _plane(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
+def plane_below(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
     """What the terms are computed from, as far as it is of the plane's size or larger."""
     left = [t for tv in sums if tv.definition for t in tv.definition.tensors]
     seen = set[TensorView]()
@@ -151,7 +159,7 @@ def _plane(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
             left += found.definition.tensors if found.definition else ()
 
 
-def _is_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout]) -> bool:
+def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout]) -> bool:
     """True for an aligned input in row-major order, and for what is computed or repeated element by
     element."""
     if tv.definition is None:
@@ -166,12 +174,29 @@ def _is_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout
 
 
 def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
+    """`tv` of so many rows at a time; those that are left over are summed behind their parts."""
     assert tv.definition is not None
     terms, columns = column_shape(tv) or (0, 0)
-    plane = constants([terms // rows, rows * columns])
-    flat = call("reshape", widened(tv, source), new_shape=plane)
+    source, whole = widened(tv, source), terms // rows * rows
+    if whole < terms:
+        source = reshaped(source, [terms, columns])
+    flat = reshaped(_rows_of(source, 0, whole), [terms // rows, rows * columns])
     parts = apply(tv.definition.op, [flat], {"dims": (0,)})
     assert isinstance(parts, TensorView)
     if rows == 1:
-        return reduced(tv, call("reshape", parts, new_shape=constants(tv.shape)))
-    return reduced(tv, call("reshape", parts, new_shape=constants([rows, *tv.shape])), (0,))
+        return reduced(tv, reshaped(parts, tv.shape))
+    if whole == terms:
+        return reduced(tv, reshaped(parts, [rows, *tv.shape]), (0,))
+    left = reshaped(_rows_of(source, whole, terms), [terms - whole, *tv.shape])
+    every = call("cat", reshaped(parts, [rows, *tv.shape]), left, dim=0)
+    return reduced(tv, every, (0,))
+
+
+def _rows_of(source: TensorView, start: int, end: int) -> TensorView:
+    """`source[start:end]`."""
+    if (start, end) == (0, source.shape[0]):
+        return source
+    starts, ends = [0] * source.ndim, list(source.shape)
+    starts[0], ends[0] = start, end
+    sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
+    return call("slice", source, **sizes, strides=constants([1] * source.ndim))

@@ -10,6 +10,9 @@ as long as a group until these are summed. What each channel of an image comes t
 the planes, whatever it is multiplied by behind that, and the gradient of the input a second one.
 Where something larger depends on a sum, it is stored first.
 
+Sums of the channels of a batch place by place (`sum_places.py`), of which a gradient has four, are
+two without their factors.
+
 Only of f32 and f64, since nothing is rounded there that was not before. Where a factor that was
 drawn out is infinite, and terms have both signs, the sum is infinite instead of NaN.
 """
@@ -24,6 +27,7 @@ from math import prod
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_long, walked_rows
+from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -54,9 +58,10 @@ class _Plane:
         return tuple(self.sizes[k] for k in self.kept)
 
 
-def share_sums(fusion: Fusion, multiprocessors: int) -> Fusion:
-    """`fusion` with such sums in two stages, of planes with a row for each multiprocessor."""
-    planes = _planes(fusion, multiprocessors)
+def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
+    """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
+    that are `is_by_places` are summed without factors even if all sum the same dims."""
+    planes = _planes(fusion, multiprocessors, is_by_places)
     products = _Products()
     apart = spread(fusion, planes)
 
@@ -72,7 +77,7 @@ def share_sums(fusion: Fusion, multiprocessors: int) -> Fusion:
     return rewrite(fusion, rule)
 
 
-def _planes(fusion: Fusion, multiprocessors: int) -> dict[TensorView, _Plane]:
+def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
     """The sums that share what they reduce with others, over other dims, that read the same."""
     groups: dict[tuple[TensorView, int, DataType], list[TensorView]] = {}
     for tv in filter(_is_sum, fusion.tensors):
@@ -82,23 +87,24 @@ def _planes(fusion: Fusion, multiprocessors: int) -> dict[TensorView, _Plane]:
                 groups.setdefault((source, count, tv.dtype), []).append(tv)
     found: dict[TensorView, _Plane] = {}
     for (_, count, _), sums in groups.items():
-        plane = _shared(sums)
+        plane = _shared(sums, all(map(is_by_places, sums)))
         if plane is None or count < MIN_PLANE * multiprocessors:
             continue
-        if prod(plane.rows) >= multiprocessors and count >= MIN_TERMS * prod(plane.rows):
+        is_wide = prod(plane.rows) >= multiprocessors and count >= MIN_TERMS * prod(plane.rows)
+        if is_wide or all(map(is_by_places, sums)):
             found |= {tv: plane for tv in sums if tv not in found}
     return found
 
 
-def _shared(sums: Sequence[TensorView]) -> _Plane | None:
+def _shared(sums: Sequence[TensorView], are_alike: bool) -> _Plane | None:
     """The plane of sums over several sets of dims, in dims that are dims or parts of dims of each;
-    None for those that have no dims in common, or all of them."""
+    None for those that have no dims in common, or all of them, unless these `are_alike`."""
     sizes = _refined([_operand_shape(tv) for tv in sums])
     if sizes is None:
         return None
     reduced = {_reduced(tv, sizes) for tv in sums}
     common = frozenset.intersection(*reduced)
-    return _Plane(sizes, common) if common and len(reduced) > 1 else None
+    return _Plane(sizes, common) if common and (are_alike or len(reduced) > 1) else None
 
 
 def _refined(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:

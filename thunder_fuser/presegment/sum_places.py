@@ -1,0 +1,138 @@
+"""Sum a batch place by place first, where the places of a channel fill no vectors.
+
+    T1: f32[r256, i512, r7, r7] = sum(T0, dims=[0, 2, 3])
+        =>   T2: f32[i256, i25088] = reshape(T0);  T3: f32[i25088] = sum(T2, dims=[0])
+             T4: f32[i512, i49] = reshape(T3);     T1: f32[i512] = sum(T4, dims=[1])
+
+A batch norm sums each channel over pieces of 49 elements, which no vector fits; down its columns
+the batch is whole vectors. What is left to sum is one element for each place of an image. Squared
+deviations from a mean are those of each place from its own, and those of these means from theirs:
+of n images,
+
+    sum (x - mean)^2 = sum over places of (sum (x - mean of place)^2 + n (mean of place - mean)^2)
+
+(Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). Larger planes are worth
+the launch; of smaller ones the blocks of a cluster may hold each channel, and read it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd, prod
+
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
+from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
+from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import OpDef, op
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+from thunder_fuser.presegment.pack_rows import (
+    MIN_BYTES,
+    WIDE_ENOUGH,
+    lies_dense,
+    plane_below,
+)
+from thunder_fuser.presegment.split_reductions import (
+    constants,
+    op_of,
+    reduced,
+    reshaped,
+    spread,
+    widened,
+)
+
+MIN_IMAGES = 32  # fewer leave as much to sum as they have places
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """So many `images` of `channels` that have so many `places` each."""
+
+    images: int
+    channels: int
+    places: int
+
+
+def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Test:
+    """True for reductions of channels that are summed so, of inputs that lie as `layouts`."""
+
+    def is_by_places(tv: TensorView) -> bool:
+        batch = _batch_of(tv)
+        if batch is None or batch.images < MIN_IMAGES:
+            return False
+        elements = batch.images * batch.channels * batch.places
+        plane = list(plane_below([tv], elements))
+        widths = [t.dtype.itemsize for t in plane if t.definition is None]
+        if not widths or not all(lies_dense(t, elements, layouts) for t in plane):
+            return False
+        lanes = MAX_ALIGNMENT // min(widths)
+        is_narrow = gcd(batch.places, lanes) * min(widths) < WIDE_ENOUGH
+        return is_narrow and elements * sum(widths) >= MIN_BYTES * multiprocessors
+
+    return is_by_places
+
+
+def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
+    """`fusion` with the reductions that are by places in two stages."""
+    found = [tv for tv in fusion.tensors if is_by_places(tv)]
+    apart, parts = spread(fusion, found), _Parts({})
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        batch = _batch_of(tv) if tv in found else None
+        if batch is None:
+            return None
+        made = _summed(tv, widened(tv, inputs[0]), batch, parts)
+        return call("segment_set", made) if tv in apart else made
+
+    return rewrite(fusion, rule)
+
+
+def _batch_of(tv: TensorView) -> _Batch | None:
+    """What a reduction over images and places has of each; None for any other."""
+    if tv.definition is None or is_scan(tv) or not is_long(tv) or row_shape(tv) is None:
+        return None
+    if not (op_of(tv).is_finished or op_of(tv) is SQUARED_DEVIATION):
+        return None
+    sizable = [a for a in tv.domain.logical if a.size != 1]
+    kept = [k for k, a in enumerate(sizable) if not a.is_reduction]
+    first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
+    if not 0 < first < last < len(sizable) or len(kept) != last - first:
+        return None
+    sizes = [a.size for a in sizable]
+    return _Batch(prod(sizes[:first]), prod(sizes[first:last]), prod(sizes[last:]))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What was reduced over images, by what it is of: one kernel makes all that a plane needs."""
+
+    found: dict[tuple[str, TensorView], TensorView]
+
+    def of(self, row: OpDef, source: TensorView, batch: _Batch) -> TensorView:
+        """One element for each place of each channel."""
+        key = row.name, source
+        if key not in self.found:
+            flat = reshaped(source, [batch.images, batch.channels * batch.places])
+            made = apply(row, [flat], {"dims": (0,)})
+            assert isinstance(made, TensorView)
+            self.found[key] = reshaped(made, [batch.channels, batch.places])
+        return self.found[key]
+
+
+def _summed(tv: TensorView, source: TensorView, batch: _Batch, parts: _Parts) -> TensorView:
+    own = parts.of(op_of(tv), source, batch)
+    if op_of(tv) is not SQUARED_DEVIATION:
+        return reshaped(reduced(tv, own, (1,)), tv.shape)
+    total = call("sum", own, dims=(1,))
+    images, places = sc.constant(float(batch.images)), sc.constant(float(batch.places))
+    means = call("truediv", parts.of(op("sum"), source, batch), images)
+    mean = call("truediv", call("sum", means, dims=(1,)), places)
+    shape = constants([batch.channels, batch.places])
+    away = call("sub", means, call("broadcast_in_dim", mean, shape=shape, broadcast_dims=(0,)))
+    between = call("sum", call("mul", away, away), dims=(1,))
+    return reshaped(call("add", total, call("mul", between, images)), tv.shape)
