@@ -138,6 +138,20 @@ def test_a_large_machine_shares_the_channels(
     assert all("tickets" in plan for plan in plans)
 
 
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(130, 64, 7, 7), (77, 37, 11, 13)], ids=str)
+def test_large_batches_of_odd_images_are_summed_place_by_place(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> None:
+    """And each channel's places behind that. Of 37 channels of 143 places rows are odd, too."""
+    module = layer(shape, track_running_stats=False).to(dtype)
+    jitted = compare(module, batches_of(shape, dtype), device)
+    found = [kinds(r) for r in regions_of(jitted)]
+    assert all(3 <= k.count("kernel") == len(k) <= 5 for k in found), found
+
+
 def test_sixteen_bits_with_statistics_of_thirty_two(device: torch.device) -> None:
     """The input is bf16; the parameters and the running statistics are not rounded to it."""
     shape = SHAPES["images"]

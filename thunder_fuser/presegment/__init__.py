@@ -48,8 +48,8 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows."""
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
-    apart = by_places(layouts, multiprocessors)
     shared = shared_rows(fusion, multiprocessors, max_cluster)
+    apart = by_places(layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors, apart)
     fusion = sum_places(fusion, apart)

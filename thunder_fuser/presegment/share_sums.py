@@ -58,7 +58,9 @@ class _Plane:
         return tuple(self.sizes[k] for k in self.kept)
 
 
-def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
+def share_sums(
+    fusion: Fusion, multiprocessors: int, is_by_places: Test = lambda tv: False
+) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
     that are `is_by_places` are summed without factors even if all sum the same dims."""
     planes = _planes(fusion, multiprocessors, is_by_places)

@@ -32,7 +32,6 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.presegment.pack_rows import (
-    MIN_BYTES,
     WIDE_ENOUGH,
     lies_dense,
     plane_below,
@@ -46,6 +45,8 @@ from thunder_fuser.presegment.split_reductions import (
     widened,
 )
 
+MIN_BYTES = 360 * 1024  # read of a plane, per multiprocessor, that are worth a third launch
+MIN_BYTES_HELD = 2 * MIN_BYTES  # where it takes the place of one that reads the plane once
 MIN_IMAGES = 32  # fewer leave as much to sum as they have places
 
 
@@ -58,8 +59,9 @@ class _Batch:
     places: int
 
 
-def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Test:
-    """True for reductions of channels that are summed so, of inputs that lie as `layouts`."""
+def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int, is_shared: Test) -> Test:
+    """True for reductions of channels that are summed so, of inputs that lie as `layouts`. Of
+    others than those that are `is_shared` a cluster holds each channel."""
 
     def is_by_places(tv: TensorView) -> bool:
         batch = _batch_of(tv)
@@ -72,7 +74,8 @@ def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int) -> Tes
             return False
         lanes = MAX_ALIGNMENT // min(widths)
         is_narrow = gcd(batch.places, lanes) * min(widths) < WIDE_ENOUGH
-        return is_narrow and elements * sum(widths) >= MIN_BYTES * multiprocessors
+        least = MIN_BYTES if is_shared(tv) else MIN_BYTES_HELD
+        return is_narrow and elements * sum(widths) >= least * multiprocessors
 
     return is_by_places
 
