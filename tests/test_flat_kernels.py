@@ -27,7 +27,19 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.map_ir import Kernel
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-SHAPES = [(40, 3), (33, 5), (16, 7), (9, 257), (8, 1031), (3, 4097), (1, 1031), (0, 257), (40, 1)]
+SHAPES = [
+    (40, 3),
+    (33, 5),
+    (16, 7),
+    (56, 9),
+    (64, 49),
+    (9, 257),
+    (8, 1031),
+    (3, 4097),
+    (1, 1031),
+    (0, 257),
+    (40, 1),
+]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.int8]
 Case = tuple[Fusion, list[torch.Tensor]]
 

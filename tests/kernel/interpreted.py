@@ -6,7 +6,7 @@ It is walked twice: with every index that a tensor holds at its least and at its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.schedule.segments import points
@@ -86,12 +86,16 @@ def _hold(windows: Iterable[Window], here: Point, end: bool) -> bool:
     return all(0 <= evaluate(_pinned(w.form, end), here) < w.extent for w in windows)
 
 
-def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False) -> range:
+def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False) -> Sequence[int]:
     if not _hold(access.guards, point, end):
         return range(0)
     start = evaluate(_pinned(access.offset, end), point)
     if start * access.dtype.itemsize % access.access_bytes:
         found.misaligned.append(access)
+    if access.carried is not None:
+        carried = evaluate(_pinned(access.carried.offset, end), point)
+        is_left = evaluate(_pinned(access.carried.left, end), point) < access.length
+        return [start, carried] if is_left else [start]
     return range(start, start + access.length)
 
 

@@ -37,11 +37,13 @@ class Reads:
         dtype: DataType = DataType.Float,
         alignment: int = 16,
         streams: bool = False,
+        carries: bool = False,
     ) -> None:
         self.tv: TensorView = tensor(dtype, 4096)
         self.lane: IterDomain | None = axis(lanes) if lanes > 1 else None
         layouts = {self.tv: Layout((4096,), (1,), alignment)}
-        self.accesses = Accesses(layouts, self.lane, {self.tv: "T0"}, streams)
+        names = {self.tv: "T0"}
+        self.accesses = Accesses(layouts, self.lane, names, streams, carries=carries)
 
     def at(self, weight: int, constant: int, row: int = 64) -> Form:
         """`row * ROW + weight * lane + constant`."""
@@ -126,6 +128,30 @@ def test_a_lane_that_walks_backward_reads_element_by_element() -> None:
     assert r.lane is not None
     backward = add(scale(atom(ROW), 64), flip(atom(r.lane), 4))
     assert r.loads(backward) == []
+
+
+@pytest.mark.parametrize(("length", "is_carried"), [(49, True), (9, True), (7, False)])
+def test_what_changes_once_along_the_lanes_is_two_elements(length: int, is_carried: bool) -> None:
+    """A scale of rows of 49, read at (8*row + lane + 3) / 49; of shorter ones lanes meet more."""
+    r = Reads(8, carries=True)
+    assert r.lane is not None
+    offset = divmod_form(r.at(1, 3, row=8), length)[0]
+    r.accesses.request(r.tv, offset, ())
+    loads = r.accesses.group_loads()
+    assert len(loads) == is_carried
+    assert isinstance(r.accesses.read(r.tv, offset, ()), ReadVector if is_carried else ReadElement)
+    for load, row, lane in product(loads, range(10), range(8)):
+        assert load.carried is not None
+        point = {ROW: row, r.lane: lane}
+        is_first = lane < evaluate(load.carried.left, point)
+        found = load.offset if is_first else load.carried.offset
+        assert r.lane not in found.bases
+        assert evaluate(found, point) == evaluate(offset, point)
+
+
+def test_the_place_in_a_row_is_read_lane_by_lane() -> None:
+    r = Reads(8, carries=True)
+    assert r.loads(divmod_form(r.at(1, 3, row=8), 49)[1]) == []
 
 
 def test_lanes_that_lie_apart_are_a_vector_where_it_is_kept() -> None:

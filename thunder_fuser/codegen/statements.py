@@ -45,6 +45,10 @@ def load_call(
     if access.lane is not None:
         place = f"[&](int {names[access.lane]}) {{ return {form_text(access.offset, names)}; }}"
         return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
+    if access.carried is not None:
+        left, other = (form_text(f, names) for f in (access.carried.left, access.carried.offset))
+        elements = f"{address(access, names)}, {access.pointer} + {other}"
+        return f"tf::load_carried<{access.length}>({elements}, {left})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
     if access.window is not None:
         inside = _inside(access.window, names)

@@ -55,6 +55,7 @@ def lower_class(
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
     layouts = planned.group.segment.layouts
     if planned.tile is None:
-        return Accesses(layouts, planned.lane, tensors, planned.streams, leaves_out=True)
+        streams = planned.streams
+        return Accesses(layouts, planned.lane, tensors, streams, leaves_out=True, carries=True)
     tile, streams = planned.tile, planned.streams
     return TurnedAccesses(layouts, tile, tile.lane, tensors, streams, lambda tv, offset: "[k]")

@@ -91,11 +91,10 @@ class Body:
     def forms(self) -> tuple[Form, ...]:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
-        accesses = (access.offset for access in (*self.loads, *self.stores, *turned))
-        guards = (guard.form for access in self.loads for guard in access.guards)
+        accesses = (f for access in (*self.loads, *self.stores, *turned) for f in access.forms)
         straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
         stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
-        return (*accesses, *guards, *stated, *straight)
+        return (*accesses, *stated, *straight)
 
 
 @dataclass(frozen=True)

@@ -223,13 +223,22 @@ LaneStatement: TypeAlias = Assign | WriteVector | WriteElement | WriteSquare | A
 
 
 @dataclass(frozen=True)
+class Carried:
+    """From lane `left` on, if a vector has it, what its lanes read lies at `offset`."""
+
+    left: Form
+    offset: Form
+
+
+@dataclass(frozen=True)
 class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
     in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
     each at the offset that it gives there; else those of two lanes are `step` elements apart. A
-    load with `guards` is left out where one of them does not hold, and has zeros."""
+    load with `guards` is left out where one of them does not hold, and has zeros. One that is
+    `carried` has two elements, that of the first lanes and that of the others."""
 
     name: str
     pointer: str
@@ -243,6 +252,13 @@ class VectorAccess:
     lane: IterDomain | None = None
     guards: tuple[Window, ...] = ()
     step: int = 0
+    carried: Carried | None = None
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Every form that it evaluates."""
+        carried = () if self.carried is None else (self.carried.left, self.carried.offset)
+        return (self.offset, *carried, *(guard.form for guard in self.guards))
 
     @property
     def bases(self) -> frozenset[IterDomain]:
@@ -274,6 +290,9 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     inside += ", all or none of them" if access.is_apart else ""
     inside += _windows(access.guards, names)
     streaming = ", streaming" if access.is_streaming else ""
+    if access.carried is not None:
+        left, other = (format_form(f, names) for f in (access.carried.left, access.carried.offset))
+        inside += f", from lane {left} on that at {other}"
     return f"{access.pointer}[{offset}], {size}{streaming}{inside}"
 
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.carries import carry_of, straight
+from thunder_fuser.analysis.digits import Form, scale, shift, substitute
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import (
     Assign,
+    Carried,
     Expression,
     LaneStatement,
     Operand,
@@ -55,7 +57,8 @@ class Accesses:
     """The memory accesses of one body, gathered first and then grouped into runs. What is read at
     an offset that `is_kept` longer than what is computed is a vector too where its lanes lie
     apart: in a loop it is loaded once. One that `leaves_out` loads has vectors that are loaded by
-    those threads only that use them."""
+    those threads only that use them. Where it `carries`, what lanes have one of up to the end of a
+    row, and another behind it, such as a scale of channels of 49, is two elements."""
 
     def __init__(
         self,
@@ -66,10 +69,12 @@ class Accesses:
         suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
         is_kept: Callable[[Form], bool] = lambda offset: False,
         leaves_out: bool = False,
+        carries: bool = False,
     ) -> None:
         self.layouts, self.names, self.suffix = layouts, names, suffix
         self.lane, self.lanes = lane, 1 if lane is None else lane.size
         self.streams, self.is_kept, self.leaves_out = streams, is_kept, leaves_out
+        self.carries = carries
         self.requests: dict[Address, tuple[Window, ...]] = {}
         self.differing: set[Address] = set()
         self.places: dict[Address, Place] = {}
@@ -89,10 +94,16 @@ class Accesses:
         left_out = [key for key in self.requests if self._is_left_out(key)]
         loads, self.places = self._group([*free, *left_out], "v", self.requests)
         for tv, offset in free:
-            if (tv, offset) not in self.places and self.is_kept(offset):
-                name = f"v{len(loads)}"
-                loads += (self._apart(tv, offset, name),)
-                self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
+            if (tv, offset) in self.places:
+                continue
+            access = self._apart(tv, offset, f"v{len(loads)}")
+            if not self.is_kept(offset):
+                carried = self._carried(access)
+                if carried is None:
+                    continue
+                access = carried
+            loads += (access,)
+            self.places[tv, offset] = Place(access.name + self.suffix(tv, offset), 1, 0)
         return loads
 
     def _is_left_out(self, key: Address) -> bool:
@@ -156,6 +167,18 @@ class Accesses:
         """The elements of all lanes, one by one."""
         itemsize, pointer = tv.dtype.itemsize, self.names[tv]
         return VectorAccess(name, pointer, offset, self.lanes, itemsize, tv.dtype, lane=self.lane)
+
+    def _carried(self, access: VectorAccess) -> VectorAccess | None:
+        """The two elements that all lanes have; None for others."""
+        carry = carry_of((access.offset,), self.lane) if self.carries and self.lane else None
+        if self.lane is None or carry is None or carry.modulus < self.lanes:
+            return None
+        first = straight(access.offset, self.lane)
+        if self.lane in first.bases:
+            return None
+        left = shift(scale(carry.place, -1), carry.modulus)
+        last = substitute(access.offset, {self.lane: Form(self.lanes - 1)})
+        return replace(access, offset=first, lane=None, carried=Carried(left, last))
 
     def _access(
         self, tv: TensorView, offset: Form, weight: int, reach: int, name: str

@@ -99,6 +99,17 @@ TF_FN tf::Vec<T, N> load_lanes(const T* p, Place place) {
   return x;
 }
 
+// chunk: load_carried
+// An element for the first lanes, so many, and another one for those that are left.
+template <int N, class T, class Left>
+TF_FN tf::Vec<T, N> load_carried(const T* first, const T* next, Left left) {
+  const T own = *first, other = left < N ? *next : own;
+  tf::Vec<T, N> x;
+#pragma unroll
+  for (int k = 0; k < N; ++k) x.v[k] = k < left ? own : other;
+  return x;
+}
+
 // chunk: load_first
 // A vector of which the first elements are loaded, if they are used.
 template <int N, int COUNT, class T>
