@@ -72,8 +72,10 @@ def pack_rows(
     """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Up to `max_cluster`
     blocks can hold a row. Inputs stay the same tensors."""
     results = (tv for tv in fusion.outputs if isinstance(tv, TensorView))
-    stored = {prod(tv.shape) for tv in results} if max_cluster > 1 else set[int]()
-    way_of = partial(_way, layouts=layouts, stored=stored, multiprocessors=multiprocessors)
+    stored, walks = {prod(tv.shape) for tv in results}, max_cluster > 1
+    way_of = partial(
+        _way, layouts=layouts, stored=stored, walks=walks, multiprocessors=multiprocessors
+    )
     walked: dict[tuple[int, int], list[TensorView]] = {}
     for tv in fusion.tensors:
         if is_long(tv) and (plane := plane_of(tv)) is not None:
@@ -105,11 +107,12 @@ def _way(
     sums: Sequence[TensorView],
     layouts: Mapping[TensorView, Layout],
     stored: Container[int],
+    walks: bool,
     multiprocessors: int,
 ) -> int | Deal | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors; or how they are
-    dealt out, if as many elements are `stored` in stretches too. None to leave it: what one kernel
-    walks is packed together or not at all."""
+    dealt out, if as many elements are `stored` in stretches too, which a machine may have that
+    `walks` so. None to leave it: what one kernel walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
@@ -127,10 +130,9 @@ def _way(
         return packed
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
     has_rest = any(op_of(tv).neutral is None for tv in sums)
-    if rows * columns in stored and is_in_one_dim and not has_rest:
-        dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors)
-        if dealt is not None:
-            return dealt
+    if rows * columns in stored:  # pieces would be stored, and read for it, anew
+        is_dealt = walks and is_in_one_dim and not has_rest
+        return in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
     return packed if rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)) else None
 
 
