@@ -32,7 +32,7 @@ def summed(program: Fusion, lies: Layout | None = None, is_shared: bool = True) 
     (x,) = program.inputs
     assert isinstance(x, TensorView)
     layouts = {x: lies or output_layout(x)}
-    return sum_places(program, by_places(layouts, 1, lambda tv: is_shared))
+    return sum_places(program, by_places(program, layouts, 1, lambda tv: is_shared))
 
 
 def test_places_are_columns_of_the_batch() -> None:
@@ -95,6 +95,13 @@ def test_which_sums_are_by_places(
     assert (summed(program) is not program) == is_apart
 
 
+def test_a_batch_whose_channels_are_reduced_too_is_left() -> None:
+    """A norm of each place has sums beside it."""
+    x = floats(IMAGES, 6, 7, 7)
+    program = Fusion((x,), (total(x, 0, 2, 3), total(x, 1)))
+    assert summed(program) is program
+
+
 def test_channels_that_a_cluster_holds_are_left_up_to_larger_planes() -> None:
     x = floats(IMAGES, 6, 7, 7)
     program = Fusion((x,), (total(x, 0, 2, 3),))
@@ -134,7 +141,7 @@ def test_results_stay_what_they_are(name: str, offset: float) -> None:
     x = torch.randn(SHAPE) + offset + torch.randn(6)[:, None, None]
     (a,) = like(x)
     program = fusion([a], REDUCTIONS[name](a))
-    made = sum_places(program, by_places({a: output_layout(a)}, 0, lambda tv: True))
+    made = sum_places(program, by_places(program, {a: output_layout(a)}, 0, lambda tv: True))
     assert made is not program
     (got,), (want,) = evaluate(made, [x]), evaluate(program, [x.double()])
     torch.testing.assert_close(got.double(), want.double(), rtol=1e-4, atol=1e-3)

@@ -49,7 +49,7 @@ def arrange(
     comes first: it decides which reductions are along rows."""
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
-    apart = by_places(layouts, multiprocessors, shared)
+    apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = share_sums(sum_rows_first(fusion, multiprocessors), multiprocessors, apart)
     fusion = sum_places(fusion, apart)

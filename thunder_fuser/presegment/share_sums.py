@@ -62,10 +62,11 @@ def share_sums(
     fusion: Fusion, multiprocessors: int, is_by_places: Test = lambda tv: False
 ) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
-    that are `is_by_places` are summed without factors even if all sum the same dims."""
+    that are `is_by_places` are summed without factors even if all sum the same dims, and stored
+    where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
     products = _Products()
-    apart = spread(fusion, planes)
+    apart = {tv for tv in spread(fusion, planes) if not is_by_places(tv)}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = planes.get(tv)
@@ -89,11 +90,12 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
                 groups.setdefault((source, count, tv.dtype), []).append(tv)
     found: dict[TensorView, _Plane] = {}
     for (_, count, _), sums in groups.items():
-        plane = _shared(sums, all(map(is_by_places, sums)))
+        are_alike = len(sums) > 1 and all(map(is_by_places, sums))
+        plane = _shared(sums, are_alike)
         if plane is None or count < MIN_PLANE * multiprocessors:
             continue
         is_wide = prod(plane.rows) >= multiprocessors and count >= MIN_TERMS * prod(plane.rows)
-        if is_wide or all(map(is_by_places, sums)):
+        if is_wide or are_alike:
             found |= {tv: plane for tv in sums if tv not in found}
     return found
 

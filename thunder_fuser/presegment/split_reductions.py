@@ -337,8 +337,7 @@ def spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
         read = tv.definition.tensors if tv.definition else ()
         above = frozenset[TensorView]().union(*(depends[t] for t in read))
         found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
-        is_stored = tv.definition is not None and tv.definition.op.name == "segment_set"
-        depends[tv] = frozenset() if is_stored else above | {tv} if tv in sums else above
+        depends[tv] = above | {tv} if tv in sums else above
     return found
 
 

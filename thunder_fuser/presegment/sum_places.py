@@ -29,7 +29,7 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import OpDef, op
+from thunder_fuser.ops import Family, OpDef, op
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.presegment.pack_rows import (
     WIDE_ENOUGH,
@@ -41,7 +41,6 @@ from thunder_fuser.presegment.split_reductions import (
     op_of,
     reduced,
     reshaped,
-    spread,
     widened,
 )
 
@@ -59,15 +58,23 @@ class _Batch:
     places: int
 
 
-def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int, is_shared: Test) -> Test:
-    """True for reductions of channels that are summed so, of inputs that lie as `layouts`. Of
-    others than those that are `is_shared` a cluster holds each channel."""
+def by_places(
+    fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int, is_shared: Test
+) -> Test:
+    """True for reductions of channels that are summed so, of inputs of `fusion` that lie as
+    `layouts`, and of planes that nothing else is reduced of: the gradient of a norm of each place
+    has its sums beside it. Of others than those that are `is_shared` a cluster holds each
+    channel."""
+    reduced = {tv: prod(a.size for a in tv.domain.logical) for tv in fusion.tensors if _reduces(tv)}
+    others = {elements for tv, elements in reduced.items() if _batch_of(tv) is None}
 
     def is_by_places(tv: TensorView) -> bool:
         batch = _batch_of(tv)
         if batch is None or batch.images < MIN_IMAGES:
             return False
         elements = batch.images * batch.channels * batch.places
+        if elements in others:
+            return False
         plane = list(plane_below([tv], elements))
         widths = [t.dtype.itemsize for t in plane if t.definition is None]
         if not widths or not all(lies_dense(t, elements, layouts) for t in plane):
@@ -80,17 +87,32 @@ def by_places(layouts: Mapping[TensorView, Layout], multiprocessors: int, is_sha
     return is_by_places
 
 
+def _reduces(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
+
+
 def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
     """`fusion` with the reductions that are by places in two stages."""
-    found = [tv for tv in fusion.tensors if is_by_places(tv)]
-    apart, parts = spread(fusion, found), _Parts({})
+    found = {tv: batch for tv in fusion.tensors if is_by_places(tv) and (batch := _batch_of(tv))}
+    stored, parts = dict[Value, TensorView](), _Parts({})
+    of_channels = set[TensorView]()  # what follows from such sums
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        batch = _batch_of(tv) if tv in found else None
-        if batch is None:
+        if tv in found:
+            of_channels.add(tv)
+            return _summed(tv, widened(tv, inputs[0]), found[tv], parts)
+        if tv.definition is None or of_channels.isdisjoint(tv.definition.tensors):
             return None
-        made = _summed(tv, widened(tv, inputs[0]), batch, parts)
-        return call("segment_set", made) if tv in apart else made
+        if all(prod(tv.shape) <= prod(t.shape) for t in of_channels & {*tv.definition.tensors}):
+            of_channels.add(tv)
+            return None
+        read = [
+            stored.setdefault(new, call("segment_set", new)) if old in of_channels else new
+            for old, new in zip(tv.definition.inputs, inputs, strict=True)
+        ]
+        made = apply(tv.definition.op, read, dict(tv.definition.attrs))
+        assert isinstance(made, TensorView)
+        return made
 
     return rewrite(fusion, rule)
 
