@@ -69,7 +69,7 @@ ALLOWED = {
     "presegment/group_rows.py:_of_rows": PARTS,
     "presegment/group_rows.py:_of_stretches": PARTS,
     "presegment/pack_rows.py:_way": PARTS,
-    "presegment/sum_places.py:is_by_places": LANES,
+    "presegment/sum_places.py:_are_worth": LANES,
     "presegment/pack_rows.py:_packed": PARTS,
     "presegment/share_sums.py:_refined": PARTS,
     "presegment/split_reductions.py:in_stretches": THREADS,

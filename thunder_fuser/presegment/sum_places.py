@@ -17,7 +17,7 @@ the launch; of smaller ones the blocks of a cluster may hold each channel, and r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -57,6 +57,10 @@ class _Batch:
     channels: int
     places: int
 
+    @property
+    def elements(self) -> int:
+        return self.images * self.channels * self.places
+
 
 def by_places(
     fusion: Fusion, layouts: Mapping[TensorView, Layout], multiprocessors: int, is_shared: Test
@@ -65,26 +69,42 @@ def by_places(
     `layouts`, and of planes that nothing else is reduced of: the gradient of a norm of each place
     has its sums beside it. Of others than those that are `is_shared` a cluster holds each
     channel."""
-    reduced = {tv: prod(a.size for a in tv.domain.logical) for tv in fusion.tensors if _reduces(tv)}
-    others = {elements for tv, elements in reduced.items() if _batch_of(tv) is None}
+    of_plane: dict[int, list[TensorView]] = {}
+    for tv in filter(_reduces, fusion.tensors):
+        of_plane.setdefault(prod(a.size for a in tv.domain.logical), []).append(tv)
+    found = {
+        elements
+        for elements, sums in of_plane.items()
+        if _are_worth(sums, elements, layouts, multiprocessors, is_shared)
+    }
 
     def is_by_places(tv: TensorView) -> bool:
         batch = _batch_of(tv)
-        if batch is None or batch.images < MIN_IMAGES:
-            return False
-        elements = batch.images * batch.channels * batch.places
-        if elements in others:
-            return False
-        plane = list(plane_below([tv], elements))
-        widths = [t.dtype.itemsize for t in plane if t.definition is None]
-        if not widths or not all(lies_dense(t, elements, layouts) for t in plane):
-            return False
-        lanes = MAX_ALIGNMENT // min(widths)
-        is_narrow = gcd(batch.places, lanes) * min(widths) < WIDE_ENOUGH
-        least = MIN_BYTES if is_shared(tv) else MIN_BYTES_HELD
-        return is_narrow and elements * sum(widths) >= least * multiprocessors
+        return batch is not None and batch.elements in found
 
     return is_by_places
+
+
+def _are_worth(
+    sums: Sequence[TensorView],
+    elements: int,
+    layouts: Mapping[TensorView, Layout],
+    multiprocessors: int,
+    is_shared: Test,
+) -> bool:
+    """True for the reductions of a plane, all of channels whose places fill no vectors, that read
+    enough."""
+    batches = [batch for tv in sums if (batch := _batch_of(tv))]
+    plane = list(plane_below(sums, elements))
+    widths = [t.dtype.itemsize for t in plane if t.definition is None]
+    are_alike = len(batches) == len(sums) and len(set(batches)) == 1
+    if not (are_alike and widths and all(lies_dense(t, elements, layouts) for t in plane)):
+        return False
+    lanes = MAX_ALIGNMENT // min(widths)
+    is_narrow = gcd(batches[0].places, lanes) * min(widths) < WIDE_ENOUGH
+    least = MIN_BYTES if all(map(is_shared, sums)) else MIN_BYTES_HELD
+    is_large = elements * sum(widths) >= least * multiprocessors
+    return is_narrow and is_large and batches[0].images >= MIN_IMAGES
 
 
 def _reduces(tv: TensorView) -> bool:
