@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
 from thunder_fuser.analysis.digits import Form, scale, shift, substitute
@@ -32,6 +32,8 @@ from thunder_fuser.kernel.statements import (
 
 Address = tuple[TensorView, Form]  # of an element, by its offset
 
+FEW = 8192  # elements of a tensor, up to which an L1 cache soon has those that lanes meet next; the
+# gradient of a cross entropy, which reads new ones all the time, was a tenth slower
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 
 
@@ -58,7 +60,8 @@ class Accesses:
     an offset that `is_kept` longer than what is computed is a vector too where its lanes lie
     apart: in a loop it is loaded once. One that `leaves_out` loads has vectors that are loaded by
     those threads only that use them. Where it `carries`, what lanes have one of up to the end of a
-    row, and another behind it, such as a scale of channels of 49, is two elements."""
+    row, and another behind it, such as a scale of channels of 49, is two elements if there are
+    few."""
 
     def __init__(
         self,
@@ -98,8 +101,7 @@ class Accesses:
                 continue
             access = self._apart(tv, offset, f"v{len(loads)}")
             if not self.is_kept(offset):
-                carried = self._carried(access)
-                if carried is None:
+                if prod(tv.shape) > FEW or (carried := self._carried(access)) is None:
                     continue
                 access = carried
             loads += (access,)
