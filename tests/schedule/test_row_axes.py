@@ -10,6 +10,7 @@ from tests.programs import total
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, evaluate, shift
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows, is_of_row, row_axes
 
@@ -101,3 +102,13 @@ def test_what_such_sides_have_alike_in_all_turns_is_as_weights() -> None:
     assert is_of_row(axes.flat, axes)
     assert not is_of_all_rows(axes.flat, axes)
     assert not is_of_all_rows(shared, replace(axes, keeps_sides=False))
+
+
+def test_an_element_that_sums_neighbours_is_a_lane_alone() -> None:
+    """Whose terms are a vector: of a cross entropy over 16 classes, in which targets are vectors."""
+    x, y = halves(4096, 16), floats(4096)
+    terms = call("mul", total(x, 1), y)
+    reduced = total(terms, 0)
+    assert row_axes(segment_of([x, y], reduced), [reduced], (1, 4096), 1, 1).lanes == 1
+    other = total(call("mul", y, y), 0)
+    assert row_axes(segment_of([y], other), [other], (1, 4096), 1, 1).lanes == 4

@@ -24,7 +24,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
-from thunder_fuser.analysis.reductions import is_scan, row_shape, stretch_of
+from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape, stretch_of
 from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
@@ -258,6 +258,8 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
     lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
+    if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
+        lanes = 1  # whose elements are a vector
     return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
 
 
@@ -279,6 +281,13 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
             for tv in plane.tensors
         )
     )
+
+
+def _sums_neighbours(tv: TensorView, elements: int) -> bool:
+    """True for a short reduction of neighbours in a larger plane, for each of so many elements."""
+    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or is_long(tv):
+        return False
+    return prod(tv.shape) == elements and row_shape(tv) is not None
 
 
 def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
