@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.programs import SMALL, expand, flip, ints, permute, reshape, total, unsqueeze
-from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.segments import floats, halves, integers, segment_of
 from tests.schedule.test_sides import dealt
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.reductions import SIDES, WALKED
@@ -70,6 +70,16 @@ def test_what_repeats_from_image_to_image_comes_from_a_cache(
     found = rows.schedule(segment_of([x, bias], rest), SMALL)
     assert (found.axes.side is not None) == is_staged
     assert found.residency.registers == {x, bias}
+
+
+def test_rows_that_wait_for_an_index_are_not_walked() -> None:
+    """As of a cross entropy: a turn would wait for it, and for what lies there."""
+    x, at = halves(100_000, 63), integers(100_000, 1)
+    away = call("sub", x, expand(unsqueeze(total(x, 1), 1), *x.shape))
+    chosen = call("take_along_axis", x, at, dim=1)
+    found = rows.schedule(segment_of([x, at], total(call("exp", away), 1), chosen), SMALL)
+    assert found.axes.side is None
+    assert rows.schedule(segment_of([x], total(call("exp", away), 1)), SMALL).axes.side is not None
 
 
 def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:

@@ -93,8 +93,7 @@ def schedule(
     row, reads = row_read(work), reads_of(work, results)
     if work.axes.is_staged:
         found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
-        waits = not work.columns.reductions and any(loads_in(form for _, form in reads))
-        if found is None or waits:  # no turn is sent for while the one before waits for an index
+        if found is None or (not work.columns.reductions and _waits(work)):
             return schedule(segment, target, replace(parameters, stretches=False))
         return _placed(work, row, found, work.axes.sides, is_staged=True)
     if work.columns.reductions:
@@ -191,6 +190,12 @@ def _alone(
         return _placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
     return _placed(work, row, replace(found, registers=taken), several, is_staged=True)
+
+
+def _waits(work: RowWork) -> bool:
+    """True where a turn would wait for an index that a tensor holds, and for what lies there."""
+    single = [(s.value, index) for s, index in work.single]
+    return any(loads_in(form for _, form in reads_of(work, [*work.whole, *single])))
 
 
 def _with_edges(
