@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from tests.programs import H200, cubin_of, like
+from tests.programs import H200, cubin_of, expand, like, total, unsqueeze
 from tests.schedule.segments import segment_of
 from tests.schedule.test_kept_columns import centred
 from tests.test_beside_kernels import gradients
@@ -48,6 +48,8 @@ def walked(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) 
         (DataType.BFloat16, (64, 33, 3136), 16, 8),  # no block of fewer than 128 threads
         (DataType.BFloat16, (2, 64, 1024), 2, 64),  # few columns: more blocks
         (DataType.BFloat16, (64, 256, 49), 16, 8),  # of single elements too
+        (DataType.Float, (57, 768, 1517), 32, 32),  # a line of floats: a block alone
+        (DataType.BFloat16, (57, 768, 1517), 16, 32),
     ],
 )
 def test_a_line_of_each_row_or_what_registers_leave(
@@ -56,6 +58,13 @@ def test_a_line_of_each_row_or_what_registers_leave(
     v = tensor(dtype, *shape)
     schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
     assert (schedule.threads_across, schedule.threads_down) == (across, down)
+
+
+def test_threads_that_store_no_rows_keep_more_of_them() -> None:
+    v = tensor(DataType.BFloat16, 64, 256, 3136)
+    wide = call("exp", call("sub", v, expand(unsqueeze(total(v, 1), 1), *v.shape)))
+    schedule = kept_columns.schedule(segment_of([v], total(wide, 1)), H200)
+    assert (schedule.threads_across, schedule.threads_down) == (8, 16)
 
 
 def test_two_blocks_are_told_to_the_compiler() -> None:

@@ -239,7 +239,8 @@ def _plane(
     is_by_rows = row is not None and (added is not None or moved.turns_out)
     known = of_places(segment, walked[len(terms) :], axes.row) if is_by_rows else []
     slots = slot_needs(segment, moved, full, rows, known) if row else None
-    held = Held(kept, Turned.of(moved.turned, axes), tuple(sums), dealt, row, slots)
+    turned = Turned.of(moved.turned, axes)
+    held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full))
     return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known))
 
 

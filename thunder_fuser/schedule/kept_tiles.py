@@ -56,7 +56,7 @@ class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory."""
+    shared memory. Whole rows may be stored."""
 
     kept: int
     turned: Turned
@@ -64,6 +64,7 @@ class Held:
     dealt: int
     image: int | None = None
     slots: SlotNeeds | None = None
+    is_stored: bool = True
 
 
 @dataclass(frozen=True)
@@ -245,12 +246,17 @@ def _possible(
 ) -> Iterator[Tile]:
     """Tiles for which there is room, what is preferred first. Blocks that walk are at other columns
     while the rest of a narrow row is in the cache: they take a line, alone on a multiprocessor if
-    they must be, or two sectors."""
-    limits, fewest = (parameters.held, 2 * parameters.held), (parameters.blocks, 1)
+    they must be, or two sectors. A line of single floats of odd rows, which begins anywhere in
+    another, is taken by a block alone, too. Threads that store nothing of the plane keep more, and
+    meet fewer."""
+    fewest = parameters.blocks, 1
+    limits = [parameters.held, 2 * parameters.held][not room.held.is_stored :]
     is_straight = room.held.dealt > 0 and not room.held.turned.tensors
     lines = [a for a in widths[:1] if a * vector_bytes >= LINE and is_straight]
     wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR] if room.held.dealt else widths
-    for some, counts in ((lines, (1,)), (wide, fewest), (widths, fewest)):
+    is_single = room.axes.lanes == 1 and vector_bytes >= REGISTER_BYTES
+    single = widths[:1] if is_single and not room.held.dealt else []
+    for some, counts in ((lines, (1,)), (single, fewest), (wide, fewest), (widths, fewest)):
         tiles = [Tile(a, room.column.threads(limit)) for limit in limits for a in some]
         if some is lines:
             tiles = [tile for tile in tiles if tile.threads <= ALONE]
