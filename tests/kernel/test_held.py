@@ -33,7 +33,7 @@ def held(kernel: RowKernel) -> list[str]:
 def test_what_all_phases_read_is_computed_by_the_first() -> None:
     x = floats(5, 48)
     assert str(kernel_of(segment_of([x], softmax(chain(x, *CAPPED))))) == dedent("""\
-        row kernel(T0: f32*, T9: f32*) 1 blocks of 64 rows of 2 threads
+        row kernel(T0: f32*, T9: f32*) 1 blocks of 16 rows of 8 threads
           rows 5 vectors 12 lanes 4
           v0 = load T0[48*group + 4*vector], 4 x f32, 16 bytes at a time
           phase 0

@@ -63,7 +63,7 @@ def test_a_row_is_loaded_once_and_values_are_computed_anew_in_each_phase() -> No
     top = call("max", x, dims=(1,))
     e = chain(call("sub", x, along(top, 48)), "exp")
     assert str(kernel_of(segment_of([x], call("div", e, along(total(e, 1), 48))))) == dedent("""\
-        row kernel(T0: f32*, T7: f32*) 1 blocks of 64 rows of 2 threads
+        row kernel(T0: f32*, T7: f32*) 1 blocks of 16 rows of 8 threads
           rows 5 vectors 12 lanes 4
           v0 = load T0[48*group + 4*vector], 4 x f32, 16 bytes at a time
           phase 0
@@ -210,7 +210,7 @@ def test_turns_of_which_offsets_need_64_bits_have_them(rows: int, kind: str) -> 
 def test_blocks_hold_several_short_rows_and_the_last_is_not_full() -> None:
     x = floats(130, 48)
     kernel = kernel_of(segment_of([x], centred(x)))
-    assert (kernel.rows_per_block, kernel.threads, kernel.blocks) == (64, 128, 3)
+    assert (kernel.rows_per_block, kernel.threads, kernel.blocks) == (16, 128, 9)
 
 
 @pytest.mark.sanitizer

@@ -111,7 +111,9 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
     ("columns", "threads", "rows_per_block", "held"),
     [
         (33, 2, 64, True),  # a prime: one lane, 32 elements a thread
-        (64, 2, 64, True),
+        (64, 8, 16, True),  # a vector a thread of what is stored
+        (128, 16, 8, True),
+        (136, 8, 16, True),
         (4096, 128, 1, True),
         (8192, 256, 1, True),  # 32 elements a thread up to here
         (16384, 256, 1, True),  # twice as many in longer rows

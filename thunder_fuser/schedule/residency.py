@@ -26,6 +26,8 @@ MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 FEW = 8192  # elements up to which a row is not long
+HELD_OF_SHORT = 8  # of a short one that is stored: threads side by side fill lines
+SHORT = 128  # elements up to which a row is short
 MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
@@ -64,15 +66,17 @@ class Residency:
 class Row:
     """One of `count` rows of `vectors`, and the registers that one vector fills: of each tensor
     read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
-    many times, and reads what it needs `again` in more than one of them. What it sums `is_sent`
-    from block to block, a word or two for each: `states` are bytes of all that. Its sums wait for
-    so many bytes of each tensor that has one value a row, `waited`."""
+    many times, and reads what it needs `again` in more than one of them; what follows may be stored
+    as whole rows. What it sums `is_sent` from block to block, a word or two for each: `states` are
+    bytes of all that. Its sums wait for so many bytes of each tensor that has one value a row,
+    `waited`."""
 
     vectors: int
     lanes: int
     loads: Mapping[TensorView, int]
     scanned: int = 0
     walks: int = 2
+    is_stored: bool = False
     again: frozenset[TensorView] = frozenset()
     weights: int = 0
     is_sent: bool = True
@@ -180,7 +184,10 @@ def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, targ
 def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | None:
     """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
     row whose scans no registers hold."""
-    preferred = HELD if row.vectors * row.lanes <= FEW else 2 * HELD
+    elements = row.vectors * row.lanes
+    preferred = HELD if elements <= FEW else 2 * HELD
+    if row.is_stored and row.lanes > 1 and elements <= SHORT:
+        preferred = HELD_OF_SHORT
     held = max((wanted or preferred) // row.lanes, 1)
     while True:
         threads = _rounded(ceil_div(row.vectors, held))

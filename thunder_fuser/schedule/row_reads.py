@@ -42,6 +42,7 @@ def row_read(work: RowWork) -> Row:
         loads,
         scanned_registers(work.scans, axes.lanes),
         walks=len(work.phases) + bool(last),
+        is_stored=bool(last),
         again=frozenset(tv for tv in loads if times[tv] > 1),
         weights=sum(weights.values()),
         is_sent=all(tv.definition.op.state_size == 1 for tv in work.reduced if tv.definition),
