@@ -105,7 +105,7 @@ def test_what_such_sides_have_alike_in_all_turns_is_as_weights() -> None:
 
 
 def test_an_element_that_sums_neighbours_is_a_lane_alone() -> None:
-    """Whose terms are a vector: of a cross entropy over 16 classes, in which targets are vectors."""
+    """Whose terms are a vector: of a cross entropy over 16 classes, beside vectors of targets."""
     x, y = halves(4096, 16), floats(4096)
     terms = call("mul", total(x, 1), y)
     reduced = total(terms, 0)
