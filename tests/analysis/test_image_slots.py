@@ -30,6 +30,7 @@ def turned(rows: int, vectors: int, size: int, lanes: int = 1) -> ImagePlanes:
         (alone(768, 49, 2), ImageSlots(1, 490, 2)),
         (alone(1024, 49, 2), ImageSlots(1, 490, 2)),
         (alone(512, 49, 2, 2), ImageSlots(1, 980, 2)),  # as many threads for each plane
+        (alone(192, 49, 2, 2), ImageSlots(1, 490, 4)),  # of small images in several blocks
         (walking(512, 49, 2, 2), ImageSlots(2, 512, 1)),
         (walking(768, 49, 2, 2), ImageSlots(1, 768, 1)),  # no room for the next images
         (walking(256, 49, 2, 2), ImageSlots(2, 512, 2)),

@@ -246,6 +246,13 @@ def test_images_that_no_block_holds_pass_through_strips() -> None:
     assert schedule.strip is not None
 
 
+def test_images_of_which_nothing_is_stored_are_read_by_lines() -> None:
+    v = tensor(DataType.BFloat16, 3566, 96, 196)
+    reduced = kept_columns.schedule(segment_of([v], total(call("exp", centred(v)), 1)), H200)
+    assert reduced.threads_across == 32
+    assert kept_columns.schedule(segment_of([v], centred(v)), H200).threads_across == 49
+
+
 def test_rivals_keep_lines_of_images() -> None:
     v = tensor(DataType.BFloat16, 2674, 512, 49)
     lines = KeptParameters(images=False)

@@ -22,6 +22,7 @@ RESERVED = 1024  # bytes of shared memory that the system takes for each block
 KNOWN = 32  # bytes of a place that threads at rows know, for who does not know how many
 BESIDE = 384  # bytes for mailboxes, and between arrays
 LEAST_BYTES = 16 * 1024  # of an image, of all planes
+SMALL_BYTES = 48 * 1024  # of an image, of which more than two blocks keep memory busy
 NARROW = 8  # bytes of a vector
 LEAST = 2  # of those that do not walk: one loads while another one stores
 ALONE = 512  # threads of a block for each plane of its image
@@ -97,8 +98,11 @@ class ImagePlanes:
         return all(step % BANK or gcd(step // BANK, BANKS) <= CONFLICT for step in steps)
 
     def _alone(self, shared_bytes: int) -> ImageSlots | None:
-        """Of blocks that have an image each, and threads for each of its planes, or its rows."""
+        """Of blocks that have an image each, and threads for each of its planes if it is large, or
+        for its rows."""
         threads = min(ALONE * len((*self.itemsizes, *self.turned)), MAX_THREADS)
+        if self.image_bytes < SMALL_BYTES:
+            threads = ALONE
         if self.turns_out:
             threads = self._threads_at_rows()
         down = self.down(threads)

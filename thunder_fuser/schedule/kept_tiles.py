@@ -192,13 +192,16 @@ def _of_images(
 ) -> Tile | None:
     """All places of images whose rows are short and no whole lines, in as few blocks each as leave
     room for another one on the multiprocessor, or for one that has sums beside; None for others,
-    for small images, and for so few that most of the machine would be idle."""
+    for small images, for so few that most of the machine would be idle, and for vectors of which
+    nothing is stored: a line of them is read as fast by smaller blocks."""
     axes, held = room.axes, room.held
     vectors = held.image
     if vectors is None or not parameters.images:
         return None
     row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
     if not are_kept_whole(vectors, row_bytes) or (held.dealt and held.dealt != vectors):
+        return None
+    if axes.lanes > 1 and not held.is_stored:
         return None
     if parameters.slots and (tile := _in_slots(room, vectors, target)) is not None:
         return tile
