@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from thunder_fuser.analysis.reductions import column_shape, row_shape
+from thunder_fuser.analysis.reductions import row_shape
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 
 LEFT = 2  # of the cache one part in so many is sure to hold what was touched last
-SIDE_BY_SIDE = 100_000  # columns that as many blocks have as a large machine runs at a time
 SMALL = 4  # a launch that touches less than one part in so many changes little of that
 
 
@@ -46,7 +45,7 @@ def turned(segmented: SegmentedFusion, l2_bytes: int) -> SegmentedFusion:
 def _finds(segmented: SegmentedFusion, before: Segment, segment: Segment, l2_bytes: int) -> bool:
     """True for a launch to which it matters where the one before stopped: that touched more than
     stays in the cache, and this one reads enough of it."""
-    if not (_stops_in_order(before) and _goes_on_in_order(segment)):
+    if not (_goes_on_in_order(before) and _goes_on_in_order(segment)):
         return False
     old = _touched(segmented, before)
     reads = {segmented.storage(tv) for tv in segment.inputs}
@@ -62,14 +61,6 @@ def _touched(segmented: SegmentedFusion, segment: Segment) -> dict[TensorView, i
         root, size = segmented.storage(tv), segment.layouts[tv].distinct * tv.dtype.itemsize
         found[root] = max(found.get(root, 0), size)
     return found
-
-
-def _stops_in_order(segment: Segment) -> bool:
-    """True for those that `_goes_on_in_order`, and for sums down so few columns that blocks have
-    all of them at a time, side by side through the rows."""
-    shapes = [column_shape(tv) for tv in segment.long]
-    are_few = all(shape is not None and shape[1] <= SIDE_BY_SIDE for shape in shapes)
-    return _goes_on_in_order(segment) or are_few
 
 
 def _goes_on_in_order(segment: Segment) -> bool:
