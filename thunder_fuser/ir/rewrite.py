@@ -25,7 +25,7 @@ def rewrite(fusion: Fusion, rule: Rule) -> Fusion:
         made: Value | None = rule(tv, inputs)
         if made is None:
             same = all(a is b for a, b in zip(inputs, expr.inputs, strict=True))
-            made = tv if same else _lying_like(tv, apply(expr.op, inputs, dict(expr.attrs)))
+            made = tv if same else lying_like(tv, apply(expr.op, inputs, dict(expr.attrs)))
         assert isinstance(made, TensorView)
         new[tv] = made
     if all(old is made for old, made in new.items()):
@@ -41,7 +41,7 @@ def lying(tv: TensorView, order: Sequence[int]) -> TensorView:
     return replace(tv, domain=replace(tv.domain, allocation=axes, contiguity=contiguity))
 
 
-def _lying_like(old: TensorView, made: Value) -> Value:
+def lying_like(old: TensorView, made: Value) -> Value:
     """`made`, which takes the place of `old`, in its order in memory."""
     order = tuple(old.logical.index(a) for a in old.domain.allocation)
     if not isinstance(made, TensorView) or order == tuple(range(made.ndim)):

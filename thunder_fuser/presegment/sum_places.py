@@ -27,7 +27,7 @@ from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family, OpDef, op
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
@@ -115,7 +115,7 @@ def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
     """`fusion` with the reductions that are by places in two stages."""
     found = {tv: batch for tv in fusion.tensors if is_by_places(tv) and (batch := _batch_of(tv))}
     stored, parts = dict[Value, TensorView](), _Parts({})
-    of_channels = set[TensorView]()  # what follows from such sums
+    of_channels = set[TensorView]()  # such sums, and what is no larger and follows from them
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv in found:
@@ -130,7 +130,7 @@ def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
             stored.setdefault(new, call("segment_set", new)) if old in of_channels else new
             for old, new in zip(tv.definition.inputs, inputs, strict=True)
         ]
-        made = apply(tv.definition.op, read, dict(tv.definition.attrs))
+        made = lying_like(tv, apply(tv.definition.op, read, dict(tv.definition.attrs)))
         assert isinstance(made, TensorView)
         return made
 
