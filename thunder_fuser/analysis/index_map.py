@@ -135,9 +135,10 @@ def to_root(
                 known[_key(source)] = combine(outer, inner, _inner_extent(transform))
             case Merge(outer=outer_axis, inner=inner_axis):
                 merged = known[(transform, 0)]
-                high, low = divmod_form(merged, inner_axis.size)
                 if outer_axis.size == 1:  # so it is below the other's, whatever its bounds are
                     high, low = ZERO, merged
+                else:
+                    high, low = divmod_form(merged, inner_axis.size)
                 known[_key(outer_axis)], known[_key(inner_axis)] = high, low
             case Resize(input=source, left=left):
                 form = shift(known[(transform, 0)], -_int(left))
