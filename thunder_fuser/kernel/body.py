@@ -53,9 +53,7 @@ def lower_class(
 
 
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
-    layouts = planned.group.segment.layouts
-    if planned.tile is None:
-        streams = planned.streams
+    layouts, tile, streams = planned.group.segment.layouts, planned.tile, planned.streams
+    if tile is None:
         return Accesses(layouts, planned.lane, tensors, streams, leaves_out=True, carries=True)
-    tile, streams = planned.tile, planned.streams
     return TurnedAccesses(layouts, tile, tile.lane, tensors, streams, lambda tv, offset: "[k]")

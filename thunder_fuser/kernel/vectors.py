@@ -97,15 +97,15 @@ class Accesses:
         left_out = [key for key in self.requests if self._is_left_out(key)]
         loads, self.places = self._group([*free, *left_out], "v", self.requests)
         for tv, offset in free:
+            name = f"v{len(loads)}"
             if (tv, offset) in self.places:
                 continue
-            access = self._apart(tv, offset, f"v{len(loads)}")
-            if not self.is_kept(offset):
-                if prod(tv.shape) > FEW or (carried := self._carried(access)) is None:
-                    continue
-                access = carried
-            loads += (access,)
-            self.places[tv, offset] = Place(access.name + self.suffix(tv, offset), 1, 0)
+            access = self._carried(tv, offset, name)
+            if self.is_kept(offset):
+                access = self._apart(tv, offset, name)
+            if access is not None:
+                loads += (access,)
+                self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
         return loads
 
     def _is_left_out(self, key: Address) -> bool:
@@ -170,17 +170,17 @@ class Accesses:
         itemsize, pointer = tv.dtype.itemsize, self.names[tv]
         return VectorAccess(name, pointer, offset, self.lanes, itemsize, tv.dtype, lane=self.lane)
 
-    def _carried(self, access: VectorAccess) -> VectorAccess | None:
-        """The two elements that all lanes have; None for others."""
-        carry = carry_of((access.offset,), self.lane) if self.carries and self.lane else None
-        if self.lane is None or carry is None or carry.modulus < self.lanes:
+    def _carried(self, tv: TensorView, offset: Form, name: str) -> VectorAccess | None:
+        """The two elements that all lanes have, of few; None for others."""
+        if not self.carries or self.lane is None or prod(tv.shape) > FEW:
             return None
-        first = straight(access.offset, self.lane)
-        if self.lane in first.bases:
+        carry, first = carry_of((offset,), self.lane), straight(offset, self.lane)
+        if carry is None or carry.modulus < self.lanes or self.lane in first.bases:
             return None
         left = shift(scale(carry.place, -1), carry.modulus)
-        last = substitute(access.offset, {self.lane: Form(self.lanes - 1)})
-        return replace(access, offset=first, lane=None, carried=Carried(left, last))
+        carried = Carried(left, substitute(offset, {self.lane: Form(self.lanes - 1)}))
+        access = self._apart(tv, first, name)
+        return replace(access, lane=None, carried=carried)
 
     def _access(
         self, tv: TensorView, offset: Form, weight: int, reach: int, name: str
