@@ -100,9 +100,8 @@ class ImagePlanes:
     def _alone(self, shared_bytes: int) -> ImageSlots | None:
         """Of blocks that have an image each, and threads for each of its planes if it is large, or
         for its rows."""
-        threads = min(ALONE * len((*self.itemsizes, *self.turned)), MAX_THREADS)
-        if self.image_bytes < SMALL_BYTES:
-            threads = ALONE
+        planes = 1 if self.image_bytes < SMALL_BYTES else len((*self.itemsizes, *self.turned))
+        threads = min(ALONE * planes, MAX_THREADS)
         if self.turns_out:
             threads = self._threads_at_rows()
         down = self.down(threads)

@@ -28,6 +28,8 @@ from thunder_fuser.kernel.statements import VectorAccess
 def edge_of_row(kernel: RowKernel) -> list[str]:
     """The vectors from `first` to `last` that lie in the row, which begins `before` elements behind
     an aligned one, and the place of the thread's element beside them, if it has one."""
+    if not kernel.has_edges:
+        return []
     axes, lanes, columns = kernel.axes, kernel.lanes, number(kernel.axes.columns)
     start = substitute(axes.column, {a: Form() for a in (axes.vector, axes.lane) if a})
     return [

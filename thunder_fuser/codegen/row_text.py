@@ -55,8 +55,8 @@ def row_lines(kernel: RowKernel) -> list[str]:
         row = _part_of_row(kernel, split)
     else:
         row = _chunks_of_row(kernel) if kernel.chunk else _one_row(kernel)
-    edge = edge_of_row(kernel) if kernel.has_edges else []
-    return with_tail([*rows_of_thread(kernel), *edge, *mailboxes(kernel), *row], kernel)
+    head = [*rows_of_thread(kernel), *edge_of_row(kernel), *mailboxes(kernel)]
+    return with_tail([*head, *row], kernel)
 
 
 def _one_row(kernel: RowKernel) -> list[str]:

@@ -252,8 +252,9 @@ def _possible(
     they must be, or two sectors. A line of single floats of odd rows, which begins anywhere in
     another, is taken by a block alone, too. Threads that store nothing of the plane keep more, and
     meet fewer."""
-    fewest = parameters.blocks, 1
-    limits = [parameters.held, 2 * parameters.held][not room.held.is_stored :]
+    limits, fewest = [2 * parameters.held], (parameters.blocks, 1)
+    if room.held.is_stored:
+        limits.insert(0, parameters.held)
     is_straight = room.held.dealt > 0 and not room.held.turned.tensors
     lines = [a for a in widths[:1] if a * vector_bytes >= LINE and is_straight]
     wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR] if room.held.dealt else widths
