@@ -35,10 +35,11 @@ SHAPES = {
     "packed, five columns": (80_008, 5),
     "packed, seven columns": (2080 * 32, 7),
     "packed, wide": (2048, 4097),
-    "rows of another number": (2051, 257),
+    "left over: rows of another number": (2051, 257),
     "small": (8, 4097),
     "none": (0, 257),
 }
+LAUNCHES = {"packed": 2, "left": 3}  # with one for rows that are left over
 
 
 def errors(
@@ -60,7 +61,7 @@ def test_sums_err_no_more_than_those_of_torch(name: str, dtype: torch.dtype) -> 
     x = torch.randn(SHAPES[name]).to(dtype)
     (a,) = like(x)
     program = fusion([a], total(chain(a, "neg"), 0))
-    assert (launches(program, x) == 2) == name.startswith("packed")
+    assert launches(program, x) == LAUNCHES.get(name.split()[0].rstrip(",:"), 1)
     got, eager = errors(program, [x], (-x).sum(0), -x.double().sum(0))
     # A rounding of the result, and in f32 some of sums as large as the root of their number.
     rounding = torch.finfo(dtype).eps * x.double().sum(0).abs().max() if x.numel() else 0.0
