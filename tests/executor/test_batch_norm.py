@@ -64,10 +64,11 @@ def compare(module: nn.Module, batches: Sequence[torch.Tensor], device: torch.de
     eager, expected = trained(module, batches, cotangents)
     wide = [[t.double() for t in group] for group in (batches, cotangents)]
     largest = max(batch.abs().max() for batch in batches).double()
+    slack = 16 if batches[0].dtype is torch.float64 else 8  # of which eager's values are the exact
     wanted, exactly = trained(exact, *wide)
     for value, got, other in zip(wanted, found, eager, strict=True):
         rounding = torch.finfo(batches[0].dtype).eps * torch.maximum(value.abs().max(), largest)
-        assert (got - value).abs().max() <= 2 * (other - value).abs().max() + 16 * rounding
+        assert (got - value).abs().max() <= 2 * (other - value).abs().max() + slack * rounding
     assert statistics.keys() == expected.keys() == exactly.keys()
     for name, value in exactly.items():
         got, other = statistics[name], expected[name]
@@ -145,11 +146,12 @@ def test_a_large_machine_shares_the_channels(
 def test_large_batches_of_odd_images_are_summed_place_by_place(
     shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
 ) -> None:
-    """And each channel's places behind that. Of 37 channels of 143 places rows are odd, too."""
+    """And each channel's places behind that, before what is stored of the batch. Of 37 channels of
+    143 places rows are odd, too."""
     module = layer(shape, track_running_stats=False).to(dtype)
     jitted = compare(module, batches_of(shape, dtype), device)
     found = [kinds(r) for r in regions_of(jitted)]
-    assert all(3 <= k.count("kernel") == len(k) <= 5 for k in found), found
+    assert found == [["kernel"] * 3] * 2
 
 
 def test_sixteen_bits_with_statistics_of_thirty_two(device: torch.device) -> None:

@@ -107,6 +107,21 @@ def test_results_stay_what_they_are(name: str) -> None:
         torch.testing.assert_close(found.double(), wanted.double(), rtol=1e-5, atol=atol)
 
 
+def test_sums_by_place_are_summed_once_without_their_factors() -> None:
+    """Four of one set of dims, as the gradient of a batch norm has."""
+    x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
+    x, w = like(x0, w0)
+    terms = [x, weighted(x, w), call("mul", x, weighted(x, w)), call("neg", call("mul", x, x))]
+    program = fusion([x, w], *(total(tv, 0, 2) for tv in terms))
+    made = share_sums(program, 1, lambda tv: tv.shape == (CHANNELS,))
+    assert sums_of(made) == [SHAPE, SHAPE]
+    assert "segment_set" not in str(made)
+    exact = evaluate(program, (x0.double(), w0.double()))
+    for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
+        atol = 1e-5 * wanted.abs().max().item()
+        torch.testing.assert_close(found.double(), wanted.double(), rtol=1e-5, atol=atol)
+
+
 KEPT: dict[str, Build] = {
     "one set of dims": lambda x, w: (total(x, 0, 2), total(weighted(x, w), 0, 2)),
     "nothing in common": lambda x, w: (total(x, 2), total(x, 0)),
