@@ -265,7 +265,7 @@ def test_unflatten_is_row_major_order(shape: list[int]) -> None:
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     count=st.integers(1, 6),
-    columns=st.integers(33, 55),
+    columns=st.integers(33, 80),
     dtype=st.sampled_from([DataType.BFloat16, DataType.Float, DataType.Double]),
 )
 def test_every_term_is_reduced_and_every_element_stored_once(
@@ -278,8 +278,13 @@ def test_every_term_is_reduced_and_every_element_stored_once(
     every = [(r, c) for r in range(count) for c in range(columns)]
     ((_, full),), ((_, single),) = schedule.full, schedule.single
     (_, term), *_ = schedule.phases[0].terms
+    met = [
+        point
+        for point in points(inner)
+        if all(0 <= evaluate(w.form, point) < w.extent for w in axes.inside)
+    ]
     for index in (term, full):
-        assert sorted(at(index, point) for point in points(inner)) == every
+        assert sorted(at(index, point) for point in met) == every
     firsts = [at(single, point) for point in points([axes.group, axes.turn])]
     assert sorted(firsts) == [(r,) for r in range(count)]
 
