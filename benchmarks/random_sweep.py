@@ -25,7 +25,8 @@ from benchmarks.cases import BACKWARD, PASSES, Case, Make
 from benchmarks.executors import EXECUTORS, forget_compilations
 from benchmarks.measure import copy_gbps, kernel_times
 from benchmarks.numerics import Results, gradients, reference, starts, tensors
-from benchmarks.patterns import IMAGES, PATTERNS, ROWS
+from benchmarks.pattern import IMAGES, ROWS
+from benchmarks.patterns import PATTERNS
 from benchmarks.runner import Runner
 
 ELEMENTS = 1 << 26  # of the plane, about: 134 MB of 16 bits

@@ -1,0 +1,121 @@
+"""What images (batch, channels, height, width) are put through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from math import gcd
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.cases import Case, Make, nbytes
+from benchmarks.kernels import EPSILON, wide
+from benchmarks.pattern import IMAGES, TARGET, Pattern, alone, paired, planes, scaled, weighted
+
+_GROUPS = 32  # of a group norm, at most
+
+
+def _channel_scale(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.gelu(x * weight[:, None, None] + bias[:, None, None])
+
+
+def _channel_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """ConvNeXt's layer norm over the channels of an image."""
+    exact = wide(x)
+    centred = exact - exact.mean(1, keepdim=True)
+    variance = centred.pow(2).mean(1, keepdim=True)
+    scale = centred * torch.rsqrt(variance + EPSILON)
+    return (scale * weight[:, None, None] + bias[:, None, None]).to(x.dtype)
+
+
+def _patch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A vision transformer's: images become rows of their patches' channels."""
+    return F.layer_norm(x.flatten(2).transpose(1, 2), (x.shape[1],), weight, bias)
+
+
+def _instance_norm(x: torch.Tensor) -> torch.Tensor:
+    return F.instance_norm(x)
+
+
+def _batch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.batch_norm(x, None, None, weight, bias, training=True)
+
+
+def _group_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A diffusion model's, with the activation behind it."""
+    return F.silu(F.group_norm(x, gcd(x.shape[1], _GROUPS), weight, bias))
+
+
+def _excited(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    """Squeeze and excitation: each channel of each image by a gate of its own."""
+    return x * torch.sigmoid(gate)[:, :, None, None]
+
+
+def _dice(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Of each image and class: how far the areas are from each other."""
+    area = torch.sigmoid(x)
+    common, both = (area * target).sum((2, 3)), (area + target).sum((2, 3))
+    return (1 - 2 * common / (both + 1)).mean()
+
+
+def _patches(x: torch.Tensor) -> torch.Tensor:
+    """Rows of patches of two by two elements of all channels, or of one where they do not fit."""
+    batch, channels, height, width = x.shape
+    side = 2 if height % 2 == width % 2 == 0 else 1
+    parts = x.reshape(batch, channels, height // side, side, width // side, side)
+    return parts.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, side * side * channels)
+
+
+def _doubled(x: torch.Tensor) -> torch.Tensor:
+    """Each element four times: an upsampling to the nearest."""
+    batch, channels, height, width = x.shape
+    parts = x[:, :, :, None, :, None].expand(-1, -1, -1, 2, -1, 2)
+    return parts.reshape(batch, channels, 2 * height, 2 * width)
+
+
+def _shifted(x: torch.Tensor) -> torch.Tensor:
+    """A Swin transformer's shift of its windows."""
+    return torch.roll(x, (-3, -3), (2, 3))
+
+
+def _residual_scale(make: Make, *shape: int) -> Case:
+    """ConvNeXt's: a branch, by a scale of each channel, added to what went around it."""
+    x, branch, scale = make.random(*shape), make.random(*shape), make.weight(shape[1])
+    return planes(
+        lambda x, branch, scale: x + branch * scale[:, None, None], (branch, x, scale), 3, 3
+    )
+
+
+def cross_entropy(make: Make, *shape: int) -> Case:
+    """Classes are dim 1."""
+    target = make.indices(shape[1], shape[0], *shape[2:])
+    x = make.random(*shape)
+    once, read = nbytes(x), nbytes(target)
+    return Case(F.cross_entropy, (x, target), once + read, 2 * once + read)
+
+
+PATTERNS: Mapping[str, Pattern] = {
+    "ch_scale": Pattern(IMAGES, weighted(_channel_scale, 1, 2, 3)),
+    "chnorm": Pattern(IMAGES, weighted(_channel_norm, 1, 2, 3)),
+    "turned_ln": Pattern(IMAGES, weighted(_patch_norm, 1, 2, 3)),
+    "batch_norm": Pattern(IMAGES, weighted(_batch_norm, 1, 2, 3)),
+    "group_norm": Pattern(IMAGES, weighted(_group_norm, 1, 2, 3)),
+    "instance": Pattern(IMAGES, alone(_instance_norm, 2, 3)),
+    "l2ch": Pattern(IMAGES, alone(partial(F.normalize, dim=1), 2, 3)),
+    "softmax_ch": Pattern(IMAGES, alone(partial(torch.softmax, dim=1), 2, 3)),
+    "logsoftmax_ch": Pattern(IMAGES, alone(partial(torch.log_softmax, dim=1), 2, 3)),
+    "max_ch": Pattern(IMAGES, alone(partial(torch.amax, dim=1), 1, 2)),
+    "mean_sq_hw": Pattern(IMAGES, alone(lambda x: x.pow(2).mean((2, 3)), 1, 2)),
+    "mean_hw": Pattern(IMAGES, alone(lambda x: x.mean((2, 3)), 1, 1)),
+    "sum_first": Pattern(IMAGES, alone(lambda x: x.pow(2).sum(0), 1, 2)),
+    "excited": Pattern(IMAGES, scaled(_excited, (0, 1), 2, 3)),
+    "residual_scale": Pattern(IMAGES, _residual_scale),
+    "perm": Pattern(IMAGES, alone(lambda x: x.permute(0, 2, 3, 1).relu().contiguous(), 2, 3)),
+    "patches": Pattern(IMAGES, alone(_patches, 2, 2)),
+    "doubled": Pattern(IMAGES, alone(_doubled, 5, 5)),
+    "shifted": Pattern(IMAGES, alone(_shifted, 2, 2)),
+    "padded": Pattern(IMAGES, alone(lambda x: F.pad(x, (1, 1, 1, 1)), 2, 2)),
+    "dice": Pattern(IMAGES, paired(_dice, 2, 3, TARGET)),
+    "ce_ch": Pattern(IMAGES, cross_entropy),
+}

@@ -1,0 +1,152 @@
+"""What rows (rows, columns) and attention scores (batch, heads, queries, keys) are put through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.cases import Case, Make, Tensors
+from benchmarks.image_patterns import cross_entropy
+from benchmarks.kernels import normed, wide
+from benchmarks.pattern import (
+    ROWS,
+    SCORES,
+    TARGET,
+    Pattern,
+    alone,
+    paired,
+    planes,
+    scaled,
+    weighted,
+)
+
+_CAP, _SMOOTHING = 30.0, 0.1  # of logits, and of labels
+
+
+def _layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+def _rms_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return normed(x) * weight + bias
+
+
+def _column_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A batch norm of features."""
+    return F.batch_norm(x, None, None, weight, bias, training=True)
+
+
+def _swiglu(x: torch.Tensor) -> torch.Tensor:
+    half = x.shape[-1] // 2
+    return F.silu(x[..., :half]) * x[..., -half:]
+
+
+def _residual_norm(make: Make, rows: int, columns: int) -> Case:
+    """The sum of two planes, and that normalised."""
+
+    def function(
+        x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> Tensors:
+        total = x + y
+        return total, F.layer_norm(total, (columns,), weight, bias)
+
+    both = make.random(rows, columns), make.random(rows, columns)
+    return planes(function, (*both, make.weight(columns), make.weight(columns)), 4, 4)
+
+
+def _divergence(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """A distillation's loss, of two planes of logits."""
+    given, wanted = torch.log_softmax(wide(x), -1), torch.log_softmax(wide(teacher), -1)
+    return (wanted.exp() * (wanted - given)).sum(-1).mean()
+
+
+def _capped_cross_entropy(make: Make, *shape: int) -> Case:
+    """Gemma's: logits pass through a tanh first."""
+    case = cross_entropy(make, *shape)
+
+    def function(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(_CAP * torch.tanh(x / _CAP), target)
+
+    return Case(function, case.inputs, case.forward_bytes, case.backward_bytes)
+
+
+def _smooth_cross_entropy(make: Make, *shape: int) -> Case:
+    case = cross_entropy(make, *shape)
+    function = partial(F.cross_entropy, label_smoothing=_SMOOTHING)
+    return Case(function, case.inputs, case.forward_bytes, case.backward_bytes)
+
+
+def _gathered(make: Make, rows: int, columns: int) -> Case:
+    """Rows of a table in another order, as tokens go to experts: each row once."""
+    order = torch.randperm(rows, device=make.device)
+    return planes(lambda x, order: x[order], (make.random(rows, columns), order), 2, 2)
+
+
+def _embedded(make: Make, rows: int, columns: int) -> Case:
+    """Rows of a table of a fourth of the size, which get as many gradients each as they are read.
+    The forward reads what it can of the table from the cache."""
+    table = make.weight(max(rows // 4, 1), columns)
+    case = planes(
+        lambda table, index: F.embedding(index, table),
+        (table, make.indices(table.shape[0], rows)),
+        *(5, 5),
+    )
+    return case
+
+
+def _biased_scores(make: Make, *shape: int) -> Case:
+    """Attention scores with a bias of each head."""
+    bias = make.weight(*shape[1:])
+    return planes(lambda x, bias: torch.softmax(x + bias, -1), (make.random(*shape), bias), 2, 3)
+
+
+def _padded_scores(make: Make, *shape: int) -> Case:
+    """Attention scores of sequences that end early."""
+    batch, *_, keys = shape
+    lengths = make.indices(keys, batch) + 1
+    hidden = torch.arange(keys, device=make.device) >= lengths[:, None]
+
+    def function(x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x.masked_fill(hidden[:, None, None, :], -torch.inf), -1)
+
+    return planes(function, (make.random(*shape), hidden), 2, 3)
+
+
+def _causal_scores(x: torch.Tensor) -> torch.Tensor:
+    """Attention scores of what came before."""
+    queries, keys = (torch.arange(size, device=x.device) for size in x.shape[-2:])
+    return torch.softmax(x.masked_fill(keys > queries[:, None], -torch.inf), -1)
+
+
+PATTERNS: Mapping[str, Pattern] = {
+    "softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=-1), 2, 3)),
+    "logsoftmax": Pattern(ROWS, alone(partial(torch.log_softmax, dim=-1), 2, 3)),
+    "logsumexp": Pattern(ROWS, alone(partial(torch.logsumexp, dim=-1), 1, 2)),
+    "l2": Pattern(ROWS, alone(partial(F.normalize, dim=-1), 2, 3)),
+    "std_rows": Pattern(ROWS, alone(partial(torch.std, dim=-1), 1, 2)),
+    "max_rows": Pattern(ROWS, alone(partial(torch.max, dim=-1), 1, 1)),
+    "cumsum": Pattern(ROWS, alone(partial(torch.cumsum, dim=-1), 2, 2)),
+    "rmsnorm": Pattern(ROWS, weighted(_rms_norm, -1, 2, 3)),
+    "layernorm": Pattern(ROWS, weighted(_layer_norm, -1, 2, 3)),
+    "column_norm": Pattern(ROWS, weighted(_column_norm, -1, 2, 3)),
+    "scale_bias": Pattern(ROWS, weighted(lambda x, w, b: F.relu(x * w + b), -1, 2, 3)),
+    "gelu_bias": Pattern(ROWS, scaled(lambda x, bias: F.gelu(x + bias), (1,), 2, 3)),
+    "row_scale": Pattern(ROWS, scaled(lambda x, scale: x * scale[:, None], (0,), 2, 3)),
+    "addln": Pattern(ROWS, _residual_norm),
+    "swiglu_chunk": Pattern(ROWS, alone(_swiglu, 1.5, 2.5)),
+    "swiglu": Pattern(ROWS, paired(lambda gate, up: F.silu(gate) * up, 3, 5)),
+    "mse": Pattern(ROWS, paired(F.mse_loss, 2, 3, TARGET)),
+    "bce": Pattern(ROWS, paired(F.binary_cross_entropy_with_logits, 2, 3, TARGET)),
+    "kl": Pattern(ROWS, paired(_divergence, 2, 3, TARGET)),
+    "ce": Pattern(ROWS, cross_entropy),
+    "capped_ce": Pattern(ROWS, _capped_cross_entropy),
+    "smooth_ce": Pattern(ROWS, _smooth_cross_entropy),
+    "gathered": Pattern(ROWS, _gathered),
+    "embedded": Pattern(ROWS, _embedded),
+    "bias_rows_softmax": Pattern(SCORES, _biased_scores),
+    "padded_softmax": Pattern(SCORES, _padded_scores),
+    "causal_softmax": Pattern(SCORES, alone(_causal_scores, 2, 3)),
+}
