@@ -36,14 +36,16 @@ from thunder_fuser.options import Options
 from thunder_fuser.pipeline import make_plan
 from thunder_fuser.runtime.choices import CHOICES, choices_of
 from thunder_fuser.runtime.clock import Clock, Seconds, Stop
+from thunder_fuser.runtime.compilation import Launcher
 from thunder_fuser.runtime.contest import LAPS
 from thunder_fuser.runtime.disk_cache import disk_cache
+from thunder_fuser.runtime.errors import FuserError
 from thunder_fuser.runtime.kernels import KERNELS
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.runtime.planning import PLANNING
 from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.schedule.parameters import MapParameters, RowParameters
-from thunder_fuser.tuning import Candidate, Entrant, Tuner
+from thunder_fuser.tuning import Candidate, Entrant, Tuner, beside
 
 ALWAYS = Options(tune="always", tune_bytes=0, cache="off")
 
@@ -140,7 +142,8 @@ def raced(
     plan = plan_of(program, *tensors, options=Options(tune="off"))
     candidates: list[Candidate | None] = [tuner.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=tuner.target, options=tuner.options)
-    return plan, candidates, dict(tuner.race(plan, candidates, tensors, load))
+    rivals = tuner.rivals(plan.segmented.segments, candidates)
+    return plan, candidates, dict(tuner.race(plan, candidates, rivals, tensors, load))
 
 
 def tuner(times: Sequence[float], options: Options = ALWAYS) -> Tuner:
@@ -165,6 +168,27 @@ def test_the_fastest_kernel_wins_and_is_remembered() -> None:
     assert other == {}  # no second contest
     assert candidates[0] is not None
     assert candidates[0].source.text == won[0].candidate.source.text
+
+
+def test_rivals_are_compiled_with_the_kernels_of_the_plan() -> None:
+    program, _ = rows()
+    loads: list[int] = []
+
+    def load(sources: Sequence[Source]) -> Sequence[Launcher]:
+        loads.append(len(sources))
+        if len(loads) == 1:
+            raise FuserError("one of them")
+        return KERNELS.launchers(sources, found.target, ALWAYS)
+
+    found = tuner([5.0])
+    plan = plan_of(program, torch.empty(8, 4096), options=Options(tune="off"))
+    candidates = [found.choose(s) for s in plan.segmented.segments]
+    (rivals,) = found.rivals(plan.segmented.segments, candidates).values()
+    sources = [candidate.source for candidate in candidates if candidate is not None]
+    launchers = beside({0: rivals}, load)(sources)
+    assert loads == [1 + len(rivals), 1]  # and no fault of the plan that a rival is one
+    assert len(beside({0: rivals}, load)(sources)) == len(launchers) == 1
+    assert loads == [1 + len(rivals), 1, 1 + len(rivals)]
 
 
 def test_what_is_not_faster_beyond_the_noise_changes_nothing() -> None:
@@ -230,7 +254,8 @@ def test_what_is_for_many_sizes_races_against_the_same_for_this_size_alone() -> 
     found = tuner([5.0, 3.0, 6.0, 6.0, 6.0, 6.0], options)
     candidates = [found.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=found.target, options=options)
-    (won,) = found.race(plan, candidates, [x], load).values()
+    rivals = found.rivals(plan.segmented.segments, candidates)
+    (won,) = found.race(plan, candidates, rivals, [x], load).values()
     assert won.candidate.source.is_alone
     assert won.candidate.draft is candidates[0].draft
     (before,), (after,) = plan.launchers, (won.launcher,)

@@ -34,7 +34,7 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 from thunder_fuser.segment.turns import turned
 from thunder_fuser.target import Target
-from thunder_fuser.tuning import Candidate, Tuner
+from thunder_fuser.tuning import Candidate, Tuner, beside
 
 Argument: TypeAlias = "torch.Tensor | sc.Number"
 
@@ -71,9 +71,10 @@ def make_plan(
     ]
     sources = [None if found is None else found.source for found in generated]
     load = partial(KERNELS.launchers, target=target, options=options, device=bound.device.index)
-    launchers = failures.load(sources, load)
+    rivals = tuner.rivals(segmented.segments, generated)
+    launchers = failures.load(sources, beside(rivals, load))
     plan = build_plan(segmented, sources, launchers, bound.arguments, bound.device, place)
-    for k, faster in tuner.race(plan, generated, arguments, load).items():
+    for k, faster in tuner.race(plan, generated, rivals, arguments, load).items():
         source = tuner.candidate(faster.candidate.draft, partial(watch, segment=k)).source
         plan = plan.with_kernel(k, source, faster.launcher)
     return instrument(watch("plan", plan), origin.name, options)

@@ -1,6 +1,7 @@
 """Autotuning: a handful of kernels per segment, timed once, the fastest remembered.
 
     Tuner.choose   the kernel of a segment: as an earlier contest chose, else as the model prefers
+    Tuner.rivals   the kernels that are to be timed beside that
     Tuner.race     of a new plan, the segments that had a faster kernel than that
 
 Only segments that move many bytes are timed, at the first call of their plan and on its arguments,
@@ -41,6 +42,7 @@ _NOBODY = Watch()
 
 Observe = Callable[..., Any]
 Load = Callable[[Sequence[Source]], Sequence[Launcher]]
+Rivals = Mapping[int, "tuple[Candidate, ...]"]  # by the position of the segment
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,20 +108,29 @@ class Tuner:
     def _in_general(self, found: Draft) -> Source:
         return emit(general(found, self.target).lower(self.options.strict))
 
+    def rivals(self, segments: Sequence[Segment], candidates: Sequence[Candidate | None]) -> Rivals:
+        """What is to be timed beside the candidates of segments that want a contest."""
+        if self.options.tune == "off" or self._is_capturing():
+            return {}
+        return {
+            position: tuple(self._others(segment, candidate))
+            for position, (segment, candidate) in enumerate(zip(segments, candidates, strict=True))
+            if candidate is not None and candidate.contest is not None
+        }
+
     def race(
         self,
         plan: Plan,
         candidates: Sequence[Candidate | None],
+        rivals: Rivals,
         arguments: Sequence[Any],
         load: Load,
     ) -> Mapping[int, Entrant]:
         """What is faster than the candidates that `plan` was made of, by the position of the
         segment. A contest that cannot be held, for want of memory for one, changes nothing."""
-        if self.options.tune == "off" or self._is_capturing():
-            return {}
-        entrants = self._entrants(plan, candidates, load)
-        rivals = {k: [e.launcher for e in found] for k, found in entrants.items()}
-        times = self._times(plan, rivals, arguments) if rivals else {}
+        entrants = self._entrants(plan, candidates, rivals, load)
+        launchers = {k: [e.launcher for e in found] for k, found in entrants.items()}
+        times = self._times(plan, launchers, arguments) if launchers else {}
         won = {k: self._won(entrants[k], found) for k, found in times.items()}
         return {k: found for k, found in won.items() if found is not entrants[k][0]}
 
@@ -155,16 +166,16 @@ class Tuner:
         return wanted and _bytes(segment) >= self.options.tune_bytes
 
     def _entrants(
-        self, plan: Plan, candidates: Sequence[Candidate | None], load: Load
+        self, plan: Plan, candidates: Sequence[Candidate | None], rivals: Rivals, load: Load
     ) -> dict[int, list[Entrant]]:
         """Of each segment that wants a contest, what is to be timed: the plan's kernel first."""
         found: dict[int, list[Entrant]] = {}
         others: list[tuple[int, Candidate]] = []
-        pairs = zip(plan.segmented.segments, candidates, plan.launchers, strict=True)
-        for position, (segment, preferred, launcher) in enumerate(pairs):
-            if preferred is not None and preferred.contest is not None and launcher is not None:
+        for position, those in rivals.items():
+            preferred, launcher = candidates[position], plan.launchers[position]
+            if preferred is not None and launcher is not None:
                 found[position] = [Entrant(preferred, launcher)]
-                others += [(position, other) for other in self._others(segment, preferred)]
+                others += [(position, other) for other in those]
         for (position, other), made in zip(others, _loaded(others, load), strict=True):
             if made is not None and not (_spills(made) or _is_same(made, plan.launchers[position])):
                 found[position].append(Entrant(other, made))
@@ -198,6 +209,20 @@ class Tuner:
         )
         CHOICES.keep(choice, self.options)
         return winner
+
+
+def beside(rivals: Rivals, load: Load) -> Load:
+    """`load` that compiles the kernels of rivals at the same time, for a race to find them in
+    memory: there are cores for more kernels than a plan has. One that cannot be had is no fault."""
+    others = [other.source for those in rivals.values() for other in those]
+
+    def loaded(sources: Sequence[Source]) -> Sequence[Launcher]:
+        try:
+            return load((*sources, *others))[: len(sources)]
+        except FuserError:
+            return load(sources)
+
+    return loaded
 
 
 def _loaded(others: Sequence[tuple[int, Candidate]], load: Load) -> Sequence[Launcher | None]:
