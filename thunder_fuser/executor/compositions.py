@@ -118,14 +118,20 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any
     return ltorch.to(result, x1.dtype)
 
 
-def _min(a: Any, other: Any = None) -> Any:
-    """The smallest element of all, or the smaller of two. Along a dim torch's gradient goes to one
-    of those that are the smallest."""
+def _min(a: Any, other: Any = None, keepdim: bool = False, *, dim: Any = None) -> Any:
+    """The smallest element of all, the smaller of two, or the smallest along a dim and their
+    places: those of the largest of the other sign."""
     if isinstance(other, TensorProxy) and is_whole(a, other):
         return ltorch.minimum(a, other)
-    if other is not None or not is_ours(a):
+    along = other if dim is None else dim
+    if not is_ours(a):
         return NotImplemented
-    return ltorch.amin(a, tuple(range(a.ndim)))
+    if along is None:
+        return ltorch.amin(a, tuple(range(a.ndim)))
+    if type(along) is not int or not -a.ndim <= along < a.ndim:
+        return NotImplemented
+    values, places = ltorch.torch_max(ltorch.neg(a), along, keepdim)
+    return ltorch.neg(values), places
 
 
 def _diff(a: Any, n: int = 1, dim: int = -1) -> Any:
