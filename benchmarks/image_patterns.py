@@ -80,10 +80,11 @@ def _shifted(x: torch.Tensor) -> torch.Tensor:
 
 
 def _residual_scale(make: Make, *shape: int) -> Case:
-    """ConvNeXt's: a branch, by a scale of each channel, added to what went around it."""
+    """ConvNeXt's: a branch, by a scale of each channel, added to what went around it. The gradient
+    of that is a copy of the cotangent, since autograd wants one that nobody else holds."""
     x, branch, scale = make.random(*shape), make.random(*shape), make.weight(shape[1])
     return planes(
-        lambda x, branch, scale: x + branch * scale[:, None, None], (branch, x, scale), 3, 3
+        lambda x, branch, scale: x + branch * scale[:, None, None], (x, branch, scale), 3, 4
     )
 
 
