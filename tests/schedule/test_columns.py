@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import H200, chain, expand, flip, ints, total, unsqueeze
+from tests.programs import H200, chain, cubin_of, expand, flip, ints, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.templates import draft
 from thunder_fuser.schedule import columns
 
 
@@ -174,6 +175,17 @@ def test_a_thread_loads_several_rows_at_a_time(
         added = call("add", added, v)
     schedule = columns.schedule(segment_of(inputs, total(added, 0)), H200)
     assert (schedule.batch, schedule.blocks_at_once) == (batch, at_once)
+
+
+@pytest.mark.parametrize(("sums", "at_once"), [(1, 3), (2, 3), (3, 2), (4, 2)])
+def test_blocks_that_sum_much_are_fewer_so_that_nothing_spills(sums: int, at_once: int) -> None:
+    """Of two planes of halves, as in the gradient of a batch norm of features."""
+    v, w, scale = halves(16384, 4096), halves(16384, 4096), floats(4096)
+    terms = [v, w, call("mul", v, w), call("mul", call("mul", v, w), spread(scale, 16384))]
+    segment = segment_of([v, w, scale], *(total(t, 0) for t in terms[4 - sums :]))
+    found = columns.schedule(segment, H200)
+    assert found.blocks_at_once == at_once
+    assert cubin_of(draft(segment, H200, False).lower(False)).spill_bytes == 0
 
 
 @pytest.mark.parametrize(

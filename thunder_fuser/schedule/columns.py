@@ -61,7 +61,8 @@ MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column c
 ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer columns
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 MAX_BATCH = 4  # rows that a thread loads before it sums them
-BATCH_REGISTERS = 80  # that a thread has while it does so
+BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds needs more
+BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
 
@@ -160,9 +161,11 @@ def schedule(
         return planned(_scanning(axes, target), 1)
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
     turns = MAX_BATCH if parameters.fills else ceil_div(ceil_div(rows, splits), down)
-    batch, at_once = _batch(axes, segment, across * down, turns)
+    batch = _batch(axes, segment, turns)
+    registers = _registers(axes, segment, reductions, terms, batch)
+    at_once = REGISTERS // (registers * across * down) or None if batch > 1 else None
     if at_once is not None:
-        room = _room(_states(long, axes), across * down) * target.multiprocessors
+        room = _room(_states(long, axes), across * down, registers) * target.multiprocessors
         splits = _in_one_turn(splits, ceil_div(axes.vector.size, across), rows, room)
     return planned(across, down, splits, batch, at_once)
 
@@ -364,23 +367,43 @@ def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
-def _batch(axes: ColumnAxes, segment: Segment, threads: int, turns: int) -> tuple[int, int | None]:
-    """Rows that a thread loads at a time, of `turns`, fewer where each is read of several tensors;
-    and the blocks of so many threads that fit on a multiprocessor then."""
+def _batch(axes: ColumnAxes, segment: Segment, turns: int) -> int:
+    """Rows that a thread loads at a time, of `turns`, fewer where several tensors have each."""
+    return max(min(IN_FLIGHT // max(_loaded(axes, segment), 1), MAX_BATCH, turns), 1)
+
+
+def _loaded(axes: ColumnAxes, segment: Segment) -> int:
+    """Registers of what a thread loads of a row."""
     elements = axes.row.size * axes.vector.size * axes.lanes
     plane = [tv for tv in segment.inputs if prod(tv.shape) == elements]
-    loaded = sum(max(tv.dtype.itemsize * axes.lanes // 4, 1) for tv in plane)
-    batch = min(IN_FLIGHT // max(loaded, 1), MAX_BATCH, turns)
-    if batch < 2:
-        return 1, None
-    return batch, REGISTERS // (BATCH_REGISTERS * threads) or None
+    return sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in plane)
 
 
-def _room(states: int, threads: int) -> int:
-    """Blocks of so many threads that fit on a multiprocessor, if each has sums of `states` bytes
-    and the loads of a batch of one tensor in flight."""
+def _registers(
+    axes: ColumnAxes,
+    segment: Segment,
+    reductions: Sequence[tuple[TensorView, Index]],
+    terms: Sequence[tuple[TensorView, Index]],
+    batch: int,
+) -> int:
+    """That a thread has for its sums, a batch of rows and what it has of its columns."""
+    long = [tv for tv, _ in reductions]
+    read = needs_of(segment, long, terms).leaves
+    columns = [
+        tv
+        for tv, index in read
+        if tv in segment.leaves and axes.row not in offset_of(segment.layouts[tv], index).bases
+    ]
+    held = sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in columns)
+    held += _states(long, axes) // REGISTER_BYTES + batch * _loaded(axes, segment)
+    return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
+
+
+def _room(states: int, threads: int, registers: int) -> int:
+    """Blocks of so many threads, with so many registers at most, that fit on a multiprocessor, if
+    each has sums of `states` bytes and the loads of a batch of one tensor in flight."""
     needed = states // REGISTER_BYTES + IN_FLIGHT // 2 + SCRATCH
-    return REGISTERS // (min(needed, BATCH_REGISTERS) * threads)
+    return REGISTERS // (min(needed, registers) * threads)
 
 
 def _in_one_turn(splits: int, tiles: int, rows: int, room: int) -> int:
