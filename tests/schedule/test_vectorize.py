@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import cat, chain, flip, pad, piece
+from tests.programs import cat, chain, expand, flip, pad, piece, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -42,6 +42,16 @@ def copied(x: TensorView, layout: Layout | None = None) -> Segment:
 )
 def test_a_vector_fills_the_widest_access(dtype: DataType, lanes: int) -> None:
     assert widths(copied(tensor(dtype, 4096))) == [(4096 // lanes, lanes)]
+
+
+@pytest.mark.parametrize(("times", "lanes"), [(2, 4), (4, 2), (8, 1)])
+def test_what_is_stored_again_beside_itself_fills_one_access(times: int, lanes: int) -> None:
+    """An upsampling: with more, threads would leave parts of each line to their next store."""
+    x = halves(64, 4096)
+    wide = expand(unsqueeze(x, 2), 64, 4096, times)
+    assert widths(segment_of([x], chain(wide, "neg"))) == [(64 * 4096 // lanes, lanes)]
+    rows = expand(unsqueeze(x, 1), 64, times, 4096)
+    assert [found for _, found in widths(segment_of([x], chain(rows, "neg")))] == [8]
 
 
 def test_the_narrowest_type_of_a_class_sets_its_lanes() -> None:

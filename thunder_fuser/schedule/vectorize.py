@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
@@ -147,11 +147,28 @@ def _lanes(group: IterationClass, parameters: MapParameters) -> int:
     for tv, form in accesses:
         while lanes > 1 and not _fits(abs(weight(form, innermost)), lanes, tv):
             lanes //= 2
+    for tv, copies in _repeated(group, innermost):
+        while lanes > 1 and copies * lanes * tv.dtype.itemsize > MAX_ALIGNMENT:
+            lanes //= 2
     for tv, form in _large(group):
         if abs(weight(form, innermost)) == 1:
             aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
             lanes = min(lanes, MAX_SPLIT * aligned)
     return lanes
+
+
+def _repeated(group: IterationClass, innermost: IterDomain) -> list[tuple[TensorView, int]]:
+    """What each value is stored in several times, side by side, and how often: one store holds all
+    of a vector's, since threads that leave parts of lines to their next store halve the rate."""
+    layouts, found = group.segment.layouts, []
+    for nest, needs in zip(group.nests, group.needs, strict=True):
+        read = frozenset[IterDomain]().union(*(form.bases for form in group.forms_read))
+        target = nest.store.target
+        offset = offset_of(layouts[target], nest.index)
+        inner = [a for a in nest.unrolled if weight(offset, a) == 1 and a not in read]
+        if needs.leaves and inner and weight(offset, innermost) == inner[0].size:
+            found.append((target, inner[0].size))
+    return found
 
 
 def _large(group: IterationClass) -> list[tuple[TensorView, Form]]:
