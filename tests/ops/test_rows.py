@@ -36,6 +36,7 @@ FAST_ROWS = {
     "erf",
     "exp",
     "exp2",
+    "log1p",
     "reciprocal",
     "sigmoid",
     "silu",
@@ -102,6 +103,7 @@ def test_fast_forms_use_the_hardwares_approximations() -> None:
     ptx = compile_ptx(unit(list(fast.values())))
     for instruction in (
         "ex2.approx.ftz.f32",
+        "lg2.approx.ftz.f32",
         "rcp.approx.ftz.f32",
         "sqrt.approx.ftz.f32",
         "div.full.f32",

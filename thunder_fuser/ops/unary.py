@@ -149,7 +149,7 @@ FUNCTIONS = (
           dtypes=REAL - {DataType.Half, DataType.BFloat16}, sample=(0.01, 0.99), ulps=32.0),
     _math("log", prim="LOG", sample=_POSITIVE),
     _math("log10", prim="LOG10", sample=_POSITIVE),
-    _math("log1p", prim="LOG1P", sample=(-0.9, 90.0)),
+    _math("log1p", prim="LOG1P", sample=(-0.9, 90.0), fast="tf::fast_log1p({0})"),
     _math("log2", prim="LOG2", sample=_POSITIVE),
     _math("reciprocal", prim="RECIPROCAL", cuda="{t}(1) / {0}",
           fast="tf::fast_reciprocal({0})"),

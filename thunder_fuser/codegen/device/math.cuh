@@ -240,6 +240,8 @@ TF_FN T pow(T a, T b) {
 
 // chunk: fast_exp2
 TF_FAST(fast_exp2, __builtin_exp2f(x), "ex2.approx.ftz.f32")
+// chunk: fast_log2
+TF_FAST(fast_log2, __builtin_log2f(x), "lg2.approx.ftz.f32")
 // chunk: fast_reciprocal
 TF_FAST(fast_reciprocal, 1.0f / x, "rcp.approx.ftz.f32")
 // chunk: fast_sqrt
@@ -265,6 +267,15 @@ TF_FN float fast_divide(float a, float b) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
   return y;
 #endif
+}
+
+// chunk: fast_log1p
+// Within 2^-16: the logarithm is off by 2^-22 near 1, which is little of what is above 1 / 32; below
+// that four terms of the series.
+TF_FN float fast_log1p(float x) {
+  const float far = tf::fast_log2(1.0f + x) * 0.693147181f;
+  const float slope = __fmaf_rn(__fmaf_rn(__fmaf_rn(-0.25f, x, 0.333333333f), x, -0.5f), x, 1.0f);
+  return tf::abs(x) < 0.03125f ? x * slope : far;
 }
 
 // chunk: fast_tanh
