@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, regions
 
@@ -70,6 +73,26 @@ def test_one_op_alone_stays_with_torch() -> None:
     assert regions(jfn).forward == ()
     jfn = check(lambda x: torch.sin(x), torch.randn(3, 5), fuser_single_op=True)
     assert regions(jfn).forward == (("sin",),)
+
+
+@pytest.mark.parametrize(
+    ("program", "size"),
+    [
+        (lambda x, i: F.embedding(i, x), 64),
+        (lambda x, i: torch.index_select(x, 0, i), 64),
+        (lambda x, i: F.pad(x, (1, 2)), 67),
+        (lambda x, i: F.pad(x, (-1, 2)), 65),
+    ],
+    ids=["embedding", "index_select", "pad", "cut"],
+)
+def test_what_torch_picks_or_pads_slowly_is_fused_where_it_is_large(
+    program: Callable[..., torch.Tensor], size: int
+) -> None:
+    least = -(-(4 << 20) // (4 * size))  # rows of 4 MiB
+    for rows, is_fused in ((least - 1, False), (least, True)):
+        index = torch.randperm(rows)
+        jfn = check(program, torch.randn(rows, 64), index)
+        assert (len(regions(jfn).forward) == 1) is is_fused
 
 
 def test_rematerialisation_hands_over_the_smaller_value() -> None:

@@ -18,6 +18,7 @@ from thunder_fuser.executor.storage import leaves
 
 LARGE_TABLE = 32 << 20  # bytes
 LARGE = 4 << 20  # bytes, below which torch's fewer calls take less time
+_PICKS = ("TAKE", "TAKE_ALONG_AXIS", "GATHER")
 
 
 def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str | None:
@@ -59,8 +60,8 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
 
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
-    is_slow = _writes_once(leaf) or _reduces(leaf) or _selects(leaf)
-    return is_slow or _reads_out_of_order(leaf, group)
+    is_slow = _writes_once(leaf) or _reduces(leaf) or _selects(leaf) or _picks(leaf)
+    return is_slow or _pads(leaf) or _reads_out_of_order(leaf, group)
 
 
 def _writes_once(leaf: BoundSymbol) -> bool:
@@ -81,6 +82,18 @@ def _selects(leaf: BoundSymbol) -> bool:
     """True for something large chosen by a mask, as the gradient of a relu: torch moves that at
     half of the rate of an H200's memory, after a launch that fills a tensor with the number."""
     return prim_name(leaf) == "WHERE" and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
+
+
+def _picks(leaf: BoundSymbol) -> bool:
+    """True for something large picked by an index, as the rows of an embedding: of short or odd
+    rows torch reaches a twentieth to a fifth of an H200's memory."""
+    return prim_name(leaf) in _PICKS and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
+
+
+def _pads(leaf: BoundSymbol) -> bool:
+    """True for something large and padded, or cut by negative widths: torch fills all of it first,
+    and then copies element by element, at a quarter of the rate of an H200's memory."""
+    return prim_name(leaf) == "PAD" and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
 
 
 def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
