@@ -54,9 +54,11 @@ def test_what_is_stored_again_beside_itself_fills_one_access(times: int, lanes: 
     assert [found for _, found in widths(segment_of([x], chain(rows, "neg")))] == [8]
 
 
-def test_the_narrowest_type_of_a_class_sets_its_lanes() -> None:
+def test_the_narrowest_type_that_is_read_sets_the_lanes_unless_a_wider_one_is_stored() -> None:
     x, y = floats(4096), halves(4096)
-    assert widths(segment_of([x, y], call("add", x, y))) == [(512, 8)]
+    total = call("add", x, y)
+    assert widths(segment_of([x, y], call("cast", total, dtype=DataType.BFloat16))) == [(512, 8)]
+    assert widths(segment_of([x, y], total)) == [(1024, 4)]
 
 
 @pytest.mark.parametrize(
