@@ -13,13 +13,13 @@ from typing import TypeAlias
 from benchmarks.cases import FROZEN, Case, Function, Make, Tensors, nbytes
 
 Build: TypeAlias = Callable[..., Case]
-IMAGES, ROWS, SCORES = "images", "rows", "scores"
+IMAGES, ROWS, SCORES, TOKENS = "images", "rows", "scores", "tokens"
 
 
 @dataclass(frozen=True)
 class Pattern:
     """`build` takes a Make and a shape of the family: images are (batch, channels, height, width),
-    rows (rows, columns), scores (batch, heads, queries, keys)."""
+    rows (rows, columns), scores (batch, heads, queries, keys), tokens (batch, tokens, channels)."""
 
     family: str
     build: Build

@@ -25,7 +25,7 @@ from benchmarks.cases import BACKWARD, PASSES, Case, Make
 from benchmarks.executors import EXECUTORS, forget_compilations
 from benchmarks.measure import copy_gbps, kernel_times
 from benchmarks.numerics import Results, gradients, reference, starts, tensors
-from benchmarks.pattern import IMAGES, ROWS
+from benchmarks.pattern import IMAGES, ROWS, TOKENS
 from benchmarks.patterns import PATTERNS
 from benchmarks.runner import Runner
 
@@ -40,6 +40,7 @@ COLUMNS = (
     *(9, 20, 32, 34, 48, 50, 63, 65, 66, 96, 128, 154, 200, 257, 400, 500, 577, 768, 1000),
     *(1024, 1536, 2047, 3000, 4097, 5000, 6144, 8192, 10000, 20480, 50257, 100000, 262144),
 )
+LENGTHS, WIDTHS = (49, 197, 256, 577, 1024, 4096), (96, 100, 384, 768, 1152, 3072, 4096)
 HEADS, SEQUENCES = (3, 8, 16), (17, 49, 64, 197, 256, 577)
 DTYPES = (torch.bfloat16, torch.bfloat16, torch.float16, torch.float32)
 
@@ -84,6 +85,8 @@ def drawn(seed: int) -> Iterator[Drawn]:
 def _shape(family: str, rng: random.Random) -> tuple[int, ...]:
     if family == ROWS:
         inner: tuple[int, ...] = (rng.choice(COLUMNS),)
+    elif family == TOKENS:
+        inner = (rng.choice(LENGTHS), rng.choice(WIDTHS))
     elif family == IMAGES:
         inner = (rng.choice(CHANNELS), *rng.choice(PLANES + LARGE_PLANES))
     else:

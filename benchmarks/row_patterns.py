@@ -63,6 +63,12 @@ def _divergence(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return (wanted.exp() * (wanted - given)).sum(-1).mean()
 
 
+def _entropy(x: torch.Tensor) -> torch.Tensor:
+    """Of a policy, of which reinforcement learning wants more."""
+    given = torch.log_softmax(wide(x), -1)
+    return -(given.exp() * given).sum(-1)
+
+
 def _capped_cross_entropy(make: Make, *shape: int) -> Case:
     """Gemma's: logits pass through a tanh first."""
     case = cross_entropy(make, *shape)
@@ -141,6 +147,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "mse": Pattern(ROWS, paired(F.mse_loss, 2, 3, TARGET)),
     "bce": Pattern(ROWS, paired(F.binary_cross_entropy_with_logits, 2, 3, TARGET)),
     "kl": Pattern(ROWS, paired(_divergence, 2, 3, TARGET)),
+    "entropy": Pattern(ROWS, alone(_entropy, 1, 2)),
     "ce": Pattern(ROWS, cross_entropy),
     "capped_ce": Pattern(ROWS, _capped_cross_entropy),
     "smooth_ce": Pattern(ROWS, _smooth_cross_entropy),

@@ -15,7 +15,7 @@ from benchmarks.executors import Executor
 from benchmarks.patterns import PATTERNS
 from benchmarks.random_sweep import Drawn, Found, drawn, judged, line
 
-SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5)}
+SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5), "tokens": (3, 5, 64)}
 
 
 @pytest.mark.parametrize("name", PATTERNS)
