@@ -90,6 +90,21 @@ def reshape(tv: TensorView, *extents: int) -> TensorView:
     return call("reshape", tv, new_shape=ints(extents))
 
 
+def patches(x: TensorView, high: int, wide: int) -> TensorView:
+    """Rows of all channels of each element of a patch: last in memory are the channels."""
+    batch, channels, height, width = x.shape
+    parts = reshape(x, batch, channels, height // high, high, width // wide, wide)
+    rows = batch, height * width // high // wide, high * wide * channels
+    return reshape(permute(parts, 0, 2, 4, 3, 5, 1), *rows)
+
+
+def images(x: TensorView, high: int, wide: int, height: int, width: int) -> TensorView:
+    """What patches were before."""
+    batch, channels = x.shape[0], x.shape[2] // high // wide
+    parts = reshape(x, batch, height // high, width // wide, high, wide, channels)
+    return reshape(permute(parts, 0, 5, 1, 3, 2, 4), batch, channels, height, width)
+
+
 def expand(tv: TensorView, *extents: int) -> TensorView:
     return call("expand", tv, shape=ints(extents))
 

@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from math import prod
 from textwrap import dedent
 
 import pytest
 import torch
 
-from tests.devices import ORDERS
+from tests.devices import ORDERS, here
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
-from tests.programs import chain, check, expand, fusion, like, permute, piece, unsqueeze
+from tests.programs import (
+    chain,
+    check,
+    expand,
+    fusion,
+    images,
+    like,
+    patches,
+    permute,
+    piece,
+    unsqueeze,
+)
 from tests.schedule.segments import halves, segment_of
+from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
+from thunder_fuser.runtime.targets import target_for
 
+PATCHED = [  # images, and the sides of a patch
+    (2, 64, 14, 14, 2, 2),
+    (1, 33, 12, 20, 3, 5),
+    (3, 40, 7, 14, 7, 7),
+    (2, 31, 16, 8, 4, 2),
+    (1, 48, 3, 43, 3, 1),
+    (5, 24, 14, 28, 14, 14),
+]
 IN_EVERY_ORDER = [Options(strict=True, thread_order=order) for order in ORDERS]
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that a few blocks keep busy."""
+    small = replace(target_for(here()), multiprocessors=1)
+    monkeypatch.setattr(pipeline, "target_for", lambda device: small)
 
 
 def test_squares_are_filled_before_and_emptied_after_the_values() -> None:
@@ -46,6 +76,53 @@ def test_every_element_is_read_and_written_once(extents: tuple[int, int]) -> Non
     assert found.misaligned == []
     assert found.read["T0"] == everything
     assert found.written["T2"] == dict.fromkeys(everything, 1)
+
+
+def test_rows_begin_at_digits_of_a_run() -> None:
+    x = halves(3, 64, 28, 28)
+    assert body_of(segment_of([x], chain(patches(x, 2, 2), "neg"))) == dedent("""\
+        t0 = turn T0[50176*i0 + 784*i2 + 8*i1], 8 x bf16, 16 bytes at a time
+        T0_0: f32 = t0[vector + lane, row]
+        T4_0: f32 = neg(T0_0)
+        w0[1*lane + 0] = T4_0
+        store w0 -> T4[50176*i0 + 3584*(i1/56) + 256*((i1/2)%14) + 128*((i1/28)%2) + 64*(i1%2) + \
+8*i2], 8 x bf16, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize("extents", PATCHED, ids=str)
+def test_every_element_of_patches_is_read_and_written_once(extents: tuple[int, ...]) -> None:
+    *shape, high, wide = extents
+    x = halves(*shape)
+    made = chain(patches(x, high, wide), "neg")
+    back = images(chain(made, "exp"), high, wide, *shape[2:])
+    for program in (segment_of([x], made), segment_of([made], back)):
+        kernel = kernel_of(program)
+        found, everything = walk(kernel), set(range(prod(shape)))
+        assert "in squares of" in str(kernel)
+        assert found.misaligned == []
+        assert list(found.read.values()) == [everything]
+        assert list(found.written.values()) == [dict.fromkeys(everything, 1)]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.int8])
+@pytest.mark.parametrize("extents", PATCHED, ids=str)
+@pytest.mark.usefixtures("device", "busy")
+def test_patches_and_back(extents: tuple[int, ...], dtype: torch.dtype, options: Options) -> None:
+    """With what lies like each of the two on the way, and a scale of channels."""
+    *shape, high, wide = extents
+    x = (torch.randn(shape) * 9).to(dtype)
+    (a,) = like(x)
+    plan = check(fusion([a], chain(patches(a, high, wide), "relu")), x, options=options)
+    assert "square_" in plan.sources[0]
+    rows = plan.run(x.to(here()))[0].cpu()
+    y, scale = (torch.randn(e).to(dtype) for e in (shape, shape[1:2]))
+    a, b, c = like(rows, y, scale)
+    wider = expand(unsqueeze(unsqueeze(unsqueeze(c, 0), 2), 3), *shape)
+    made = call("add", images(a, high, wide, *shape[2:]), call("mul", b, wider))
+    plan = check(fusion([a, b, c], made), rows, y, scale, options=options)
+    assert "square_" in plan.sources[0]
 
 
 def both_ways(x: TensorView, y: TensorView) -> list[TensorView]:

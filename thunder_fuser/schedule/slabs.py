@@ -12,25 +12,26 @@ emptier.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
-from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, scale
+from thunder_fuser.analysis.digits import ZERO, Form, atom, ceil_div, scale
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.order import merge_pair
+from thunder_fuser.schedule.runs import is_plain, merged, weight
 from thunder_fuser.schedule.tiles import (
     MIN_SIDE,
     VECTORS,
     Square,
     Tile,
     Walk,
-    is_plain,
     is_turned_by,
     lanes_of,
+    most_lanes,
+    pairs_of,
     square,
     turned_bytes,
-    weight,
 )
 from thunder_fuser.target import SHARED_UNASKED
 
@@ -69,9 +70,12 @@ class SlabTile(Tile):
     def __str__(self) -> str:
         return f"slabs of {self.down.size} x {self.side}"
 
-    def _start(self, outside: Form, step: int) -> Form:
+    @property
+    def starts(self) -> Mapping[IterDomain, Form]:
+        """A vector may begin anywhere in a row, and goes on in the next one."""
+        lane = {} if self.lane is None else {self.lane: ZERO}
         along = scale(atom(self.turned_down), self.lanes)
-        return add(add(outside, along), scale(atom(self.turned_across), self.lanes * step))
+        return {self.across: atom(self.turned_across), self.down: along, **lane}
 
 
 def pitch(down: IterDomain) -> int:
@@ -84,7 +88,6 @@ def pitch(down: IterDomain) -> int:
 class Slab(Square):
     """That of a class whose images may be one with `across`."""
 
-    group: IterationClass
     vectors: int
     beside: int
 
@@ -102,19 +105,25 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     unless fewer than `busy` elements need all blocks there can be, or in squares."""
     is_busy = prod(a.size for a in group.axes) >= busy
     found = square(group, max_lanes, is_busy)
-    if found is None:
-        return None
-    pairs = (found.down, found.across), (found.across, found.down)
-    made = [s for pair in pairs if (s := _slab(group, *pair, found.most)) is not None]
-    best = max((s for s in made if _is_better(s, found)), key=lambda s: s.lanes, default=None)
-    if best is not None and is_busy:
+    made = _slabs(group, max_lanes) if is_busy else []
+    better = (slab for slab in made if found is None or _is_better(slab, found))
+    best = max(better, key=lambda slab: slab.lanes, default=None)
+    if best is not None:
         return best
-    return None if found.is_empty else found
+    return None if found is None or found.is_empty else found
+
+
+def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
+    """Those of either of the two axes."""
+    most = most_lanes(group, max_lanes)
+    return [s for pair in pairs_of(group) if (s := _slab(group, *pair, most)) is not None]
 
 
 def _is_better(made: Slab, found: Square) -> bool:
     if made.run != found.run:
         return made.run > found.run
+    if made.lanes < found.lanes:
+        return False
     room = ceil_div(made.down.size, found.side) * found.side
     return EMPTY * (room - made.down.size) >= room
 
@@ -129,13 +138,13 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     beside = max(MIN_SIDE // lanes, VECTORS)  # a line
     row, vectors = across.size // lanes, _vectors(down.size, beside)
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
-        group, across = _merged(group, images, across)
+        group, across = merged(group, images, across)
         beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
     vectors = _alike(across.size // lanes, vectors)
     beside = min(beside, vectors)
     if across.size == lanes:
         return None
-    found = Slab(down, across, lanes, most, lanes, group, vectors, gcd(vectors, beside))
+    found = Slab(group, down, across, lanes, most, lanes, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
 
 
@@ -168,15 +177,6 @@ def _images(group: IterationClass, down: IterDomain, across: IterDomain) -> Iter
     for outer in group.axes:
         goes_on = all(weight(form, outer) == length for form in moved)
         is_cut = any(form.bases & {outer, across} for form in cut)
-        if goes_on and not is_cut and is_plain(group, outer):
+        if goes_on and not is_cut and all(is_plain(form, outer) for form in group.forms):
             return outer
     return None
-
-
-def _merged(
-    group: IterationClass, outer: IterDomain, across: IterDomain
-) -> tuple[IterationClass, IterDomain]:
-    """The class whose two axes are one, and that."""
-    merged = merge_pair(group, outer, across)
-    (joined,) = set(merged.axes) - set(group.axes)
-    return merged, joined

@@ -4,21 +4,31 @@
                                         block first loads a square of T0 along i and keeps it
 
 Values are computed along the axis `across`. Accesses that are contiguous along the axis `down`
-instead are *turned*: loads before all computing, stores after it, in vectors along `down`.
+instead are *turned*: loads before all computing, stores after it, in vectors along `down`. Each of
+the two axes may be several in one, for accesses that are contiguous along the other one to divide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import gcd, prod
 
-from thunder_fuser.analysis.digits import Base, Form, Loaded, Opaque, add, atom, ceil_div, scale
+from thunder_fuser.analysis.digits import (
+    Form,
+    atom,
+    ceil_div,
+    divmod_form,
+    loads_in,
+    scale,
+    substitute,
+)
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import Nest
+from thunder_fuser.schedule.runs import is_plain, large_accesses, lengthened, runs_of, weight
 from thunder_fuser.target import SHARED_UNASKED
 
 MIN_SIDE = 32  # elements: threads side by side that a warp has
@@ -94,29 +104,23 @@ class Tile:
     def turned(self, offset: Form) -> Form | None:
         """`offset` where a turned access begins; None for one that is not turned, or that has one
         element for all lanes of a vector."""
-        down, across = weight(offset, self.down), weight(offset, self.across) // self.lanes
-        if not is_turned(down, across):
-            return None
-        if self.lane is not None and weight(offset, self.lane) != across:
-            return None
-        return self._start(self._outside(offset), across)
+        across = self.across if self.lane is None else self.lane
+        return substitute(offset, self.starts) if is_turned_by(offset, self.down, across) else None
 
-    def _start(self, outside: Form, step: int) -> Form:
-        """Where a turned access begins that walks `across` in steps of so many elements."""
-        along = scale(atom(self.turned_down), self.run)
-        return add(add(outside, along), scale(atom(self.turned_across), step))
-
-    def _outside(self, offset: Form) -> Form:
-        """What `offset` has of axes that the tile does not walk."""
-        walked = {self.down, self.across, self.lane}
-        return Form(offset.constant, tuple(t for t in offset.terms if t[1].base not in walked))
+    @property
+    def starts(self) -> Mapping[IterDomain, Form]:
+        """Where on the axes of the class the vectors of turned accesses begin."""
+        high, low = divmod_form(atom(self.turned_across), self.lanes)
+        lane = {} if self.lane is None else {self.lane: low}
+        return {self.across: high, self.down: scale(atom(self.turned_down), self.run), **lane}
 
 
 @dataclass(frozen=True)
 class Square:
-    """Axes of a class that a tile would turn, before they are cut, the lanes to cut, of which there
-    may be up to `most`, and the elements of what is turned, which may be fewer."""
+    """A class, those of its axes that a tile would turn, before they are cut, the lanes to cut, of
+    which there may be up to `most`, and the elements of what is turned, which may be fewer."""
 
+    group: IterationClass
     down: IterDomain
     across: IterDomain
     lanes: int
@@ -147,34 +151,70 @@ class Square:
 
 
 def square(group: IterationClass, max_lanes: int, is_busy: bool) -> Square | None:
-    """The two axes along one of which each large access is contiguous, or None. Values are computed
-    along that of the two for which the fewest bytes are turned, or which has more lanes. Where what
-    is turned has fewer, squares are of the larger ones if these leave enough blocks."""
-    layouts = group.segment.layouts
-    accesses = tuple(dict.fromkeys(group.accesses))  # stores share loads
-    sizes = {tv: layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses}
-    large = [(tv, form) for tv, form in accesses if 2 * sizes[tv] >= max(sizes.values())]
-    runs = {a: None for _, form in large for a in group.axes if weight(form, a) == 1}
-    if len(runs) != 2 or any(a.size < MIN_TURNED or not is_plain(group, a) for a in runs):
+    """The two axes along one of which each large access is contiguous, or None; on a busy machine
+    as long as memory is. Values are computed along that of the two for which the fewest bytes are
+    turned, or which has more lanes. Where what is turned has fewer, squares are of the larger ones
+    if these leave enough blocks."""
+    most = most_lanes(group, max_lanes)
+    if is_busy and len(runs_of(group)) == 2:
+        group = lengthened(group, max(MIN_SIDE, VECTORS * most))
+    pairs = pairs_of(group)
+    if not pairs:
         return None
 
-    def turned(pair: tuple[IterDomain, ...]) -> int:
-        return sum(sizes[tv] for tv, form in accesses if is_turned_by(form, *pair))
+    def cost(pair: tuple[IterDomain, ...]) -> tuple[int, int]:
+        return _bytes_moved(group, *pair), -is_busy * lanes_of(pair[1], most)
 
-    most = min(max_lanes, max(MAX_ALIGNMENT // min(tv.dtype.itemsize for tv, _ in large), 1))
-    pairs = permutations(sorted(runs, key=group.axes.index))
-    down, across = min(pairs, key=lambda pair: (turned(pair), -is_busy * lanes_of(pair[1], most)))
+    down, across = min(pairs, key=cost)
     lanes, run = lanes_of(across, most), lanes_of(down, most)
     if run > lanes or not is_busy:
         lanes = run = min(lanes, run)
-    found = Square(down, across, lanes, most, run)
+    found = Square(group, down, across, lanes, most, run)
     held = turned_bytes(group, down, across) * found.side**2
     return found if 0 < held <= SHARED_UNASKED else None
+
+
+def pairs_of(group: IterationClass) -> list[tuple[IterDomain, IterDomain]]:
+    """The two axes along which large accesses are contiguous, in both orders: one along which it is
+    turned, and one along which it is not."""
+    runs = runs_of(group)
+    if len(runs) != 2 or any(a.size < MIN_TURNED for a in runs):
+        return []
+    return [(a, b) for a, b in permutations(runs) if _can_walk(group, a, b)]
+
+
+def most_lanes(group: IterationClass, max_lanes: int) -> int:
+    """Elements of the widest vector of those large tensors that have the narrowest ones."""
+    narrowest = min(tv.dtype.itemsize for tv, _ in large_accesses(group))
+    return min(max_lanes, max(MAX_ALIGNMENT // narrowest, 1))
 
 
 def lanes_of(axis: IterDomain, most: int) -> int:
     """The widest vectors that leave nothing of an axis."""
     return gcd(axis.size, most)
+
+
+def _can_walk(group: IterationClass, down: IterDomain, across: IterDomain) -> bool:
+    """True where vectors of either axis are vectors of memory, and no loaded index and no window
+    divides one of them or is itself read along it."""
+    large, both = large_accesses(group), frozenset((down, across))
+    cut = [w.form for needs in group.needs for w in needs.windows()]
+    direct = [form for _, form in large if not is_turned_by(form, down, across)]
+    return (
+        all(is_plain(form, down) and is_plain(form, across) for form in cut)
+        and all(is_plain(form, across) for form in direct)
+        and all(both.isdisjoint(loaded.bases) for loaded in loads_in(group.forms))
+    )
+
+
+def _bytes_moved(group: IterationClass, down: IterDomain, across: IterDomain) -> int:
+    """Bytes of all that is turned; stores share loads."""
+    layouts = group.segment.layouts
+    return sum(
+        layouts[tv].numel * tv.dtype.itemsize
+        for tv, form in dict.fromkeys(group.accesses)
+        if is_turned_by(form, down, across)
+    )
 
 
 def turned_bytes(group: IterationClass, down: IterDomain, across: IterDomain) -> int:
@@ -187,38 +227,12 @@ def turned_bytes(group: IterationClass, down: IterDomain, across: IterDomain) ->
 
 
 def is_turned_by(form: Form, down: IterDomain, across: IterDomain) -> bool:
-    return is_turned(weight(form, down), weight(form, across))
-
-
-def is_turned(down: int, across: int) -> bool:
-    """Contiguous along `down`, and other elements along `across`."""
-    return down == 1 and across not in (0, 1)
-
-
-def is_plain(group: IterationClass, walked: IterDomain) -> bool:
-    """True where no form divides the axis, and no loaded index depends on it."""
-    terms = [digit for form in group.forms for _, digit in form.terms]
-    return all(
-        digit.is_whole if digit.base is walked else not _divides(digit.base, walked)
-        for digit in terms
-    )
-
-
-def _divides(base: Base, walked: IterDomain) -> bool:
-    """True where the axis is inside a division or in an index that a tensor holds."""
-    match base:
-        case Opaque(form):
-            return walked in form.bases
-        case Loaded():
-            return walked in base.bases
-        case _:
-            return False
+    """True where what lies at `form` is contiguous along `down`, and other elements along
+    `across`."""
+    is_along = weight(form, down) == 1 and is_plain(form, down)
+    return is_along and across in form.bases and weight(form, across) != 1
 
 
 def _instances(form: Form, nests: Sequence[Nest]) -> int:
     """How many elements one thread has of an access, over its unrolled axes."""
     return prod(a.size for nest in nests for a in nest.unrolled if a in form.bases)
-
-
-def weight(form: Form, axis: IterDomain) -> int:
-    return next((w for w, d in form.terms if d.base is axis and d.is_whole), 0)

@@ -18,8 +18,9 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.slabs import Slab, turned
-from thunder_fuser.schedule.tiles import Square, Tile, weight
+from thunder_fuser.schedule.runs import large_accesses, weight
+from thunder_fuser.schedule.slabs import turned
+from thunder_fuser.schedule.tiles import Square, Tile
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -61,7 +62,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     streams = _streams(group, parameters.streamed)
     found = turned(group, parameters.lanes, parameters.busy)
     if found is not None:
-        return (_tiled(found.group if isinstance(found, Slab) else group, found, streams),)
+        return (_tiled(found, streams),)
     lanes = _lanes(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
@@ -85,13 +86,13 @@ def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
     innermost, lanes, layouts = group.axes[-1], _lanes(group, parameters), group.segment.layouts
     return min(
         min(_aligned(layouts[tv], form, innermost, tv), lanes) * tv.dtype.itemsize
-        for tv, form in _large(group)
+        for tv, form in large_accesses(group)
     )
 
 
-def _tiled(group: IterationClass, found: Square, streams: bool | None) -> VectorClass:
-    """`group` with the axes of the square innermost."""
-    walked = found.order
+def _tiled(found: Square, streams: bool | None) -> VectorClass:
+    """The class of a square with its axes innermost."""
+    group, walked = found.group, found.order
     order = (*(a for a in group.axes if a not in walked), *walked)
     nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
     cut, across, lane = IterationClass(group.segment, nests), found.across, None
@@ -150,7 +151,7 @@ def _lanes(group: IterationClass, parameters: MapParameters) -> int:
     for width in _stored_side_by_side(group, innermost):
         while lanes > 1 and lanes * width > MAX_ALIGNMENT:
             lanes //= 2
-    for tv, form in _large(group):
+    for tv, form in large_accesses(group):
         if abs(weight(form, innermost)) == 1:
             aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
             lanes = min(lanes, MAX_SPLIT * aligned)
@@ -162,7 +163,7 @@ def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[i
     value: one store holds all of a vector's, since threads that leave parts of each line to their
     next store are slower, by an eighth of f32 made of 16 bits, and by half of repeated halves."""
     read = frozenset[IterDomain]().union(*(form.bases for form in group.forms_read))
-    large, found = {tv for tv, _ in _large(group)}, []
+    large, found = {tv for tv, _ in large_accesses(group)}, []
     for nest in group.nests:
         target = nest.store.target
         offset = offset_of(group.segment.layouts[target], nest.index)
@@ -171,13 +172,6 @@ def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[i
         if target in large and weight(offset, innermost) == copies:
             found.append(copies * target.dtype.itemsize)
     return found
-
-
-def _large(group: IterationClass) -> list[tuple[TensorView, Form]]:
-    """The loads and stores of tensors that are no less than half of the largest."""
-    accesses, layouts = group.accesses, group.segment.layouts
-    largest = max(layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
-    return [a for a in accesses if 2 * layouts[a[0]].numel * a[0].dtype.itemsize >= largest]
 
 
 def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) -> int:
