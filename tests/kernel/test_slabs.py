@@ -11,7 +11,18 @@ import torch
 from tests.devices import ORDERS, here
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
-from tests.programs import STRICT, chain, check, expand, fusion, like, permute, unsqueeze
+from tests.programs import (
+    STRICT,
+    chain,
+    check,
+    expand,
+    fusion,
+    images,
+    like,
+    patches,
+    permute,
+    unsqueeze,
+)
 from tests.schedule.segments import halves, segment_of
 from thunder_fuser import pipeline
 from thunder_fuser.ir.build import call
@@ -66,6 +77,18 @@ def test_every_element_is_read_and_written_once(extents: tuple[int, ...]) -> Non
     assert found.written["T2"] == dict.fromkeys(everything, 1)
 
 
+def test_what_is_turned_is_moved_in_wider_vectors_than_two_places() -> None:
+    """Which are all that lie side by side in the image, but in rows of 31 channels go on."""
+    x = halves(3, 31, 8, 16)
+    assert body_of(segment_of([x], chain(patches(x, 2, 2), "neg"))) == dedent("""\
+        v0 = load T0[3968*i0 + 128*i1 + 32*(i2/16) + 16*(i2%2) + 2*((i2/2)%8)], 2 x bf16, 4 bytes \
+at a time
+        T0_0: f32 = v0[k][1*lane + 0]
+        T4_0: f32 = neg(T0_0)
+        t0[vector + lane, row] = T4_0
+        turn t0 -> T4[3968*i0 + 248*i2 + 8*i1], 8 x bf16, 16 bytes at a time""")
+
+
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
@@ -101,6 +124,31 @@ def test_few_channels_that_come_first(
     (a,) = like(x)
     options = replace(STRICT, thread_order=order)
     plan = check(fusion([a], chain(first(a), "neg")), x, options=options)
+    assert "slab_vector" in plan.sources[0]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
+@pytest.mark.parametrize(
+    "extents",
+    [(3, 31, 8, 8, 2, 2), (2, 31, 16, 12, 4, 2), (2, 45, 15, 6, 5, 2), (7, 12, 4, 14, 1, 2)],
+    ids=str,
+)
+@pytest.mark.usefixtures("device", "busy")
+def test_patches_of_odd_channels_and_back(
+    extents: tuple[int, ...], dtype: torch.dtype, order: str
+) -> None:
+    *shape, high, wide = extents
+    x = (torch.randn(shape) * 9).to(dtype)
+    (a,) = like(x)
+    options = replace(STRICT, thread_order=order)
+    plan = check(fusion([a], chain(patches(a, high, wide), "relu")), x, options=options)
+    assert "slab_vector" in plan.sources[0]
+    rows = plan.run(x.to(here()))[0].cpu()
+    (a,) = like(rows)
+    made = chain(images(a, high, wide, *shape[2:]), "neg")
+    plan = check(fusion([a], made), rows, options=options)
     assert "slab_vector" in plan.sources[0]
 
 

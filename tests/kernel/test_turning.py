@@ -35,9 +35,9 @@ from thunder_fuser.runtime.targets import target_for
 
 PATCHED = [  # images, and the sides of a patch
     (2, 64, 14, 14, 2, 2),
-    (1, 33, 12, 20, 3, 5),
+    (1, 29, 12, 20, 3, 5),
     (3, 40, 7, 14, 7, 7),
-    (2, 31, 16, 8, 4, 2),
+    (2, 27, 16, 9, 4, 3),
     (1, 48, 3, 43, 3, 1),
     (5, 24, 14, 28, 14, 14),
 ]

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from tests.programs import chain, expand, permute, unsqueeze
+from tests.programs import chain, expand, patches, permute, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout, offset_of
@@ -63,6 +63,26 @@ def test_it_takes_images_of_images() -> None:
         "  class over i0{64}, i1{1024}, i2{4} and lane{8}, in slabs of 4 x 1024",
         "    T2[i0, ((i1/8)%4), i2, (i1/32), 8*(i1%8) + lane]",
     ]
+
+
+def test_places_side_by_side_of_patches_are_images_of_each_other() -> None:
+    """Threads side by side take those of a row of patches; what they store goes on with the next
+    row's."""
+    x = halves(3, 31, 8, 16)
+    assert printed(segment_of([x], chain(patches(x, 2, 2), "neg"))) == [
+        "  class over i0{3}, i1{31}, i2{64} and lane{2}, in slabs of 31 x 64",
+        "    T4[i0, (i2/2), 62*(i2%2) + 31*lane + i1]",
+    ]
+    tile = class_of(segment_of([x], chain(patches(x, 2, 2), "neg"))).tile
+    assert tile is not None
+    assert (tile.computed.beside, tile.lanes, tile.run) == (32, 2, 8)
+
+
+def test_two_places_of_dense_rows_are_not_turned() -> None:
+    """A thread has both."""
+    x = halves(600, 31, 2)
+    for found in map.schedule(segment_of([x], chain(swapped(x), "neg")), MapParameters()).classes:
+        assert found.tile is None
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> st
 def _run(tile: Tile) -> str:
     """Where the vector of a thread lies in a square."""
     if isinstance(tile, SlabTile):
-        return f"tf::slab_vector<{tile.pitch}, {tile.lanes}>(row, vector)"
+        return f"tf::slab_vector<{tile.pitch}, {tile.run}>(row, vector)"
     if tile.run < tile.lanes:
         element = "vector" if tile.run == 1 else f"{tile.run} * vector"
         return f"tf::square_run<{tile.side}, {tile.lanes}>(row, {element})"

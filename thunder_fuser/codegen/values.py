@@ -134,8 +134,11 @@ def place_in_square(tile: Tile | Strip) -> str:
         return f"own_place + {lane} + k * {tile.down}"
     lane = "lane" if tile.lanes > 1 else "0"
     if isinstance(tile, SlabTile):
-        sizes = f"{tile.pitch}, {tile.lanes}, {tile.down.size}"
-        return f"tf::slab_element<{sizes}>(vector, {lane}, row)"
+        vector, sizes = "vector", f"{tile.pitch}, {tile.run}, {tile.down.size}"
+        if tile.parts > 1:
+            vector, part = f"vector / {tile.parts}", f"vector % {tile.parts}"
+            lane = f"{tile.lanes} * ({part}) + {lane}"
+        return f"tf::slab_element<{sizes}>({vector}, {lane}, row)"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 

@@ -6,8 +6,11 @@
     T1[n, p, c] = T0[n, c, p]       p{49}, c{16}: rows of 49 align nothing, but 5 images are 3920
                                     neighbours in T0; n and c are walked as one axis
 
+    T1[h, w, p, q, c] = T0[c, h, p, w, q]       c{31}, q{2}: two places lie side by side in T0, but
+                                    four are 124 neighbours in T1; h, w, p and q are one axis
+
 What is turned must lie dense over both axes, and vectors be wider than those of squares, or squares
-emptier.
+emptier. Runs of what is turned may be wider than vectors of the rest.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from math import gcd, prod
 from thunder_fuser.analysis.digits import ZERO, Form, atom, ceil_div, scale
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.runs import is_plain, merged, weight
+from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
 from thunder_fuser.schedule.tiles import (
     MIN_SIDE,
+    MIN_TURNED,
     VECTORS,
     Square,
     Tile,
@@ -39,6 +43,7 @@ SHORT = 320  # elements of an axis that a block takes all of, at most
 ENOUGH = 512  # vectors of a block: 4 for each of its threads
 MOST = 1024
 FEW = 2  # blocks of a row, which may have more for a third one
+WHOLE = 16  # elements of a row that threads side by side load or store: a sector, of 2 bytes each
 EMPTY = 5  # a square is emptier than that of which a fifth is
 
 
@@ -46,9 +51,14 @@ EMPTY = 5  # a square is emptier than that of which a fifth is
 class SlabTile(Tile):
     """All of `down`, and so many `vectors` of `across`, of which those `beside` each other are
     computed by threads side by side. Turned accesses walk vectors of `turned_down`, as many as it
-    has elements, in each `turned_across`, which is as much as a vector of `across` is."""
+    has elements, in each `turned_across`, which is as much as a run of `across` is."""
 
     beside: int
+
+    @property
+    def parts(self) -> int:
+        """Vectors of `across` that a run is."""
+        return self.run // self.lanes
 
     @property
     def pitch(self) -> int:
@@ -61,7 +71,7 @@ class SlabTile(Tile):
     @property
     def moved(self) -> Walk:
         long = self.down.size
-        return Walk(self.turned_across, self.vectors, self.turned_down, long, long)
+        return Walk(self.turned_across, self.vectors // self.parts, self.turned_down, long, long)
 
     @property
     def elements(self) -> int:
@@ -74,12 +84,13 @@ class SlabTile(Tile):
     def starts(self) -> Mapping[IterDomain, Form]:
         """A vector may begin anywhere in a row, and goes on in the next one."""
         lane = {} if self.lane is None else {self.lane: ZERO}
-        along = scale(atom(self.turned_down), self.lanes)
-        return {self.across: atom(self.turned_across), self.down: along, **lane}
+        along = scale(atom(self.turned_down), self.run)
+        across = scale(atom(self.turned_across), self.parts)
+        return {self.across: across, self.down: along, **lane}
 
 
 def pitch(down: IterDomain) -> int:
-    """Vectors in shared memory from a vector of `across` to the next one: an odd number, so that
+    """Vectors in shared memory from a run of `across` to the next one: an odd number, so that
     threads side by side along either axis meet no bank twice."""
     return down.size | 1
 
@@ -96,7 +107,7 @@ class Slab(Square):
         return self.vectors * pitch(self.down) * self.lanes
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
-        turned = axis(self.down.size), axis(across.size)
+        turned = axis(self.down.size), axis(across.size * self.lanes // self.run)
         return SlabTile(self.vectors, self.run, self.down, across, lane, *turned, self.beside)
 
 
@@ -120,32 +131,52 @@ def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
 
 
 def _is_better(made: Slab, found: Square) -> bool:
-    if made.run != found.run:
-        return made.run > found.run
-    if made.lanes < found.lanes:
-        return False
+    """True where the narrowest vectors are wider, or where blocks with as wide ones are fuller."""
+    ours, theirs = sorted((made.lanes, made.run)), sorted((found.lanes, found.run))
+    if ours[0] != theirs[0]:
+        return ours > theirs
     room = ceil_div(made.down.size, found.side) * found.side
-    return EMPTY * (room - made.down.size) >= room
+    is_fuller = EMPTY * (room - made.down.size) >= room
+    return is_fuller and (found.is_empty or ours >= theirs)
 
 
 def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> Slab | None:
     """All of `down`, where what is turned lies dense and has room in shared memory. None for a
-    single vector, of which no axis is left."""
+    single vector, of which no axis is left, and for pairs that a thread has all of."""
     moved = _moved(group, down, across)
     if down.size > SHORT or not moved or any(weight(f, across) != down.size for f in moved):
         return None
+    is_dense = _goes_on(group, across, down)
+    if down.size < MIN_TURNED or (across.size < MIN_TURNED and is_dense):
+        return None
     lanes, place = lanes_of(across, most), turned_bytes(group, down, across)
-    beside = max(MIN_SIDE // lanes, VECTORS)  # a line
-    row, vectors = across.size // lanes, _vectors(down.size, beside)
+    row, line = across.size // lanes, max(MIN_SIDE // lanes, VECTORS)
+    beside, vectors = line, _vectors(down.size, line)
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
         group, across = merged(group, images, across)
-        beside, vectors = row, max(ENOUGH // down.size // row, 1) * row
+        vectors = _of_images(down.size, row, lanes, most)
+        beside = row if is_dense or row * lanes >= WHOLE else vectors
     vectors = _alike(across.size // lanes, vectors)
     beside = min(beside, vectors)
     if across.size == lanes:
         return None
-    found = Slab(group, down, across, lanes, most, lanes, vectors, gcd(vectors, beside))
+    run = gcd(across.size, vectors * lanes, most)
+    found = Slab(group, down, across, lanes, most, run, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
+
+
+def _goes_on(group: IterationClass, across: IterDomain, down: IterDomain) -> bool:
+    """True where what is not turned lies dense over both axes, too."""
+    direct = [f for _, f in large_accesses(group) if not is_turned_by(f, down, across)]
+    return all(weight(form, down) == across.size for form in direct)
+
+
+def _of_images(rows: int, row: int, lanes: int, most: int) -> int:
+    """Vectors of a block that has several images of `row` vectors each, and so many rows of them:
+    whole images, and as many of narrow vectors as make up wide ones."""
+    wide = most // lanes
+    images = max(ENOUGH * min(wide, 2) // rows // row, 1)
+    return max(images // wide, 1) * wide * row if row % wide else images * row
 
 
 def _moved(group: IterationClass, down: IterDomain, across: IterDomain) -> list[Form]:

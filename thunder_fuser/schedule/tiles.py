@@ -159,7 +159,7 @@ def square(group: IterationClass, max_lanes: int, is_busy: bool) -> Square | Non
     if is_busy and len(runs_of(group)) == 2:
         group = lengthened(group, max(MIN_SIDE, VECTORS * most))
     pairs = pairs_of(group)
-    if not pairs:
+    if not pairs or any(a.size < MIN_TURNED for a in pairs[0]):
         return None
 
     def cost(pair: tuple[IterDomain, ...]) -> tuple[int, int]:
@@ -178,7 +178,7 @@ def pairs_of(group: IterationClass) -> list[tuple[IterDomain, IterDomain]]:
     """The two axes along which large accesses are contiguous, in both orders: one along which it is
     turned, and one along which it is not."""
     runs = runs_of(group)
-    if len(runs) != 2 or any(a.size < MIN_TURNED for a in runs):
+    if len(runs) != 2:
         return []
     return [(a, b) for a, b in permutations(runs) if _can_walk(group, a, b)]
 
