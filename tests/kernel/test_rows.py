@@ -276,7 +276,7 @@ def test_every_thread_of_a_cluster_gets_the_same_bits(dtype: torch.dtype) -> Non
 def test_the_text_says_how_many_blocks_share_a_row() -> None:
     x = halves(600, 65536)
     lines = str(kernel_of(segment_of([x], centred(x)))).splitlines()
-    assert lines[0].endswith("2400 blocks, 4 to a row, of 256 threads")
+    assert lines[0].endswith("1200 blocks, 2 to a row, of 512 threads")
     assert lines[2] == "  v0 = slot of T0[65536*group + 8*vector], 8 x bf16, 16 bytes at a time"
 
 

@@ -37,9 +37,9 @@ def test_long_rows_may_be_read_again_instead(columns: int, threads: int) -> None
     ("columns", "count", "cluster", "threads", "places"),
     [
         (32776, 1, 2, 288, (0, 1)),  # two rows of it fit no more
-        (65536, 1, 4, 256, (0, 1)),  # 6 blocks by shared memory, 4 by registers
+        (65536, 1, 2, 512, (0, 1)),  # 3 blocks by shared memory, 2 by registers
         (65536, 2, 4, 256, (1, 1)),
-        (16384 * 7, 1, 8, 224, (0, 1)),
+        (16384 * 7, 1, 4, 448, (0, 1)),
         (262144, 1, 8, 512, (0, 1)),  # three blocks at most
     ],
 )
@@ -70,7 +70,7 @@ def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     row = halves_of(65536, count=2)
     found = of_rows(replace(row, weights=4), H200)
     assert found is not None
-    assert (found.cluster, found.threads, len(found.shared)) == (8, 128, 2)
+    assert (found.cluster, found.threads, len(found.shared)) == (4, 256, 2)
 
 
 def test_the_longest_rows_leave_room_for_one_block() -> None:

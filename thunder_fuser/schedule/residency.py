@@ -35,7 +35,7 @@ RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the dri
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
 MIN_IN_TURN = 2  # below it a cluster is no better than a block
-IN_TURN = 4  # blocks of different rows: while some compute, others load and store
+IN_TURN = 3  # blocks of different rows: while some compute, others load and store
 PREFERRED = RowParameters()
 
 
