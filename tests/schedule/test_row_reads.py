@@ -44,6 +44,17 @@ def test_what_each_turn_has_one_of_is_waited_for() -> None:
     assert row.waited == {means: 4}
 
 
+def test_what_all_rows_of_a_block_share_are_weights() -> None:
+    """The scale of a sample, which a block has that walks its tokens."""
+    x, scale = floats(8, 64, 4096), floats(8, 4096)
+    scaled = call("mul", x, expand(unsqueeze(scale, 1), 8, 64, 4096))
+    row = row_of([x, scale], total(chain(scaled, "exp"), 1), total(scaled, 2))
+    assert row.loads == {x: 4}
+    assert row.weights == 4
+    alone = row_of([x, scale], total(chain(scaled, "exp"), 2), total(scaled, 2))
+    assert alone.weights == 0  # a block may have any row
+
+
 def test_reads_are_of_memory_and_not_of_what_rows_are_reduced_to() -> None:
     x, means = floats(8, 4096), floats(8)
     made = call("sub", centred(x), along(means, 4096))

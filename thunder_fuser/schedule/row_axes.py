@@ -91,8 +91,10 @@ class RowAxes(VectorAxes):
 
     @property
     def fixed(self) -> frozenset[IterDomain]:
-        """Axes that have one value in all turns, where a thread sums its own columns of a row."""
-        return frozenset(self._summing) if self.keeps_sides else frozenset()
+        """Axes that have one value in all turns: of the rows that are summed together, where a
+        block walks more than one."""
+        walks = self.keeps_sides or self.turn.size > 1
+        return frozenset(self._summing) if walks else frozenset()
 
     @property
     def fewest(self) -> int:
