@@ -318,3 +318,49 @@ def reductions(program: Fusion) -> int:
         return any(a.is_reduction for a in tv.domain.logical)
 
     return sum(map(is_reduction, program.tensors))
+
+
+def of_samples(samples: int, terms: int, columns: int = 1024) -> Fusion:
+    """Sums over the rows of each sample, and along them."""
+    x = tensor(DataType.Float, samples, terms, columns)
+    return Fusion((x,), (total(x, 1), total(x, 2)))
+
+
+def test_few_samples_are_summed_in_parts() -> None:
+    assert str(split_reductions(of_samples(3, 256), FEW)) == dedent("""\
+        fusion(T0: f32[i3, i256, i1024]) {
+          T1: f32[i3, i4, i64, i1024] = reshape(T0, new_shape=[3, 4, 64, 1024])
+          T2: f32[i3, i4, r64, i1024] = sum(T1, dims=[2], walked=768)
+          T3: f32[i3, r4, i1024] = sum(T2, dims=[1])
+          T4: f32[i3, i256, r1024] = sum(T0, dims=[2])
+          return T3, T4
+        }""")
+
+
+@pytest.mark.parametrize(
+    ("samples", "terms", "columns", "expected"),
+    [
+        (1, 256, 1024, 8),
+        (2, 256, 1024, 4),
+        (5, 256, 1024, 2),
+        (7, 256, 1024, None),  # more than half of the blocks that walk at a time
+        (2, 257, 1024, None),  # a prime
+        (2, 48, 8192, 3),  # sixteen rows of a part at least
+        (2, 64, 1024, None),  # of so little the rest comes from the cache
+        (3, 4096, 32, None),  # rows that a warp has several of
+    ],
+)
+def test_parts_divide_a_sample(
+    samples: int, terms: int, columns: int, expected: int | None
+) -> None:
+    program = of_samples(samples, terms, columns)
+    made = split_reductions(program, FEW)
+    pieces = [tv.shape[1] for tv in made.tensors if is_reshape(tv)]
+    assert pieces == ([] if expected is None else [expected])
+
+
+def test_parts_of_samples_sum_to_the_same() -> None:
+    made = split_reductions(of_samples(3, 256), FEW)
+    x = torch.randn(3, 256, 1024)
+    for found, wanted in zip(evaluate(made, [x]), (x.sum(1), x.sum(2)), strict=True):
+        torch.testing.assert_close(found, wanted)

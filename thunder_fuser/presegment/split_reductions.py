@@ -26,6 +26,13 @@ same lane, as many rows apart as there are blocks.
 Where neighbours pass through shared memory, up to a few hundred columns, they are a stretch of
 whole vectors whatever the length of one.
 
+Sums over the rows of each of several samples, as the gradients of a scale that each has of its
+own, are of a block for each sample already. Where that leaves blocks of the machine idle, samples
+are split in a number of parts that divides them:
+
+    T1: f32[i83, i1152] = sum(T0: bf16[i83, i256, i1152], dims=[1])
+        =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
+
 A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
@@ -42,6 +49,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
+    MAX_SHORT_REDUCTION,
     WALKED,
     column_shape,
     is_long,
@@ -123,6 +131,9 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         row = walked_row(plane, fusion, count[plane])
+        if (samples := _samples(tv)) is not None:
+            parts = _parts_of_sample(*samples, row, multiprocessors, max_cluster)
+            return None if parts is None else _in_samples(tv, inputs[0], parts)
         found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
         return None if found is None else in_two(tv, inputs[0], found)
 
@@ -142,6 +153,44 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
     is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
     return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent)
+
+
+def _samples(tv: TensorView) -> tuple[int, int] | None:
+    """How many samples there are, and the rows of each that are summed; None for other sums."""
+    axes = tv.domain.logical
+    reduced = [k for k, a in enumerate(axes) if a.is_reduction]
+    between = axes[reduced[0] : reduced[-1]]
+    if reduced[0] == 0 or any(a.size != 1 and not a.is_reduction for a in between):
+        return None
+    return prod(a.size for a in axes[: reduced[0]]), prod(axes[k].size for k in reduced)
+
+
+def _parts_of_sample(
+    samples: int, terms: int, row: WalkedRow, multiprocessors: int, max_cluster: int
+) -> int | None:
+    """The most parts that divide the rows of a sample, for as many blocks as walk at a time. Their
+    sums are read again, by every element of the result."""
+    blocks = blocks_of_row(row, max_cluster)
+    size = samples * terms * row.columns * sum(row.itemsizes)
+    if blocks is None or row.vectors < MIN_VECTORS or size < MIN_WALKED * multiprocessors:
+        return None
+    wanted = rows_at_once(row, blocks, multiprocessors) // samples
+    limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
+    return next((n for n in range(limit, 1, -1) if terms % n == 0), None)
+
+
+def _in_samples(tv: TensorView, source: Value, parts: int) -> TensorView:
+    """`tv` of what each of so many parts of a sample sums."""
+    source = widened(tv, source)
+    axes = tv.domain.logical
+    first = next(k for k, a in enumerate(axes) if a.is_reduction)
+    terms = prod(a.size for a in axes if a.is_reduction)
+    kept = [a.size for a in axes if not a.is_reduction]
+    pieces = [*kept[:first], parts, terms // parts, *kept[first:]]
+    rows = prod(kept[:first]) * terms
+    walked = apply(op_of(tv), [reshaped(source, pieces)], {"dims": (first + 1,), WALKED: rows})
+    assert isinstance(walked, TensorView)
+    return reduced(tv, walked, (first,))
 
 
 def _dealt(
