@@ -102,6 +102,16 @@ def test_of_two_values_the_one_that_makes_the_other_is_held() -> None:
     assert held(kernel_of(segment_of([x], mask, call("mul", values, spread)))) == ["T1_held"]
 
 
+@pytest.mark.parametrize(("columns", "expected"), [(4096, []), (512, ["T2_held"])])
+def test_beside_sums_down_the_columns_one_vector_is_held(columns: int, expected: list[str]) -> None:
+    """The gradient of a gated norm: a thread has 4 vectors of 4096 columns, and one of 512."""
+    x = floats(64, columns)
+    gated = chain(x, "tanh", "neg")
+    spread = along(total(gated, 1), columns)
+    kernel = kernel_of(segment_of([x], call("mul", gated, spread), total(gated, 0)))
+    assert held(kernel) == expected
+
+
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_what_is_behind_a_reduction_is_held_where_no_rows_are_stored(is_stored: bool) -> None:
     x = floats(5, 64)

@@ -5,7 +5,7 @@
 The first phase leaves f(x) in registers, beside the row or in its place. A value that no reduction
 of the row leads to is held where what is computed behind the reductions begins. What costs no more
 than a conversion or two is computed again, and what reductions lead to as well where whole rows are
-stored, whose traffic takes longer.
+stored, whose traffic takes longer. Beside sums down the columns a thread holds that of one vector.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Store
 
 HELD = 32  # values of a thread's elements that phases leave for each other, at most
+HELD_BESIDE_SUMS = 16  # of one vector, where the sums down its columns are in registers too
 
 
 def lower_rows(planned: RowSchedule, strict: bool, in_flight: int | None = None) -> RowKernel:
@@ -233,19 +234,21 @@ class _RowWriter:
         """What phases compute alike, if a thread has registers for it."""
         planned, where = self.planned, self.planned.residency
         vectors = self.in_flight or ceil_div(self.axes.vector.size, planned.threads_per_row)
-        is_walked = planned.splits > 1 or planned.chunk or planned.columns.reductions
-        if is_walked or not (where.registers or where.shared):
+        is_again = planned.splits > 1 or planned.chunk or not (where.registers or where.shared)
+        sums = planned.columns
+        if is_again or (sums.reductions and vectors > 1):
             return ()
         scopes = [phase.terms for phase in planned.phases]
         if self.in_flight is None:
-            scopes.append(tuple((s.value, i) for s, i in planned.full))
+            scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
         every = [(results, self._needs(results)) for results in scopes]
         found = [
             (tv, index)
             for tv, index in computed_again(every, set(self.reductions), self._behind())
             if any(self.axes.vector in form.bases for form in index)
         ]
-        return tuple(found[: HELD // (vectors * self.axes.lanes)])
+        most = HELD_BESIDE_SUMS if sums.reductions else HELD
+        return tuple(found[: most // (vectors * self.axes.lanes)])
 
     def _behind(self) -> set[TensorView]:
         """What reductions lead to and is held: exact functions, where no whole rows are stored."""
