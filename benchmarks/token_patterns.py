@@ -16,17 +16,21 @@ _HEAD = 64  # channels of a head, if they divide so
 
 
 def _modulated(make: Make, batch: int, tokens: int, channels: int) -> Case:
-    """A diffusion transformer's norm, scaled and shifted for each sample, and what a gate lets
-    through of it."""
+    """A diffusion transformer's norm, scaled and shifted for each sample."""
 
-    def function(
-        x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor, gate: torch.Tensor
-    ) -> torch.Tensor:
-        exact = F.layer_norm(x, (channels,))
-        return gate[:, None] * torch.tanh(exact * (1 + scale[:, None]) + shift[:, None])
+    def function(x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (channels,)) * (1 + scale[:, None]) + shift[:, None]
 
-    per_sample = (make.weight(batch, channels) for _ in range(3))
+    per_sample = make.weight(batch, channels), make.weight(batch, channels)
     return planes(function, (make.random(batch, tokens, channels), *per_sample), 2, 3)
+
+
+def _gated(make: Make, batch: int, tokens: int, channels: int) -> Case:
+    """What a gate of each sample lets through of a branch, added to what went around it. The
+    gradient of that is a copy of the cotangent, since autograd wants one that nobody else holds."""
+    x, branch = (make.random(batch, tokens, channels) for _ in range(2))
+    gate = make.weight(batch, channels)
+    return planes(lambda x, branch, gate: x + gate[:, None] * branch, (x, branch, gate), 3, 4)
 
 
 def _positioned(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -61,6 +65,7 @@ def _head_norm(x: torch.Tensor) -> torch.Tensor:
 
 PATTERNS: Mapping[str, Pattern] = {
     "modulated": Pattern(TOKENS, _modulated),
+    "gated": Pattern(TOKENS, _gated),
     "positioned": Pattern(TOKENS, scaled(_positioned, (1, 2), 2, 3)),
     "mean_tokens": Pattern(TOKENS, alone(lambda x: x.mean(1), 1, 1)),
     "masked_mean": Pattern(TOKENS, _masked_mean),
