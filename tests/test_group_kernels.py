@@ -34,6 +34,7 @@ from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.runtime.plan import Plan
+from thunder_fuser.schedule.groups import FEW
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 
@@ -182,6 +183,21 @@ def test_few_terms_are_added_in_their_order() -> None:
     a, i = like(x, index)
     (found,) = run(fusion([a, i], summed(a, i, 4)), *copies([x, index]))
     assert torch.equal(found.cpu(), torch.zeros(4, 1).index_add(0, index, x))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", [8, 64, 77])
+def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str) -> None:
+    """Every number of terms up to the most that a part sums alone; several rows of each."""
+    each = torch.arange(FEW + 1).repeat(7)[torch.randperm(7 * (FEW + 1))]
+    index = torch.arange(len(each)).repeat_interleave(each)
+    index = index[torch.randperm(len(index))]
+    x = torch.randn(len(index), columns)
+    a, i = like(x, index)
+    options = Options(strict=True, thread_order=order)
+    (found,) = run(fusion([a, i], summed(a, i, len(each))), *copies([x, index]), options=options)
+    exact = torch.zeros(len(each), columns).index_add(0, index, x)
+    assert torch.equal(found.cpu(), exact)
 
 
 @pytest.mark.parametrize("often", [0, 100])

@@ -52,3 +52,9 @@ def test_what_no_vector_holds_is_read_where_it_is_added() -> None:
     assert "v0[4]" not in turned
     place = turned.index("in_range(")
     assert place < turned.index("for (int lane = 0; lane < 4; ++lane) {", place)
+
+
+def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_taken_back() -> None:
+    text = text_of(floats(60, 24), 9)
+    assert "const int term = start + k * step < end ? start + k * step : start;" in text
+    assert "if (!has_term) T3_part[lane] = T3_kept;" in text

@@ -9,7 +9,6 @@ from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     form_text,
     indent,
-    lane_lines,
     load_call,
     number,
     scope_lines,
@@ -92,42 +91,44 @@ def _add(kernel: GroupKernel) -> list[str]:
     clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
     parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
     head = f"const auto add = [&]({parameters}, const int step) {{"
-    lines = [head, *indent([*_per_lane(kernel, clear), *_loops(kernel.loop, kernel)]), "};"]
+    lines = [head, *indent([*_per_lane(kernel, clear), *_loop(kernel.loop, kernel)]), "};"]
     if kernel.pieces is None:
         return lines
     head = f"const auto add_pieces = [&]({parameters}, const int step) {{"
-    return [*lines, head, *indent(_loops(kernel.pieces.loop, kernel)), "};"]
+    return [*lines, head, *indent(_loop(kernel.pieces.loop, kernel)), "};"]
 
 
-def _loops(scope: Scope, kernel: GroupKernel) -> list[str]:
-    """Loops over whole batches of terms, and over the rest one by one."""
-    loops = (_batches(scope, kernel, batch) for batch in (kernel.batch, 1))
-    return [f"{_kind(kernel)} start = begin;", *(line for loop in loops for line in loop)]
-
-
-def _batches(scope: Scope, kernel: GroupKernel, batch: int) -> list[str]:
-    """A loop over batches of terms, whose vectors are loaded before the first is added."""
-    names, kind = kernel.names, _kind(kernel)
-    term = [f"const {kind} term = start + k * step;"]
-    if kernel.pieces is not None and scope is kernel.loop:
-        term = [
-            f"const {kind} at = start + k * step;",
-            f"const {kind} term = at < hole_begin ? at : at + hole;",
-        ]
-    places = [*term, *(statement_text(s, names) for s in scope.before)]
-    held = [f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads]
+def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
+    """A loop over batches of terms, whose vectors are loaded before the first is added. In place of
+    a term that the last batch lacks, its first one is loaded and added, and that is taken back: in
+    a branch, the compiler would load a vector only after others were added."""
+    names, kind, batch = kernel.names, _kind(kernel), kernel.batch
+    name = "term" if kernel.pieces is None or scope is not kernel.loop else "at"
+    places = [f"const {kind} {name} = start + k * step < end ? start + k * step : start;"]
+    if name == "at":
+        places.append(f"const {kind} term = at < hole_begin ? at : at + hole;")
+    places += [statement_text(s, names) for s in scope.before]
     loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
-    added = lane_lines(scope.statements, (), names, kernel.axes.lanes)
+    added = _added(scope, kernel)
     reads_places = any(forms_of(s) for s in scope.statements)
     lines = [
-        *held,
+        *(f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads),
         *_each(batch, [*places, *loads] if loads else []),
         *_each(batch, [*places, *added] if reads_places else added),
     ]
-    last, step = (
-        (f"start + {batch - 1} * step", f"{batch} * step") if batch > 1 else ("start", "step")
-    )
-    return [f"for (; {last} < end; start += {step}) {{", *indent(lines), "}"]
+    head = f"for ({kind} start = begin; start < end; start += {batch} * step) {{"
+    return [head, *indent(lines), "}"]
+
+
+def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
+    """Term k of a batch is added, if there is one."""
+    kept = [
+        f"const {COMPUTE_TYPES[s.dtype]} {s.name}_kept = {s.name}_part[lane];" for s in kernel.sums
+    ]
+    added = [statement_text(s, kernel.names) for s in scope.statements]
+    back = [f"if (!has_term) {s.name}_part[lane] = {s.name}_kept;" for s in kernel.sums]
+    has_term = "const bool has_term = start + k * step < end;"
+    return [has_term, *_per_lane(kernel, [*kept, *added, *back])]
 
 
 def _each(batch: int, lines: list[str]) -> list[str]:

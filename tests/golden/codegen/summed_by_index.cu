@@ -21,40 +21,24 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     for (int lane = 0; lane < 8; ++lane) {
       T6_part[lane] = float(0);
     }
-    int start = begin;
-    for (; start + 3 * step < end; start += 4 * step) {
+    for (int start = begin; start < end; start += 4 * step) {
       tf::Vec<tf::bf16, 8> v0[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const int term = start + k * step;
+        const int term = start + k * step < end ? start + k * step : start;
         const tf::i64 T4_0 = T4[(term)];
         v0[k] = tf::load<tf::bf16, 8, 16>(T1 + (512 * T4_0 + 8 * vector));
       }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
+        const bool has_term = start + k * step < end;
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
+          const float T6_kept = T6_part[lane];
           const float T1_0 = tf::convert<float>(v0[k].v[lane]);
           const float T2_0 = T1_0 * 22.5f;
           T6_part[lane] = T6_part[lane] + T2_0;
-        }
-      }
-    }
-    for (; start < end; start += step) {
-      tf::Vec<tf::bf16, 8> v0[1];
-#pragma unroll
-      for (int k = 0; k < 1; ++k) {
-        const int term = start + k * step;
-        const tf::i64 T4_0 = T4[(term)];
-        v0[k] = tf::load<tf::bf16, 8, 16>(T1 + (512 * T4_0 + 8 * vector));
-      }
-#pragma unroll
-      for (int k = 0; k < 1; ++k) {
-#pragma unroll
-        for (int lane = 0; lane < 8; ++lane) {
-          const float T1_0 = tf::convert<float>(v0[k].v[lane]);
-          const float T2_0 = T1_0 * 22.5f;
-          T6_part[lane] = T6_part[lane] + T2_0;
+          if (!has_term) T6_part[lane] = T6_kept;
         }
       }
     }
