@@ -188,8 +188,8 @@ def test_few_terms_are_added_in_their_order() -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", [8, 64, 77])
 def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str) -> None:
-    """Every number of terms up to the most that a part sums alone; several rows of each."""
-    each = torch.arange(FEW + 1).repeat(7)[torch.randperm(7 * (FEW + 1))]
+    """Every number of terms that a part sums alone, in so many rows that it has several."""
+    each = torch.arange(FEW + 1).repeat(70)[torch.randperm(70 * (FEW + 1))]
     index = torch.arange(len(each)).repeat_interleave(each)
     index = index[torch.randperm(len(index))]
     x = torch.randn(len(index), columns)
@@ -198,6 +198,21 @@ def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str
     (found,) = run(fusion([a, i], summed(a, i, len(each))), *copies([x, index]), options=options)
     exact = torch.zeros(len(each), columns).index_add(0, index, x)
     assert torch.equal(found.cpu(), exact)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("tables", [1, 2])
+def test_rows_of_few_and_of_many_terms_lie_side_by_side(tables: int, dim: int, order: str) -> None:
+    """So many rows that a part has several, some without terms and one that is skipped."""
+    each = torch.tensor([0, 1, FEW, FEW + 1, 90, 3, 0, 1]).repeat(70)[:-3]
+    index = torch.arange(len(each)).repeat_interleave(each)[torch.randperm(int(each.sum()))]
+    shape = [len(index) if k == dim else n for k, n in enumerate((2, 3, 5))]
+    given = [*(whole(*shape) for _ in range(tables)), index]
+    *factors, i = like(*given)
+    x = factors[0] if tables == 1 else call("mul", *factors)
+    program = fusion([*factors, i], summed(x, i, len(each), dim, skip=4))
+    check(program, *given, options=Options(strict=True, thread_order=order))
 
 
 @pytest.mark.parametrize("often", [0, 100])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import H200, permute
+from tests.programs import H200, ints, permute
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.dtypes import DataType
@@ -12,6 +12,7 @@ from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.schedule import groups
+from thunder_fuser.segment.segment import Segment
 
 
 def text_of(x: TensorView, rows: int, skip: int = -1) -> str:
@@ -58,3 +59,23 @@ def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_take
     text = text_of(floats(60, 24), 9)
     assert "const int term = start + k * step < end ? start + k * step : start;" in text
     assert "if (!has_term) T3_part[lane] = T3_kept;" in text
+
+
+def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read() -> None:
+    v, index, ends = floats(60, 4096), tensor(DataType.Int, 60), tensor(DataType.Int, 90000)
+    order = call("group_order", index, count=ints([90000]))
+    segment = segment_of([v, index, ends], call("group_sum", v, order, ends, dim=0, skip=-1))
+    layouts = {**segment.layouts, order: segment.layouts[index]}
+    stored = Segment(segment.stores, segment.leaves | {order}, layouts)
+    kernel = lower_groups(groups.schedule(stored, H200), strict=False)
+    text = "\n".join(group_lines(kernel))
+    steps = (
+        "stretch(row, begins[turn], ends[turn]);",
+        "v0_from[turn] = tf::address_here(",
+        "tf::copy_async<16>(v0_first[turn], threadIdx.x, v0_from[turn]);",
+        "tf::await_copies<0>();",
+        "v0 = &v0_first[turn][threadIdx.x];",
+        "add(row, begin + 1, end, 1);",
+    )
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)

@@ -9,6 +9,7 @@ import pytest
 from tests.programs import H200, chain, ints
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.schedule import groups
 from thunder_fuser.segment.segment import Segment
@@ -86,3 +87,42 @@ def test_wide_terms_leave_fewer_blocks_to_a_multiprocessor() -> None:
     for made, blocks in ((one, 4), (many, 2)):
         segment = segment_of([x, y, z, order, ends], made)
         assert lower_groups(groups.schedule(segment, H200), False).blocks_at_once == blocks
+
+
+def summed_ahead(*shape: int, dim: int = 0, count: int = 90000, tables: int = 1) -> GroupKernel:
+    """The kernel of a product of tables whose order is in memory and needs no check."""
+    factors, index, ends = [halves(*shape) for _ in range(tables)], integers(60), integers(count)
+    order = call("group_order", index, count=ints([count]))
+    x = factors[0]
+    for factor in factors[1:]:
+        x = call("mul", x, factor)
+    made = call("group_sum", x, order, ends, dim=dim, skip=-1)
+    segment = segment_of([*factors, index, ends], made)
+    leaves, layouts = segment.leaves | {order}, segment.layouts
+    stored = Segment(segment.stores, leaves, {**layouts, order: layouts[index]})
+    return lower_groups(groups.schedule(stored, H200), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("tables", "width", "count", "ahead"),
+    [
+        (1, 4096, 90000, 4),
+        (1, 4099, 90000, 4),  # one lane
+        (2, 4096, 90000, 2),  # no more than 64 bytes of a thread
+        (5, 4096, 90000, 1),
+        (1, 4096, 90, 1),  # few blocks: a part has a row
+    ],
+)
+def test_the_first_terms_of_a_parts_rows_are_on_their_way_together(
+    tables: int, width: int, count: int, ahead: int
+) -> None:
+    kernel = summed_ahead(60, width, count=count, tables=tables)
+    assert kernel.ahead == ahead
+    assert (f"the first of {ahead} rows ahead" in str(kernel)) is (ahead > 1)
+
+
+def test_places_that_are_checked_are_not_read_ahead() -> None:
+    x, order, ends = halves(60, 4096), integers(60), integers(90000)
+    made = call("group_sum", x, order, ends, dim=0, skip=-1)
+    segment = segment_of([x, order, ends], made)
+    assert lower_groups(groups.schedule(segment, H200), strict=False).ahead == 1

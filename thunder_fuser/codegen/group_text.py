@@ -7,6 +7,7 @@ from typing_extensions import assert_never
 from thunder_fuser.analysis.digits import scale
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
+    address,
     form_text,
     indent,
     load_call,
@@ -39,9 +40,11 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *(f"{_array(s, 'part', kernel)} {_array(s, 'row', kernel)}" for s in kernel.sums),
         *_stretch(kernel),
         *([] if kernel.pieces is None else [f"{kind} hole_begin = 0, hole = 0;"]),
+        *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
-        *_own_rows(kernel),
+        "bool is_shared = false;",
+        *(_own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)),
         *_shared_rows(kernel),
     ]
 
@@ -85,17 +88,23 @@ def _least(value: str, limit: str) -> str:
     return f"({value} < {limit} ? {value} : {limit})"
 
 
+def _clear(kernel: GroupKernel) -> list[str]:
+    clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
+    return ["const auto clear = [&]() {", *indent(_per_lane(kernel, clear)), "};"]
+
+
 def _add(kernel: GroupKernel) -> list[str]:
     """A function that adds every `step`-th term of a row from `begin`, and one that adds pieces."""
     kind = _kind(kernel)
-    clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
     parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
-    head = f"const auto add = [&]({parameters}, const int step) {{"
-    lines = [head, *indent([*_per_lane(kernel, clear), *_loop(kernel.loop, kernel)]), "};"]
-    if kernel.pieces is None:
-        return lines
-    head = f"const auto add_pieces = [&]({parameters}, const int step) {{"
-    return [*lines, head, *indent(_loop(kernel.pieces.loop, kernel)), "};"]
+    loops = {"add": kernel.loop}
+    if kernel.pieces is not None:
+        loops["add_pieces"] = kernel.pieces.loop
+    lines = []
+    for name, loop in loops.items():
+        head = f"const auto {name} = [&]({parameters}, const int step) {{"
+        lines += [head, *indent(_loop(loop, kernel)), "};"]
+    return lines
 
 
 def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
@@ -131,11 +140,12 @@ def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
     return [has_term, *_per_lane(kernel, [*kept, *added, *back])]
 
 
-def _each(batch: int, lines: list[str]) -> list[str]:
-    """`lines` for every term of a batch."""
+def _each(count: int, lines: list[str], name: str = "k") -> list[str]:
+    """`lines` for every term of a batch, or for other things."""
     if not lines:
         return []
-    return ["#pragma unroll", f"for (int k = 0; k < {batch}; ++k) {{", *indent(lines), "}"]
+    head = f"for (int {name} = 0; {name} < {count}; ++{name}) {{"
+    return ["#pragma unroll", head, *indent(lines), "}"]
 
 
 def _finish(kernel: GroupKernel) -> list[str]:
@@ -156,21 +166,95 @@ def _finish(kernel: GroupKernel) -> list[str]:
 
 def _own_rows(kernel: GroupKernel) -> list[str]:
     """The rows of few terms, each by one part."""
-    kind, vectors = _kind(kernel), number(kernel.axes.vector.size)
-    own = [f"{s.name}_row[lane] = {s.name}_part[lane];" for s in kernel.sums]
+    head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts}) {{"
+    return [head, *indent(_own_row(kernel, ["add(row, begin, end, 1);"])), "}"]
+
+
+def _rows_ahead(kernel: GroupKernel) -> list[str]:
+    """The same, of whose first terms those of some rows are fetched together: where the rows have
+    their terms, where those lie, and what is there."""
+    kind, parts, ahead = _kind(kernel), kernel.parts, kernel.ahead
+    loads = kernel.loop.loads
+    row = f"start + {parts} * turn"
+    known = f"const {kind} row = {row} < last ? {row} : last - 1;"
+    places = _first_places(kernel)
+    if any(kernel.axes.row in form.bases for form in kernel.loop.forms):
+        places.insert(0, known)
+    own = [
+        f"const {kind} row = {row};",
+        "if (row >= last) break;",
+        *_own_row(kernel, _from_first(kernel)),
+    ]
     body = [
-        f"{kind} begin, end;",
+        f"{kind} begins[{ahead}], ends[{ahead}];",
+        *_each(ahead, [known, "stretch(row, begins[turn], ends[turn]);"], "turn"),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{ahead}];" for a in loads),
+        *_each(ahead, places, "turn"),
+        *_each(ahead, _first_copies(kernel), "turn"),
+        "tf::commit_copies();",
+        "tf::await_copies<0>();",
+        f"for (int turn = 0; turn < {ahead}; ++turn) {{",
+        *indent(own),
+        "}",
+    ]
+    return [
+        *(f"__shared__ {vector_type(a)} {a.name}_first[{ahead}][{kernel.threads}];" for a in loads),
+        f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
+        *indent(body),
+        "}",
+    ]
+
+
+def _first_places(kernel: GroupKernel) -> list[str]:
+    """Where the first term of a row lies; where that of the whole order does if it has none."""
+    names = kernel.names
+    return [
+        f"const {_kind(kernel)} term = begins[turn] < ends[turn] ? begins[turn] : 0;",
+        *(statement_text(s, names) for s in kernel.loop.before),
+        *(
+            f"{a.name}_from[turn] = tf::address_here({address(a, names)});"
+            for a in kernel.loop.loads
+        ),
+    ]
+
+
+def _first_copies(kernel: GroupKernel) -> list[str]:
+    """The first terms on their way to shared memory: there they hold no registers, and no compiler
+    moves their loads to where they are added."""
+    copies = [
+        f"tf::copy_async<{a.access_bytes}>({a.name}_first[turn], threadIdx.x, {a.name}_from[turn]);"
+        for a in kernel.loop.loads
+    ]
+    has_own = f"begins[turn] < ends[turn] && ends[turn] - begins[turn] <= {kernel.few}"
+    test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
+    return [test, *indent(copies), "}"]
+
+
+def _from_first(kernel: GroupKernel) -> list[str]:
+    """The first term of a row is added from shared memory, and then the others."""
+    vectors = [
+        f"const {vector_type(a)}* const {a.name} = &{a.name}_first[turn][threadIdx.x];"
+        for a in kernel.loop.loads
+    ]
+    added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
+    body = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
+    return ["if (begin < end) {", *indent(body), "  add(row, begin + 1, end, 1);", "}"]
+
+
+def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
+    """A row that a part sums alone if it has few terms."""
+    own = [f"{s.name}_row[lane] = {s.name}_part[lane];" for s in kernel.sums]
+    return [
+        f"{_kind(kernel)} begin, end;",
         "stretch(row, begin, end);",
         f"if (end - begin > {kernel.few}) {{",
         "  is_shared = true;",
-        f"}} else if (vector < {vectors}) {{",
-        "  add(row, begin, end, 1);",
-        *indent(_per_lane(kernel, own)),
+        f"}} else if (vector < {number(kernel.axes.vector.size)}) {{",
+        "  clear();",
+        *indent([*added, *_per_lane(kernel, own)]),
         "  finish(row);",
         "}",
     ]
-    head = f"for ({kind} row = first + part; row < last; row += {kernel.parts}) {{"
-    return ["bool is_shared = false;", head, *indent(body), "}"]
 
 
 def _shared_rows(kernel: GroupKernel) -> list[str]:
@@ -190,6 +274,7 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
         "stretch(row, begin, end);",
         f"if (end - begin <= {kernel.few}) continue;",
         f"if (vector < {vectors}) {{",
+        "  clear();",
         *indent([*_share(kernel), *_per_lane(kernel, share)]),
         "}",
         "__syncthreads();",

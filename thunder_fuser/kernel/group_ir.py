@@ -85,8 +85,9 @@ class Pieces:
 @dataclass(frozen=True)
 class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
-    way together; `final` is done once per row and vector. A row of more than `few` terms is shared
-    by the `parts` of a block, which add whole `pieces`."""
+    way together, and before them those of the first terms of `ahead` rows; `final` is done once per
+    row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
+    whole `pieces`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -96,6 +97,7 @@ class GroupKernel:
     rows_per_block: int
     few: int
     batch: int
+    ahead: int
     stretch: Stretch
     loop: Scope
     pieces: Pieces | None
@@ -132,17 +134,19 @@ class GroupKernel:
         forms = [*self.loop.forms, *self.final.forms]
         forms += [f for s in self.stretch.before for f in forms_of(s)]
         forms += self.pieces.loop.forms if self.pieces is not None else ()
-        sizes = (self.axes.term.size + self.batch * self.parts, self.axes.row.size)
+        rows = self.axes.row.size + self.rows_per_block
+        sizes = (self.axes.term.size + self.batch * self.parts, rows)
         return max(*sizes, *(form.reach for form in forms))
 
     def __str__(self) -> str:
         axes, names = self.axes, self.names
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.blocks} blocks of {block}"
+        ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
-            f"shared beyond {self.few} terms, {self.batch} terms at a time",
+            f"shared beyond {self.few} terms, {self.batch} terms at a time{ahead}",
             f"  {_print(self.stretch, names)}",
             *(f"    {print_statement(s, names)}" for s in self.stretch.before),
             "  per term",

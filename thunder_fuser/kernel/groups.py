@@ -21,10 +21,21 @@ from thunder_fuser.kernel.group_ir import (
 )
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
-from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Operand, Variable
+from thunder_fuser.kernel.statements import (
+    Accumulate,
+    Assign,
+    InRange,
+    LaneStatement,
+    Operand,
+    Variable,
+    forms_of,
+)
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import SHARED_UNASKED
+
+AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
 
 
 def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
@@ -42,6 +53,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         rows_per_block=planned.rows_per_block,
         few=FEW,
         batch=BATCH,
+        ahead=_ahead(planned, loop),
         stretch=_stretch(planned, names),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
@@ -66,6 +78,22 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
         part = Variable(f"{total.name}_part{_lane(planned)}", total.dtype)
         accumulated.append(Accumulate(part, total.op, value))
     return Scope(loads, (*writer.statements, *accumulated), (), before)
+
+
+def _ahead(planned: GroupSchedule, loop: Scope) -> int:
+    """The rows of a part whose first terms are on their way together, in shared memory beside the
+    sums of the parts. Those that are checked wait until it is known that there are any."""
+    turns = planned.rows_per_block // planned.parts
+    each = sum(a.length * a.dtype.itemsize for a in loop.loads)
+    checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
+    reads_places = any(forms_of(s) for s in loop.statements)
+    is_piece = isinstance(planned.stretch, Piece)
+    if not each or checks or reads_places or is_piece or planned.axes.term.size == 0:
+        return 1
+    sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
+    room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
+    ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
+    return next(n for n in range(ahead, 0, -1) if turns % n == 0)
 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:

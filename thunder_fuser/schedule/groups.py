@@ -33,7 +33,7 @@ THREADS = 256  # of one block
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
-TURNS = 4  # rows of a part, so that the blocks of an empty table do not live for one store alone
+TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
 
 

@@ -16,11 +16,13 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     end = (int)T5_1;
     if ((row) == 3) end = begin;
   };
-  const auto add = [&](const int row, const int begin, const int end, const int step) {
+  const auto clear = [&]() {
 #pragma unroll
     for (int lane = 0; lane < 8; ++lane) {
       T6_part[lane] = float(0);
     }
+  };
+  const auto add = [&](const int row, const int begin, const int end, const int step) {
     for (int start = begin; start < end; start += 4 * step) {
       tf::Vec<tf::bf16, 8> v0[4];
 #pragma unroll
@@ -61,6 +63,7 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     if (end - begin > 16) {
       is_shared = true;
     } else if (vector < 64) {
+      clear();
       add(row, begin, end, 1);
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {
@@ -76,6 +79,7 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     stretch(row, begin, end);
     if (end - begin <= 16) continue;
     if (vector < 64) {
+      clear();
       add(row, begin + part, end, 8);
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {

@@ -362,6 +362,17 @@ TF_FN void await_copies() {
 #endif
 }
 
+// chunk: address_here
+// An address that is known from here on. The loads of one that only a branch uses, the compiler would
+// leave to that branch.
+template <class T>
+TF_FN const T* address_here(const T* p) {
+#ifndef TF_HOST
+  asm volatile("" ::"l"(p));
+#endif
+  return p;
+}
+
 // chunk: copy_async_within
 // The same of a vector as load_within takes it. One that ends early is moved at once: the hardware would
 // copy all of it, whatever size is said.
