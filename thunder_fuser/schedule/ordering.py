@@ -2,10 +2,11 @@
 
     T1 = group_order(T0, 9); T2 = group_keys(T0, T1, 9); T3 = group_ends(T2, 9)
 
-A block owns neighbouring groups and reads the whole index twice. It counts the places of its groups
-and those of all groups before them, so it knows where its part of the order begins and waits for no
-other block. Then it writes its places, in their order. So a long index, or one of many groups, is
-better sorted by torch.
+A block owns neighbouring groups and reads the whole index. It counts the places of its groups and
+those of all groups before them, so it knows where its part of the order begins and waits for no
+other block. Then it writes its places, in their order: those that a warp kept while it counted, or,
+where they were too many to keep, what it reads once more. So a long index, or one of many groups,
+is better sorted by torch.
 """
 
 from __future__ import annotations

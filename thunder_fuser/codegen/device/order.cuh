@@ -2,7 +2,8 @@
 
 // chunk: put_in_order
 // What the block knows of its OWN groups, which begin at group `blockIdx.x * OWN`. Each warp has a
-// stretch of the index; places of a group that are of one warp keep their order, and so do warps.
+// stretch of the index; places of a group that are of one warp keep their order, and so do warps. A
+// warp keeps those that it finds, and reads its stretch again only if they are too many to keep.
 //
 //     order[i]   the i-th place: places of group 0, then of group 1, ... each in their own order
 //     keys[i]    its group
@@ -14,7 +15,9 @@ TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, 
                         tf::i64* __restrict__ keys, tf::i64* __restrict__ ends) {
   static_assert(OWN <= THREADS, "a thread has at most one group");
   constexpr int WARPS = THREADS / 32, BATCH = 8, STEP = 32 * BATCH;  // loads on their way together
+  constexpr int KEPT = 3840 / WARPS;  // 15 KiB, beside 32 KiB of counts
   __shared__ int counts[WARPS][OWN];  // of each warp: its places of a group, then where they go
+  __shared__ int kept[WARPS][KEPT];  // of each warp: a place in its stretch, times OWN, and its group
   __shared__ int before[WARPS], sums[WARPS];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const tf::i64 first = (tf::i64)blockIdx.x * OWN;
@@ -32,7 +35,7 @@ TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, 
   for (int k = threadIdx.x; k < WARPS * OWN; k += THREADS) counts[k / OWN][k % OWN] = 0;
   __syncthreads();
 
-  int smaller = 0;
+  int smaller = 0, found = 0;
   for (tf::i64 start = begin; start < end; start += STEP) {
     tf::i64 group[BATCH];
     load(start, group);
@@ -40,7 +43,14 @@ TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, 
     for (int k = 0; k < BATCH; ++k) {
       if (blockIdx.x == 0 && start + 32 * k + lane < end) tf::in_range(group[k], groups);
       smaller += group[k] < 0;
-      if (group[k] >= 0 && group[k] < own) atomicAdd(&counts[warp][group[k]], 1);
+      const bool is_own = group[k] >= 0 && group[k] < own;
+      const unsigned owners = __ballot_sync(0xffffffffu, is_own);
+      if (is_own) {
+        atomicAdd(&counts[warp][group[k]], 1);
+        const int at = found + __popc(owners & ((1u << lane) - 1));
+        if (at < KEPT) kept[warp][at] = (int)(start - begin + 32 * k + lane) * OWN + (int)group[k];
+      }
+      found += __popc(owners);
     }
   }
   for (int delta = 16; delta > 0; delta /= 2) smaller += __shfl_xor_sync(0xffffffffu, smaller, delta);
@@ -70,24 +80,34 @@ TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, 
   if (!order && !keys) return;
   __syncthreads();
 
+  const auto put = [&](bool is_own, int group, tf::i64 place) {
+    const int mine = is_own ? group : OWN;
+    const unsigned same = __match_any_sync(0xffffffffu, mine);
+    const int rank = __popc(same & ((1u << lane) - 1));
+    const int at = is_own ? counts[warp][mine] + rank : 0;
+    __syncwarp();
+    if (is_own) {
+      if (rank == 0) counts[warp][mine] = at + __popc(same);
+      if (order) order[at] = place;
+      if (keys) keys[at] = first + mine;
+    }
+    __syncwarp();
+  };
+  if (found <= KEPT) {
+    for (int start = 0; start < found; start += 32) {
+      const bool is_own = start + lane < found;
+      const int one = is_own ? kept[warp][start + lane] : 0;
+      put(is_own, one % OWN, begin + one / OWN);
+    }
+    return;
+  }
   for (tf::i64 start = begin; start < end; start += STEP) {
     tf::i64 group[BATCH];
     load(start, group);
 #pragma unroll
     for (int k = 0; k < BATCH; ++k) {
       const bool is_own = group[k] >= 0 && group[k] < own;
-      if (!__any_sync(0xffffffffu, is_own)) continue;
-      const int mine = is_own ? (int)group[k] : OWN;
-      const unsigned same = __match_any_sync(0xffffffffu, mine);
-      const int rank = __popc(same & ((1u << lane) - 1));
-      const int at = is_own ? counts[warp][mine] + rank : 0;
-      __syncwarp();
-      if (is_own) {
-        if (rank == 0) counts[warp][mine] = at + __popc(same);
-        if (order) order[at] = start + 32 * k + lane;
-        if (keys) keys[at] = first + mine;
-      }
-      __syncwarp();
+      if (__any_sync(0xffffffffu, is_own)) put(is_own, (int)group[k], start + 32 * k + lane);
     }
   }
 }
