@@ -16,7 +16,7 @@ def test_the_text_says_how_many_blocks_share_a_row() -> None:
     made = call("mul", centred(v), w)
     assert str(rows.schedule(segment_of([v, w], made), H200)) == dedent("""\
     rows over group{400}, turn{1}, vector{5001}, lane{8}, T4 in registers and T0 in shared memory
-      4 blocks of 160 threads a row
+      2 blocks of 320 threads a row
       phase 0: T1[group] of T0[group, 8*vector + lane]
       store whole rows: T5[group, 8*vector + lane]""")
 

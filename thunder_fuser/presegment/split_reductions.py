@@ -56,6 +56,7 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     plane_of,
     row_shape,
+    walked_rows,
 )
 from thunder_fuser.analysis.short_rows import (
     THREADS,
@@ -156,11 +157,13 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
 
 
 def _samples(tv: TensorView) -> tuple[int, int] | None:
-    """How many samples there are, and the rows of each that are summed; None for other sums."""
+    """How many samples there are, and the rows of each that are summed; None for other sums, and
+    for those of parts already."""
     axes = tv.domain.logical
     reduced = [k for k, a in enumerate(axes) if a.is_reduction]
     between = axes[reduced[0] : reduced[-1]]
-    if reduced[0] == 0 or any(a.size != 1 and not a.is_reduction for a in between):
+    is_scattered = any(a.size != 1 and not a.is_reduction for a in between)
+    if reduced[0] == 0 or is_scattered or walked_rows(tv) is not None:
         return None
     return prod(a.size for a in axes[: reduced[0]]), prod(axes[k].size for k in reduced)
 

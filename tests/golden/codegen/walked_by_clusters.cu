@@ -43,40 +43,40 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3) {
   }
   tf::store_hinted<16>(T3 + (8 * i0), w0, 0);
 }
-extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(160)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288)
 kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf16* __restrict__ T9) {
-  const int rank = blockIdx.x % 4;
-  const int part = rank * 160 + threadIdx.x;
-  const int group = blockIdx.x / 4;
+  const int rank = blockIdx.x % 2;
+  const int part = rank * 288 + threadIdx.x;
+  const int group = blockIdx.x / 2;
   __shared__ tf::Mailbox mail[1];
   if (threadIdx.x == 0) {
     tf::open_mail(mail[0]);
   }
   __syncwarp();  // for racecheck, which takes what a warp does as one for another thread's
   if (threadIdx.x == 0) {
-    tf::expect_mail(mail[0], 16);
+    tf::expect_mail(mail[0], 8);
   }
   tf::cluster_arrive();
   TF_DYNAMIC_SHARED(unsigned char, shared);
   tf::Vec<tf::bf16, 8>* const v1_slots = reinterpret_cast<tf::Vec<tf::bf16, 8>*>(shared);
   const int slot = 0;
 #pragma unroll
-  for (int k = 0; k < 7; ++k) {
-    const int vector = k * 640 + part;
-    if ((k + 1) * 640 <= 4098 || vector < 4098) {
-      tf::copy_async_apart<16>(v1_slots, (slot * 7 + k) * 160 + threadIdx.x, T0 + (8 * ((32771 * group) / 8) + 8 * vector), (8 * ((32771 * group) / 8) + 8 * vector), 4194688);
+  for (int k = 0; k < 8; ++k) {
+    const int vector = k * 576 + part;
+    if ((k + 1) * 576 <= 4098 || vector < 4098) {
+      tf::copy_async_apart<16>(v1_slots, (slot * 8 + k) * 288 + threadIdx.x, T0 + (8 * ((32771 * group) / 8) + 8 * vector), (8 * ((32771 * group) / 8) + 8 * vector), 4194688);
     }
   }
   tf::commit_copies();
   tf::await_copies<0>();
   float T5_part = float(0);
 #pragma unroll
-  for (int k = 0; k < 7; ++k) {
-    const int vector = k * 640 + part;
-    if ((k + 1) * 640 <= 4098 || vector < 4098) {
+  for (int k = 0; k < 8; ++k) {
+    const int vector = k * 576 + part;
+    if ((k + 1) * 576 <= 4098 || vector < 4098) {
       const auto done = [&](const auto is_inner) {
         const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
-        const auto v1 = v1_slots[(slot * 7 + k) * 160 + threadIdx.x];
+        const auto v1 = v1_slots[(slot * 8 + k) * 288 + threadIdx.x];
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
           const float T2_0 = tf::convert<float>(v0.v[lane]);
@@ -86,28 +86,28 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
         }
       };
       const auto warp = vector - int(threadIdx.x % 32);
-      if ((k > 0 && (k + 1) * 640 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
+      if ((k > 0 && (k + 1) * 576 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
       else done(tf::No{});
     }
   }
   T5_part = tf::warp_reduce<32>(T5_part, [](float a, float b) -> float { return a + b; });
-  __shared__ float T5_parts[5];
+  __shared__ float T5_parts[9];
   if (part % 32 == 0) T5_parts[threadIdx.x / 32] = T5_part;
   __syncthreads();
-  __shared__ float T5_part_ranks[4];
+  __shared__ float T5_part_ranks[2];
   tf::cluster_wait();
-  if (threadIdx.x < 4) {
-    tf::send_mail(T5_part_ranks + rank, static_cast<float>(tf::combine_warps<5>(T5_parts, [](float a, float b) -> float { return a + b; })), mail[0], threadIdx.x);
+  if (threadIdx.x < 2) {
+    tf::send_mail(T5_part_ranks + rank, static_cast<float>(tf::combine_warps<9>(T5_parts, [](float a, float b) -> float { return a + b; })), mail[0], threadIdx.x);
   }
   tf::await_mail(mail[0]);
-  const float T5_row = tf::combine_warps<4>(T5_part_ranks, [](float a, float b) -> float { return a + b; });
+  const float T5_row = tf::combine_warps<2>(T5_part_ranks, [](float a, float b) -> float { return a + b; });
 #pragma unroll
-  for (int k = 0; k < 7; ++k) {
-    const int vector = k * 640 + part;
-    if ((k + 1) * 640 <= 4098 || vector < 4098) {
+  for (int k = 0; k < 8; ++k) {
+    const int vector = k * 576 + part;
+    if ((k + 1) * 576 <= 4098 || vector < 4098) {
       const auto done = [&](const auto is_inner) {
         const auto v0 = tf::load_within<tf::bf16, 8, 2>(T2 + (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
-        const auto v1 = v1_slots[(slot * 7 + k) * 160 + threadIdx.x];
+        const auto v1 = v1_slots[(slot * 8 + k) * 288 + threadIdx.x];
         tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
         for (int lane = 0; lane < 8; ++lane) {
@@ -120,7 +120,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf1
         tf::store_within<16>(T9 + (8 * ((32771 * group) / 8) + 8 * vector), w0, (-32771 * group + 8 * ((32771 * group) / 8) + 8 * vector), 32771, is_inner);
       };
       const auto warp = vector - int(threadIdx.x % 32);
-      if ((k > 0 && (k + 1) * 640 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
+      if ((k > 0 && (k + 1) * 576 < 4096) || (warp > 0 && warp + 32 < 4096)) done(tf::Yes{});
       else done(tf::No{});
     }
   }
