@@ -34,6 +34,7 @@ from thunder_fuser.codegen.statements import (
     lane_lines,
     load_text,
     number,
+    statement_text,
     vector_type,
 )
 from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
@@ -95,6 +96,7 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
     return [
         *located(kernel, "turn"),
         *(load_text(a, kernel.names) for a in kernel.once),
+        *once_lines(phase.scope, kernel),
         *declared(phase.reductions),
         *_loaded(kernel.kept, kernel),
         *_walked(phase.scope, kernel),
@@ -124,6 +126,8 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
     return [
         *located(kernel, "turn"),
         *(load_text(a, kernel.names) for a in kernel.once),
+        *once_lines(phase.scope, kernel),
+        *once_lines(kernel.final, kernel),
         *declared(phase.reductions),
         *(
             f"{state_type(s.op, s.dtype)} {s.name}_so_far = {identity(s.op, s.dtype)};"
@@ -246,7 +250,7 @@ def _phases(kernel: RowKernel) -> list[str]:
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
     final = [*over_vectors(kernel, _final_lines(kernel)), *edge_scope(kernel.final, kernel)]
-    lines += if_active(kernel, final)
+    lines += [*once_lines(kernel.final, kernel), *if_active(kernel, final)]
     return lines + if_active(kernel, single_lines(kernel))
 
 
@@ -268,6 +272,11 @@ def single_lines(kernel: RowKernel) -> list[str]:
         return []
     text = lane_lines(kernel.single.statements, kernel.single.stores, kernel.names, lanes=1)
     return ["if (part == 0) {", *indent(text), "}"]
+
+
+def once_lines(scope: Scope, kernel: RowKernel) -> list[str]:
+    """What is computed before the vectors of a row."""
+    return [statement_text(s, kernel.names) for s in scope.once]
 
 
 def scope_lines(scope: Scope, kernel: RowKernel) -> list[str]:
@@ -298,5 +307,6 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     zeroed = [line for scan in phase.scans for line in _zeroed(scan, kernel)]
     held = held_arrays(phase, kernel.places_per_thread, kernel.lanes)
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
-    walked = [*declared(phase.reductions), *held, *zeroed, *_walked(phase.scope, kernel)]
-    return [*walked, *combined(phase.reductions, kernel, position), *summed]
+    begun = [*once_lines(phase.scope, kernel), *declared(phase.reductions), *held, *zeroed]
+    walked = _walked(phase.scope, kernel)
+    return [*begun, *walked, *combined(phase.reductions, kernel, position), *summed]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
-from thunder_fuser.codegen.row_text import held_arrays, scope_lines, single_lines
+from thunder_fuser.codegen.row_text import held_arrays, once_lines, scope_lines, single_lines
 from thunder_fuser.codegen.statements import (
     block_text,
     indent,
@@ -35,6 +35,7 @@ def stream_lines(kernel: StreamKernel) -> list[str]:
         *declared([*first.reductions, *second.reductions]),
         *_chunks(kernel, _below_the_maximum_so_far(kernel)),
         *_totals(kernel, second.reductions),
+        *once_lines(rows.final, rows),
         *_chunks(kernel, _walked(rows.final, kernel)),
         *single_lines(rows),
     ]
@@ -81,9 +82,11 @@ def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
     return [
         *held_arrays(first, kernel.chunk, kernel.rows.lanes),
         f"const {kind} before = tf::finite({name});",
+        *once_lines(first.scope, kernel.rows),
         *_walked(first.scope, kernel),
         f"const {kind} {top.result.name} = tf::finite({name});",
         *_scaled(second.reductions, f"before - {top.result.name}"),
+        *once_lines(second.scope, kernel.rows),
         *_walked(second.scope, kernel),
     ]
 

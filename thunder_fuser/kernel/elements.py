@@ -47,8 +47,9 @@ class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
-    loaded indices there. One that `speculates` reads what windows leave out, but where its accesses
-    are left out with them. Windows that `holds` knows hold wherever the kernel works.
+    loaded indices there, `lasting` those of expressions that scopes before computed for all behind
+    them. One that `speculates` reads what windows leave out, but where its accesses are left out
+    with them. Windows that `holds` knows hold wherever the kernel works.
     """
 
     def __init__(
@@ -67,15 +68,16 @@ class ElementWriter:
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
+        self.lasting: dict[tuple[Expression, DataType], Variable] = {}
         self.used: Mapping[Key, Known] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Open a scope: nothing computed before is visible but what is `known`."""
+        """Open a scope: nothing computed before is visible but what is `known` or `lasting`."""
         self.values: dict[Key, Operand] = dict(self.known)
         self.places: dict[Loaded, str] = dict(self.located)
         self.statements: list[LaneStatement] = []
-        self.computed: dict[tuple[Expression, DataType], Variable] = {}
+        self.computed = dict(self.lasting)
 
     def locate(self, places: Iterable[Loaded]) -> tuple[LaneStatement, ...]:
         """Statements that load and check indices before the vectors that are read there."""

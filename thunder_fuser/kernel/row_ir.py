@@ -24,6 +24,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import (
+    Assign,
     LaneStatement,
     Variable,
     VectorAccess,
@@ -75,18 +76,21 @@ class Accumulator:
 @dataclass(frozen=True)
 class Scope:
     """What is done for every vector of a row: indices that tensors hold, loads, lane by lane
-    statements, stores."""
+    statements, stores. What there is `once` a row is computed before its vectors, and the scopes
+    behind know it."""
 
     loads: tuple[VectorAccess, ...]
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...] = ()
     before: tuple[LaneStatement, ...] = ()
+    once: tuple[Assign, ...] = ()
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form that the scope evaluates."""
         accesses = (a.offset for a in (*self.loads, *self.stores))
-        return (*accesses, *(f for s in (*self.before, *self.statements) for f in forms_of(s)))
+        stated = (*self.once, *self.before, *self.statements)
+        return (*accesses, *(f for s in stated for f in forms_of(s)))
 
 
 @dataclass(frozen=True)
@@ -372,7 +376,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
 
 def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:
     """The lines of a scope, indented."""
-    lines = [f"    {print_statement(s, names)}" for s in scope.before]
+    lines = [f"    once {print_statement(s, names)}" for s in scope.once]
+    lines += [f"    {print_statement(s, names)}" for s in scope.before]
     lines += [f"    {a.name} = load {print_access(a, names)}" for a in scope.loads]
     lines += [f"    {print_statement(s, names)}" for s in scope.statements]
     return lines + [f"    store {a.name} -> {print_access(a, names)}" for a in scope.stores]

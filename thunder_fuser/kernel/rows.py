@@ -25,6 +25,7 @@ from thunder_fuser.kernel.row_ir import (
     Staged,
     Tail,
 )
+from thunder_fuser.kernel.row_values import RowValues
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
@@ -91,13 +92,16 @@ class _RowWriter:
         loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.bases]
+        self.row_values = self._row_values(once)
         each = self._of_tensors(planned.residency.gathered, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         if self.in_flight is not None:
             self._drop()
+            self.writer.lasting.clear()  # those of a chunk
         final, sums = self._final(loads)
         self._drop()
         last = self._stores(planned.single, loads, totals.terms)
+        self.writer.lasting.clear()
         columns = self._stores(planned.columns.stores, ())
         tail = self._tail(loads) if totals.reductions else None
         staged, filled = self._staged(loads, each, final) if planned.is_staged else ((), ())
@@ -173,6 +177,10 @@ class _RowWriter:
         leaves = self.segment.leaves | set(self.reductions) | self.summed | self.held
         return demand(results, leaves, self._is_uniform)
 
+    def _row_values(self, once: Sequence[VectorAccess]) -> RowValues:
+        walked = (axis for axis in (self.axes.vector, self.axes.lane) if axis is not None)
+        return RowValues(walked, (a.name for a in once), self.names.scalars.values())
+
     def _is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same for the whole row."""
         return place.bases.isdisjoint({self.axes.vector, self.axes.lane})
@@ -226,8 +234,7 @@ class _RowWriter:
             accumulated.append(Accumulate(accumulator, row, value, inside))
             self.writer.known[tv, index] = result
         writes, vectors = self._writes(stored)
-        statements = (*self.writer.statements, *writes, *accumulated)
-        scope = Scope(self._used(loads, statements), statements, vectors)
+        scope = self._scope(loads, [*writes, *accumulated], vectors)
         return ReducePhase(scope, tuple(reductions), tuple(scans), held)
 
     def _shared(self) -> tuple[Key, ...]:
@@ -298,8 +305,20 @@ class _RowWriter:
             accumulators.append(Accumulator(name, dtype, tv.definition.op))
             self.writer.known[tv, index] = accumulator
         writes, vectors = self._writes(stored)
-        statements = (*self.writer.statements, *writes, *accumulated)
-        return Scope(self._used(loads, statements), statements, vectors), tuple(accumulators)
+        return self._scope(loads, [*writes, *accumulated], vectors), tuple(accumulators)
+
+    def _scope(
+        self,
+        loads: Sequence[VectorAccess],
+        behind: Sequence[LaneStatement],
+        stores: tuple[VectorAccess, ...],
+    ) -> Scope:
+        """What was written for the vectors of a row, with what is done `behind` it, and apart from
+        that what there is once a row."""
+        once, each = self.row_values.split(self.writer.statements)
+        self.writer.lasting |= {(s.value, s.variable.dtype): s.variable for s in once}
+        statements = (*each, *behind)
+        return Scope(self._used(loads, statements), statements, stores, once=once)
 
     def _stores(
         self,

@@ -1,0 +1,87 @@
+"""What a row has one of is computed once, before its vectors.
+
+    T15_1: f32 = sub(T10_2, T12_row)        once T19_0: f32 = log(T17_row)
+    T19_0: f32 = log(T17_row)               T15_1: f32 = sub(T10_2, T12_row)
+    T21_0: f32 = sub(T15_1, T19_0)      =>  T21_0: f32 = sub(T15_1, T19_0)
+
+A compiler moves out of the loop over lanes what is a single instruction, and leaves in it what asks
+whether its argument is 0 or infinite, as a logarithm does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from typing_extensions import assert_never
+
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.statements import (
+    Assign,
+    Combine,
+    Compute,
+    Convert,
+    Expression,
+    IndexValue,
+    InRange,
+    LaneStatement,
+    Literal,
+    Operand,
+    Random,
+    ReadElement,
+    ReadSquare,
+    ReadVector,
+    Round,
+    Select,
+)
+
+
+class RowValues:
+    """Knows of what a row has one: the results of its reductions, what is made of them, of the
+    kernel's scalars and of the vectors that are loaded `once`, and of indices without the axes that
+    are `walked` in it."""
+
+    def __init__(
+        self, walked: Iterable[IterDomain], once: Iterable[str], scalars: Iterable[str]
+    ) -> None:
+        self.walked, self.once, self.names = frozenset(walked), frozenset(once), set(scalars)
+
+    def split(
+        self, statements: Sequence[LaneStatement]
+    ) -> tuple[tuple[Assign, ...], tuple[LaneStatement, ...]]:
+        """Those of a scope that make such values, and the others."""
+        once: list[Assign] = []
+        others: list[LaneStatement] = []
+        for statement in statements:
+            if isinstance(statement, Assign) and self._is_of_row(statement.value):
+                self.names.add(statement.variable.name)
+                once.append(statement)
+            else:
+                others.append(statement)
+        return tuple(once), tuple(others)
+
+    def _is_of_row(self, value: Expression) -> bool:
+        match value:
+            case Compute(args=operands) | Combine(terms=operands):
+                return self._are_known(*operands)
+            case Convert(arg) | Round(arg):
+                return self._are_known(arg)
+            case ReadVector(vector, weight):
+                return weight == 0 and vector in self.once
+            case IndexValue(form):
+                return self._are_fixed(form)
+            case Random(seed, offset, index, low, high):
+                return self._are_known(seed, offset, low, high) and self._are_fixed(index)
+            case Select(windows, inside, outside):
+                fixed = self._are_fixed(*(window.form for window in windows))
+                return fixed and self._are_known(inside, outside)
+            case ReadElement() | ReadSquare() | InRange():  # a load or a check stays where it is
+                return False
+            case _:
+                assert_never(value)
+
+    def _are_known(self, *operands: Operand) -> bool:
+        return all(isinstance(o, Literal) or o.of_row or o.name in self.names for o in operands)
+
+    def _are_fixed(self, *forms: Form) -> bool:
+        return all(form.bases.isdisjoint(self.walked) for form in forms)
