@@ -108,6 +108,77 @@ def test_the_sum_of_fast_terms_is_as_exact_as_eager_s(scale: float) -> None:
     assert (found.cpu() - exact).abs().max() <= 2 * eager + 4 * ulp
 
 
+def log_softmax(x: TensorView) -> TensorView:
+    below = below_max(x)
+    summed = unsqueeze(total(chain(below, "exp"), 1), 1)
+    return call("sub", below, expand(chain(summed, "log"), *x.shape))
+
+
+def entropy(x: TensorView) -> TensorView:
+    given = log_softmax(x)
+    return chain(total(call("mul", chain(given, "exp"), given), 1), "neg")
+
+
+def test_an_entropy_s_exponentials_are_fast() -> None:
+    x = floats(4, 600)
+    assert fast_ops(x, entropy(x)) == {"exp", "mul"}
+    made = Fusion((x,), (entropy(x),))
+    exact = set(made.tensors) - fast_enough(made)
+    assert not any(tv.definition and tv.definition.op.name == "exp" for tv in exact)
+
+
+def test_those_of_other_terms_are_not() -> None:
+    """A divergence has factors that may be infinite where exp(l) is next to nothing; shares that
+    are stored too are results."""
+    x, y = floats(4, 600), floats(4, 600)
+    given, wanted = log_softmax(x), log_softmax(y)
+    shares = chain(wanted, "exp")
+    divergence = total(call("mul", shares, call("sub", wanted, given)), 1)
+    fast = fast_enough(Fusion((x, y), (divergence,)))
+    assert shares not in fast
+    product = call("mul", shares, wanted)
+    assert shares in fast_enough(Fusion((y,), (total(product, 1),)))
+    assert shares not in fast_enough(Fusion((y,), (total(product, 1), shares)))
+    assert shares not in fast_enough(Fusion((y,), (total(product, 1), chain(product, "neg"))))
+    assert fast_ops(x, total(call("mul", chain(x, "exp"), x), 1)) == set()
+
+
+ROWS = {
+    "few large": lambda x: 8 * x,
+    "far from 0": lambda x: x + 1e4,
+    "alike": lambda x: x[:, :1].expand(x.shape).contiguous(),
+    "one dominates": lambda x: torch.cat((x[:, :1] * 0 + 12, x[:, 1:] / 2), 1),
+    "one and those far below": lambda x: torch.cat((x[:, :1] * 0, x[:, 1:] * 0 - 12), 1),
+    "one alone": lambda x: torch.cat((x[:, :1] + 200, x[:, 1:]), 1),
+    "spread down to nothing": lambda x: -110 * x.abs(),
+}
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("name", ROWS)
+def test_a_fast_entropy_is_as_exact_as_eager_s(name: str) -> None:
+    x = ROWS[name](torch.randn(64, 5000, generator=torch.Generator().manual_seed(0)))
+    (a,) = like(x)
+    (found,) = run(fusion([a], entropy(a)), x, options=Options())
+
+    def of(given: torch.Tensor) -> torch.Tensor:
+        return -(given.exp() * given).sum(1)
+
+    exact = of(torch.log_softmax(x.double(), 1))
+    eager = (of(torch.log_softmax(x, 1)) - exact).abs().max()
+    ulp = exact.abs().max() * 2**-24
+    assert (found.cpu() - exact).abs().max() <= 2 * eager + 4 * ulp
+
+
+@pytest.mark.usefixtures("device")
+def test_an_entropy_of_what_is_impossible_is_no_number_as_eager_s_is() -> None:
+    x = torch.randn(64, 600)
+    x[3, 5] = -torch.inf
+    (a,) = like(x)
+    (found,) = run(fusion([a], entropy(a)), x, options=Options())
+    assert torch.arange(64)[found.cpu().isnan()].tolist() == [3]
+
+
 def test_what_is_compared_with_its_extremum_is_rounded_as_written() -> None:
     x, y = floats(4, 600), floats(4, 600)
     value = call("sub", call("mul", x, y), x)

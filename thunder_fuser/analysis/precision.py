@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
-from thunder_fuser.ir.tensor import Expr, TensorView
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
 
 
@@ -17,6 +17,10 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     an integer or a wider result depends on it. Or it is a sum of terms exp(x - max(x)), softmax's
     denominator: the fast exponential of -d is off by d * 2^-24, and d * exp(-d) < 0.37, so that
     together the terms are as exact as the sum of their exact values is, whose largest term is 1.
+    Or it is a sum of terms l * exp(l) with l = x - max(x) - log(sum(exp(x - max(x)))), an entropy:
+    the difference l = -d is rounded, by up to d * 2^-24, which its exponential shows whoever
+    computes it, and the fast one is off by about as much again. No other factor will do: where
+    exp(l) is too small for f32's normal numbers the fast one is 0, and 0 times infinity no number.
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
@@ -52,8 +56,41 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
-    is_below = term.dtype is DataType.Float and distance_from_max(term) is not None
-    return term.definition.tensors if is_below and _is_sum(summed) and term.definition else ()
+    if term.dtype is not DataType.Float or not _is_sum(summed) or term.definition is None:
+        return ()
+    if distance_from_max(term) is not None:
+        return term.definition.tensors
+    match term.definition:
+        case Expr(OpDef(name="mul"), (TensorView() as left, TensorView() as right)):
+            pairs = ((left, right), (right, left))
+            return tuple(exponent for exponent, share in pairs if _is_share_of(share, exponent))
+    return ()
+
+
+def _is_share_of(share: TensorView, logarithm: TensorView) -> bool:
+    """True for exp(l), of l = x - max(x) - log(sum(exp(x - max(x))))."""
+    match share.definition:
+        case Expr(OpDef(name="exp"), (exponent,)) if exponent is logarithm:
+            match logarithm.definition:
+                case Expr(OpDef(name="sub"), (below, TensorView() as log)):
+                    return _exponent_summed(log) is below
+    return False
+
+
+def _exponent_summed(tv: TensorView) -> Value | None:
+    """x - max(x) where `tv` is log(sum(exp(x - max(x)))), of each row."""
+    match _behind_views(tv).definition:
+        case Expr(OpDef(name="log"), (TensorView() as summed,)):
+            match _behind_views(summed).definition:
+                case Expr(OpDef(name="sum"), (TensorView(definition=Expr() as made) as term,)):
+                    return made.inputs[0] if distance_from_max(term) is not None else None
+    return None
+
+
+def _behind_views(tv: TensorView) -> TensorView:
+    while tv.definition is not None and tv.definition.op.family is Family.VIEW:
+        tv = tv.definition.tensors[0]
+    return tv
 
 
 def distance_from_max(tv: TensorView) -> TensorView | None:
