@@ -115,6 +115,16 @@ def test_a_division_that_does_not_line_up_is_opaque_and_opens_again() -> None:
     assert combine(quotient, rest, 7) == form
 
 
+def test_digits_line_up_with_what_a_division_leaves_of_an_opaque_base() -> None:
+    """An axis in lanes, of which the outermost digit needs no lane: 4*v + lane of [7, 2, 45, 2]."""
+    v, lane = axis(315), axis(4)
+    place = combine(atom(v), atom(lane), 4)
+    (outer, rest), high = divmod_form(place, 180), divmod_form(place, 90)[0]
+    assert format_form(outer, {v: "v", lane: "lane"}) == "(v/45)"
+    assert combine(outer, divmod_form(high, 2)[1], 2) == high
+    assert add(scale(outer, 180), rest) == place
+
+
 def test_text() -> None:
     i, j = axis(8), axis(24)
     form = shift(add(scale(divmod_form(atom(j), 6)[0], 8), atom(i)), 64)

@@ -407,12 +407,22 @@ def _clip(digit: Digit) -> Digit:
 def _join(joined: list[Term], weight: int, inner: Digit) -> Term | None:
     """Merge `inner` into the term of `joined` that is the next digit up of the same base."""
     for position, (outer_weight, outer) in enumerate(joined):
-        lines_up = outer.base == inner.base and outer.stride == inner.stride * inner.extent
-        if lines_up and outer_weight == weight * inner.extent:
+        if outer_weight == weight * inner.extent and _lines_up(outer, inner):
             digit = Digit(inner.base, inner.stride, outer.extent * inner.extent, inner.limit)
             joined[position] = (weight, _clip(digit))
             return joined[position]
     return None
+
+
+def _lines_up(outer: Digit, inner: Digit) -> bool:
+    """True where `outer` begins where `inner` ends: of v/45 and ((4*v + lane)/90)%2 too, as 4*v +
+    lane divided by 180 is v/45."""
+    if outer.base == inner.base:
+        return outer.stride == inner.stride * inner.extent
+    if not isinstance(inner.base, Opaque) or inner.is_outermost:
+        return False
+    upper = _exact_divmod(inner.base.form, inner.stride * inner.extent)
+    return upper is not None and upper[0] == Form(0, ((1, outer),))
 
 
 def format_form(form: Form, names: Mapping[IterDomain, str]) -> str:
