@@ -59,6 +59,8 @@ PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "windows": (lambda x: (x[:, 3:-5] * 2 - x[:, 8:]).sum(-1), ((31, 264),)),
     "a rolled plane": (lambda x: torch.roll(x, (3, -5), (0, 1)).cumsum(-1), ((33, 72),)),
     "a cat of odd rows": (lambda x, y: torch.cat((x, -y), -1).sin(), ((17, 31), (17, 33))),
+    "planes padded all around": (lambda x: F.pad(x, (1, 1, 1, 1), value=2.0), ((9, 28, 28),)),
+    "rolled images": (lambda x: torch.roll(x, (-3, -3), (1, 2)), ((9, 27, 23),)),
     "norm of odd rows": (layer_norm, ((1021, 300), (300,))),
     "norm of odd short rows": (layer_norm, ((1277, 37), (37,))),
     "odd short rows that end inside a vector": (lambda x: torch.softmax(x, -1), ((333, 37),)),

@@ -57,6 +57,13 @@ def padded_and_joined() -> Case:
     return fusion([a], cat(flip(a, 1), pad(a, [3, 1], 2.0))), [x]
 
 
+def padded_all_around() -> Case:
+    """Stored in whole vectors, of which each lane finds its place."""
+    x = torch.empty(800, 28, 28, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], pad(a, [1, 1, 1, 1])), [x]
+
+
 def updated_in_place() -> Case:
     x, y = torch.empty(7, 9), torch.empty(9)
     a, b = like(x, y)
@@ -251,6 +258,7 @@ CASES = {
     for f in (
         scaled,
         padded_and_joined,
+        padded_all_around,
         updated_in_place,
         biased_in_odd_rows,
         summed_shortly,

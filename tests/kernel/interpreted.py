@@ -87,6 +87,8 @@ def _hold(windows: Iterable[Window], here: Point, end: bool) -> bool:
 
 
 def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False) -> Sequence[int]:
+    if access.lane is not None:
+        return _apart(access, [{**point, access.lane: k} for k in range(access.length)], end)
     if not _hold(access.guards, point, end):
         return range(0)
     start = evaluate(_pinned(access.offset, end), point)
@@ -97,6 +99,12 @@ def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False
         is_left = evaluate(_pinned(access.carried.left, end), point) < access.length
         return [start, carried] if is_left else [start]
     return range(start, start + access.length)
+
+
+def _apart(access: VectorAccess, lanes: Sequence[Point], end: bool) -> Sequence[int]:
+    """The elements of lanes that lie apart; those that use none read the first one of all."""
+    offset = _pinned(access.offset, end)
+    return [evaluate(offset, at) if _hold(access.guards, at, end) else 0 for at in lanes]
 
 
 def _pinned(form: Form, end: bool) -> Form:

@@ -134,7 +134,7 @@ def test_a_pad_that_no_box_resolves_selects_its_fill() -> None:
     parts, _ = many_pieces()
     made = cat(*(pad(chain(part, "neg"), [1, 1], 7.5) for part in parts))
     assert " else 7.5 where 0 <= " in str(lower_all(segment_of(parts, made)))
-    assert " else 7.5" not in str(lower_all(segment_of(parts[:1], pad(parts[0], [1, 1], 7.5))))
+    assert " else 7.5" not in str(lower_all(segment_of(parts[6:7], pad(parts[6], [8, 8], 7.5))))
 
 
 def test_iota_counts_in_64_bits_and_ends_in_its_type() -> None:

@@ -123,7 +123,7 @@ def test_a_window_that_no_box_resolves_is_tested_per_element() -> None:
 
 
 def test_bodies_of_one_target_take_turns_and_others_follow() -> None:
-    a, b, c = floats(64, 5), floats(64, 8), floats(4096)
+    a, b, c = floats(64, 20), floats(64, 8), floats(4096)
     kernel = kernel_of(segment_of([a, b, c], cat(a, b), chain(c, "neg")))
     first, second = kernel.ranges
     assert [body.threads for body in first.bodies] == [320, 128]

@@ -24,6 +24,7 @@ from thunder_fuser.kernel.statements import (
     WriteVector,
 )
 from thunder_fuser.kernel.vectors import MAX_RUN_BYTES, Accesses, loads_read_by
+from thunder_fuser.schedule.flat_stores import MOST_PLACES
 
 ROW = axis(10)
 
@@ -74,9 +75,20 @@ def test_a_load_is_left_out_where_its_guards_tell_of_whole_vectors() -> None:
     assert [(v.offset.constant, v.length, v.guards) for v in loads] == [
         (4, 4, ()),
         (0, 4, (first,)),
+        (8, 4, (all_lanes,)),
     ]
-    lane_by_lane = r.accesses.read(r.tv, r.at(1, 8), (all_lanes,))
-    assert lane_by_lane == ReadElement("T0", r.at(1, 8), DataType.Float, (all_lanes,))
+    assert [v.lane is not None for v in loads] == [False, False, True]
+
+
+def test_many_elements_that_lanes_leave_out_are_read_one_by_one() -> None:
+    r = Reads(4)
+    r.accesses.leaves_out = True
+    tests = [Window(r.at(1, k), 9) for k in range(MOST_PLACES + 1)]
+    for k, test in enumerate(tests):
+        r.accesses.request(r.tv, r.at(1, k), (test,))
+    assert r.accesses.group_loads() == ()
+    read = r.accesses.read(r.tv, r.at(1, 1), (tests[1],))
+    assert read == ReadElement("T0", r.at(1, 1), DataType.Float, (tests[1],))
 
 
 def test_an_element_that_is_read_under_different_guards_is_no_part_of_a_vector() -> None:

@@ -129,7 +129,7 @@ def test_stores_that_no_cache_holds_bypass_it(streamed: int, streams: bool) -> N
 
 
 def test_pieces_of_one_store_do_not_bypass_the_cache() -> None:
-    a, b = floats(64, 5), floats(64, 8)
+    a, b = floats(64, 12), floats(64, 8)
     schedule = map.schedule(segment_of([a, b], cat(a, b)), MapParameters(streamed=1))
     assert [c.streams for c in schedule.classes] == [None, None]
 

@@ -94,8 +94,16 @@ def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str
         axis, name = body.axes[position], f"i{position}"
         if position == 0:
             lines.append(f"const {kind} {name} = {rest};")
+            if _divides_lanes(body):
+                lines.append(f"tf::not_negative({name});")
         else:
             size = number(axis.size)
             lines.append(f"const {kind} {name} = {rest} % {size};")
             rest = f"{rest} / {size}"
     return lines
+
+
+def _divides_lanes(body: Body) -> bool:
+    """True where each lane is told apart by its place, in divisions that cost less of what is known
+    not to be negative."""
+    return any(load.lane is not None and load.guards for load in body.loads)

@@ -43,8 +43,12 @@ def load_call(
 ) -> str:
     """`is_whole`: the constant that tells of a vector with a window that memory has all of it."""
     if access.lane is not None:
-        place = f"[&](int {names[access.lane]}) {{ return {form_text(access.offset, names)}; }}"
-        return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
+        lane = f"[&](int {names[access.lane]})"
+        place = f"{lane} {{ return {form_text(access.offset, names)}; }}"
+        if not access.guards:
+            return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
+        test = f"{lane} {{ return {windows_text(access.guards, names)}; }}"
+        return f"tf::load_lanes_if<{access.length}>({access.pointer}, {test}, {place})"
     if access.carried is not None:
         left, other = (form_text(f, names) for f in (access.carried.left, access.carried.offset))
         elements = f"{address(access, names)}, {access.pointer} + {other}"

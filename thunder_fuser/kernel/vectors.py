@@ -29,6 +29,7 @@ from thunder_fuser.kernel.statements import (
     WriteElement,
     WriteVector,
 )
+from thunder_fuser.schedule.flat_stores import MOST_PLACES
 
 Address = tuple[TensorView, Form]  # of an element, by its offset
 
@@ -106,7 +107,27 @@ class Accesses:
             if access is not None:
                 loads += (access,)
                 self.places[tv, offset] = Place(name + self.suffix(tv, offset), 1, 0)
-        return loads
+        return loads + self._behind_windows(len(loads))
+
+    def _behind_windows(self, count: int) -> tuple[VectorAccess, ...]:
+        """What some lanes read and others do not, if there are few such loads: each of all lanes at
+        once, whatever they use of it, as loads behind branches would wait for each other."""
+        found = {key: tests for key, tests in self.requests.items() if self._is_parted(key)}
+        if len(found) > MOST_PLACES:
+            return ()
+        loads: list[VectorAccess] = []
+        for (tv, offset), guards in found.items():
+            access = self._apart(tv, offset, f"v{count + len(loads)}")
+            loads.append(replace(access, guards=guards))
+            self.places[tv, offset] = Place(access.name + self.suffix(tv, offset), 1, 0)
+        return tuple(loads)
+
+    def _is_parted(self, key: Address) -> bool:
+        """True for a request whose guards differ from lane to lane, and are the same for all who
+        read it."""
+        guards = self.requests[key]
+        differ = any(self.lane in window.form.bases for window in guards)
+        return self.leaves_out and self.lane is not None and differ and key not in self.differing
 
     def _is_left_out(self, key: Address) -> bool:
         """True for a guarded request whose guards are the same in all lanes, whoever reads it."""

@@ -15,6 +15,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
+from thunder_fuser.schedule.flat_stores import flat_stores
 from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
@@ -45,7 +46,7 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     _check_reductions(segment)
     groups = _groups(segment, parameters.sharing, parameters.reuse)
     if not parameters.rests:  # a text for many lengths: what aligns is not known
-        groups = tuple(flatten(g, parameters) for g in groups)
+        groups = flat_stores(tuple(flatten(g, parameters) for g in groups), parameters)
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():

@@ -8,9 +8,11 @@ one, there is always something left over.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
@@ -63,7 +65,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     found = turned(group, parameters.lanes, parameters.busy)
     if found is not None:
         return (_tiled(found, streams),)
-    lanes = _lanes(group, parameters)
+    lanes = lanes_of(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
     innermost = group.axes[-1]
@@ -83,10 +85,24 @@ def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
     """Bytes that a thread moves at a time of the large tensor where these are fewest."""
     if not group.axes:
         return MAX_ALIGNMENT
-    innermost, lanes, layouts = group.axes[-1], _lanes(group, parameters), group.segment.layouts
+    innermost, lanes, layouts = group.axes[-1], lanes_of(group, parameters), group.segment.layouts
     return min(
         min(_aligned(layouts[tv], form, innermost, tv), lanes) * tv.dtype.itemsize
         for tv, form in large_accesses(group)
+    )
+
+
+def elements_at_once(group: IterationClass, tv: TensorView, offset: Form, lanes: int) -> int:
+    """Elements that one access to an offset moves in a class of so many lanes. Those of copies that
+    lie between each other are moved together."""
+    if not group.axes or group.axes[-1] not in offset.bases:
+        return lanes
+    innermost = group.axes[-1]
+    step = weight(offset, innermost)
+    if step > 1 and any(nest.unrolled for nest in group.nests):
+        return lanes
+    return (
+        min(_aligned(group.segment.layouts[tv], offset, innermost, tv), lanes) if step == 1 else 1
     )
 
 
@@ -134,7 +150,7 @@ def _streams(group: IterationClass, streamed: int) -> bool | None:
     return all(layouts[tv].numel * tv.dtype.itemsize >= streamed for tv in targets)
 
 
-def _lanes(group: IterationClass, parameters: MapParameters) -> int:
+def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     """The widest power of two that the accesses can use."""
     if not group.axes:
         return 1
@@ -151,8 +167,9 @@ def _lanes(group: IterationClass, parameters: MapParameters) -> int:
     for width in _stored_side_by_side(group, innermost):
         while lanes > 1 and lanes * width > MAX_ALIGNMENT:
             lanes //= 2
+    single = _single(group, innermost)
     for tv, form in large_accesses(group):
-        if abs(weight(form, innermost)) == 1:
+        if abs(weight(form, innermost)) == 1 and (tv, form) not in single:
             aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
             lanes = min(lanes, MAX_SPLIT * aligned)
     return lanes
@@ -172,6 +189,23 @@ def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[i
         if target in large and weight(offset, innermost) == copies:
             found.append(copies * target.dtype.itemsize)
     return found
+
+
+def _single(group: IterationClass, innermost: IterDomain) -> Set[tuple[TensorView, Form]]:
+    """The loads that lanes do one by one, as they are behind windows that tell them apart."""
+    layouts = group.segment.layouts
+    return {
+        (tv, offset_of(layouts[tv], index))
+        for needs in group.needs
+        for tv, index in needs.leaves
+        if is_windowed(tv, index, innermost)
+    }
+
+
+def is_windowed(tv: TensorView, index: Index, along: IterDomain) -> bool:
+    """True for an element that is not in its tensor at every index of an axis."""
+    bounds = ((form, *form.bounds, size) for form, size in zip(index, tv.shape, strict=True))
+    return any(along in f.bases and not 0 <= low <= high < size for f, low, high, size in bounds)
 
 
 def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) -> int:

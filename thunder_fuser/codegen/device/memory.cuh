@@ -99,6 +99,36 @@ TF_FN tf::Vec<T, N> load_lanes(const T* p, Place place) {
   return x;
 }
 
+// chunk: not_negative
+template <class Place>
+TF_FN void not_negative(Place place) {
+#ifndef TF_HOST
+  __builtin_assume(place >= 0);
+#endif
+}
+
+// chunk: load_lanes_if
+// The same of lanes that use theirs; others get any element. Neither the offset nor the load may be
+// put behind a branch, where loads would wait for each other: so `kept` hides what they depend on.
+TF_FN unsigned kept(unsigned offset) {
+#ifndef TF_HOST
+  asm("" : "+r"(offset));
+#endif
+  return offset;
+}
+TF_FN unsigned kept(int offset) { return kept(unsigned(offset)); }
+TF_FN long long kept(long long offset) { return offset; }
+template <int N, class T, class Test, class Place>
+TF_FN tf::Vec<T, N> load_lanes_if(const T* p, Test is_used, Place place) {
+  tf::Vec<T, N> x;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const auto offset = kept(place(k));
+    x.v[k] = p[kept(is_used(k) ? offset : 0)];
+  }
+  return x;
+}
+
 // chunk: load_carried
 // An element for the first lanes, so many, and another one for those that are left.
 template <int N, class T, class Left>
