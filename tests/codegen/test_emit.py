@@ -64,6 +64,14 @@ def padded_all_around() -> Case:
     return fusion([a], pad(a, [1, 1, 1, 1])), [x]
 
 
+def rolled_both_ways() -> Case:
+    """One load of what each lane chooses."""
+    x = torch.empty(800, 28, 30, dtype=torch.bfloat16)
+    (a,) = like(x)
+    rows = cat(piece(a, 1, 3, 28), piece(a, 1, 0, 3), dim=1)
+    return fusion([a], cat(piece(rows, 2, 5, 30), piece(rows, 2, 0, 5), dim=2)), [x]
+
+
 def updated_in_place() -> Case:
     x, y = torch.empty(7, 9), torch.empty(9)
     a, b = like(x, y)
@@ -259,6 +267,7 @@ CASES = {
         scaled,
         padded_and_joined,
         padded_all_around,
+        rolled_both_ways,
         updated_in_place,
         biased_in_odd_rows,
         summed_shortly,

@@ -103,8 +103,12 @@ def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False
 
 def _apart(access: VectorAccess, lanes: Sequence[Point], end: bool) -> Sequence[int]:
     """The elements of lanes that lie apart; those that use none read the first one of all."""
-    offset = _pinned(access.offset, end)
-    return [evaluate(offset, at) if _hold(access.guards, at, end) else 0 for at in lanes]
+    read = []
+    for at in lanes:
+        held = [c.offset for c in access.choices if _hold(c.guards, at, end)]
+        assert len(held) <= 1, "choices exclude each other"
+        read += [evaluate(_pinned(offset, end), at) for offset in held] or [0]
+    return read
 
 
 def _pinned(form: Form, end: bool) -> Form:

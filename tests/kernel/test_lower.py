@@ -122,6 +122,16 @@ def test_a_window_that_no_box_resolves_is_tested_per_element() -> None:
         assert found.read[f"T{position}"] == set(range(part.shape[0]))
 
 
+def test_a_rolled_row_is_read_once_at_the_place_that_a_lane_chooses() -> None:
+    x = floats(8, 13)
+    made = cat(piece(x, 1, 3, 13), piece(x, 1, 0, 3))
+    assert body_of(segment_of([x], made)) == dedent("""\
+        v0 = load T0[-10 + 4*i0 + lane], 4 x f32, 4 bytes at a time where 0 <= -10 + ((4*i0 + lane)%13) < 13, [3 + 4*i0 + lane] where 0 <= 3 + ((4*i0 + lane)%13) < 13
+        T0_0: f32 = v0[1*lane + 0]
+        w0[1*lane + 0] = T0_0
+        store w0 -> T3[4*i0], 4 x f32, 16 bytes at a time""")  # noqa: E501
+
+
 def test_bodies_of_one_target_take_turns_and_others_follow() -> None:
     a, b, c = floats(64, 20), floats(64, 8), floats(4096)
     kernel = kernel_of(segment_of([a, b, c], cat(a, b), chain(c, "neg")))

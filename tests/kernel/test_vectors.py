@@ -16,6 +16,7 @@ from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import (
+    Guarded,
     Literal,
     ReadElement,
     ReadVector,
@@ -78,6 +79,18 @@ def test_a_load_is_left_out_where_its_guards_tell_of_whole_vectors() -> None:
         (8, 4, (all_lanes,)),
     ]
     assert [v.lane is not None for v in loads] == [False, False, True]
+
+
+def test_elements_of_which_a_lane_needs_one_are_one_load() -> None:
+    r = Reads(4)
+    r.accesses.leaves_out = True
+    first, other = (Window(r.at(1, 0, row=4), 9),), (Window(r.at(1, -9, row=4), 40),)
+    r.accesses.request(r.tv, r.at(1, 7), first)
+    r.accesses.request(r.tv, r.at(1, 99), other)
+    (load,) = r.accesses.group_loads()
+    assert load.choices == (Guarded(r.at(1, 7), first), Guarded(r.at(1, 99), other))
+    reads = [r.accesses.read(r.tv, r.at(1, 7), first), r.accesses.read(r.tv, r.at(1, 99), other)]
+    assert reads == 2 * [ReadVector("v0", 1, 0, DataType.Float)]
 
 
 def test_many_elements_that_lanes_leave_out_are_read_one_by_one() -> None:

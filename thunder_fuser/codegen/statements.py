@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque
+from thunder_fuser.analysis.exclusive import cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
@@ -19,6 +20,7 @@ from thunder_fuser.kernel.row_ir import RowKernel, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
+    Guarded,
     Hold,
     LaneStatement,
     VectorAccess,
@@ -43,12 +45,7 @@ def load_call(
 ) -> str:
     """`is_whole`: the constant that tells of a vector with a window that memory has all of it."""
     if access.lane is not None:
-        lane = f"[&](int {names[access.lane]})"
-        place = f"{lane} {{ return {form_text(access.offset, names)}; }}"
-        if not access.guards:
-            return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
-        test = f"{lane} {{ return {windows_text(access.guards, names)}; }}"
-        return f"tf::load_lanes_if<{access.length}>({access.pointer}, {test}, {place})"
+        return _load_lanes(access, names[access.lane], names)
     if access.carried is not None:
         left, other = (form_text(f, names) for f in (access.carried.left, access.carried.offset))
         elements = f"{address(access, names)}, {access.pointer} + {other}"
@@ -64,6 +61,35 @@ def load_call(
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
+
+
+def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:
+    """Each lane's element, where it reads one: always, if the guards of all that it chooses from
+    leave nothing out."""
+    lane, choices = f"[&](int {name})", access.choices
+    place = f"{lane} {{ return {_chosen(choices, names)}; }}"
+    if not access.guards or cover([choice.guards for choice in choices]):
+        return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
+    tests = " || ".join(windows_text(choice.guards, names) for choice in choices)
+    test = f"{lane} {{ return {tests}; }}"
+    return f"tf::load_lanes_if<{access.length}>({access.pointer}, {test}, {place})"
+
+
+def _chosen(choices: Sequence[Guarded], names: Mapping[IterDomain, str]) -> str:
+    """The offset of the choice that is under its guards, where one is. A guard that tells some from
+    all others is tested once."""
+    first, *rest = choices
+    if not rest:
+        return form_text(first.offset, names)
+    for guard in first.guards:
+        inside = [choice for choice in choices if guard in choice.guards]
+        outside = [choice for choice in choices if guard not in choice.guards]
+        if outside and all(exclude((guard,), choice.guards) for choice in outside):
+            here, there = (_chosen(side, names) for side in (inside, outside))
+            here = f"({here})" if len(inside) > 1 else here
+            return f"{window_text(guard, names)} ? {here} : {there}"
+    test = windows_text(first.guards, names)
+    return f"{test} ? {form_text(first.offset, names)} : {_chosen(rest, names)}"
 
 
 def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:

@@ -231,6 +231,18 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class Guarded:
+    """An offset, and what holds where it is read."""
+
+    offset: Form
+    guards: tuple[Window, ...]
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return (self.offset, *(guard.form for guard in self.guards))
+
+
+@dataclass(frozen=True)
 class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
@@ -238,7 +250,8 @@ class VectorAccess:
     in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
     each at the offset that it gives there; else those of two lanes are `step` elements apart. A
     load with `guards` is left out where one of them does not hold, and has zeros. One that is
-    `carried` has two elements, that of the first lanes and that of the others."""
+    `carried` has two elements, that of the first lanes and that of the others. With `others` a lane
+    reads there what is under their guards, which exclude each other."""
 
     name: str
     pointer: str
@@ -253,17 +266,25 @@ class VectorAccess:
     guards: tuple[Window, ...] = ()
     step: int = 0
     carried: Carried | None = None
+    others: tuple[Guarded, ...] = ()
+
+    @property
+    def choices(self) -> tuple[Guarded, ...]:
+        """Where an element may lie, and under which guards it is there."""
+        return (Guarded(self.offset, self.guards), *self.others)
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form that it evaluates."""
         carried = () if self.carried is None else (self.carried.left, self.carried.offset)
-        return (self.offset, *carried, *(guard.form for guard in self.guards))
+        chosen = (form for choice in self.choices for form in choice.forms)
+        return (*carried, *chosen)
 
     @property
     def bases(self) -> frozenset[IterDomain]:
         """What it depends on where, and whether, it is loaded."""
-        return self.offset.bases.union(*(guard.form.bases for guard in self.guards))
+        forms = (form for choice in self.choices for form in choice.forms)
+        return frozenset[IterDomain]().union(*(form.bases for form in forms))
 
 
 def forms_of(statement: LaneStatement) -> tuple[Form, ...]:
@@ -289,6 +310,8 @@ def print_access(access: VectorAccess, names: dict[IterDomain, str]) -> str:
     inside = "" if access.window is None else _windows((access.window,), names)
     inside += ", all or none of them" if access.is_apart else ""
     inside += _windows(access.guards, names)
+    for choice in access.others:
+        inside += f", [{format_form(choice.offset, names)}]{_windows(choice.guards, names)}"
     streaming = ", streaming" if access.is_streaming else ""
     if access.carried is not None:
         left, other = (format_form(f, names) for f in (access.carried.left, access.carried.offset))

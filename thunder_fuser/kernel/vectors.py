@@ -13,6 +13,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
 from thunder_fuser.analysis.digits import Form, scale, shift, substitute
+from thunder_fuser.analysis.exclusive import one_at_most
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
@@ -21,6 +22,7 @@ from thunder_fuser.kernel.statements import (
     Assign,
     Carried,
     Expression,
+    Guarded,
     LaneStatement,
     Operand,
     ReadElement,
@@ -111,15 +113,19 @@ class Accesses:
 
     def _behind_windows(self, count: int) -> tuple[VectorAccess, ...]:
         """What some lanes read and others do not, if there are few such loads: each of all lanes at
-        once, whatever they use of it, as loads behind branches would wait for each other."""
-        found = {key: tests for key, tests in self.requests.items() if self._is_parted(key)}
+        once, whatever they use of it, as loads behind branches would wait for each other. Of
+        several elements of which a lane needs one at most, it loads that one."""
+        parted = {key: tests for key, tests in self.requests.items() if self._is_parted(key)}
+        found, loads = one_at_most(parted), list[VectorAccess]()
         if len(found) > MOST_PLACES:
             return ()
-        loads: list[VectorAccess] = []
-        for (tv, offset), guards in found.items():
-            access = self._apart(tv, offset, f"v{count + len(loads)}")
-            loads.append(replace(access, guards=guards))
-            self.places[tv, offset] = Place(access.name + self.suffix(tv, offset), 1, 0)
+        for alike in found:
+            name = f"v{count + len(loads)}"
+            tv, offset = alike[0]
+            first, *others = (Guarded(offset, self.requests[tv, offset]) for tv, offset in alike)
+            access = self._apart(tv, offset, name)
+            loads.append(replace(access, guards=first.guards, others=tuple(others)))
+            self.places |= {key: Place(name + self.suffix(*key), 1, 0) for key in alike}
         return tuple(loads)
 
     def _is_parted(self, key: Address) -> bool:

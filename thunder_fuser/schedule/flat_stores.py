@@ -18,6 +18,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.exclusive import one_at_most
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
@@ -27,12 +28,12 @@ from thunder_fuser.schedule.nest import Nest
 from thunder_fuser.schedule.order import merge_axes, merge_pair
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.slabs import turned
-from thunder_fuser.schedule.vectorize import elements_at_once, is_windowed, lanes_of
+from thunder_fuser.schedule.vectorize import elements_at_once, lanes_of, windows_of
 from thunder_fuser.segment.segment import Segment, Store
 
 STORE = 4  # loads that cost as much as a store: neighbours' loads meet in the L1 cache
 MOST_LOADS = 2  # elements that are read for one that is stored, without those in whole vectors
-MOST_PLACES = 4  # elements of which these are some, each behind windows of its own
+MOST_PLACES = 4  # loads for these, each of one of several elements that exclude each other
 FEW_NARROW = 32  # one in so many elements may be stored in narrow accesses
 GAIN = 1.25  # times the accesses, below which boxes stay
 
@@ -130,8 +131,9 @@ def _cost_of_flat(flat: IterationClass, loads: float, parameters: MapParameters)
     if width * target.dtype.itemsize < WIDE_ENOUGH:
         return None
     whole = [key for key in needs.leaves if _is_vector(flat, *key, lanes)]
+    apart = {key: windows_of(*key) for key in needs.leaves if key not in whole}
     single = loads - len(whole)
-    if single > MOST_LOADS or len(needs.leaves) - len(whole) > MOST_PLACES:
+    if single > MOST_LOADS or len(one_at_most(apart)) > MOST_PLACES:
         return None
     return max(single, 0.0) + (len(whole) + STORE) / width
 
@@ -139,5 +141,5 @@ def _cost_of_flat(flat: IterationClass, loads: float, parameters: MapParameters)
 def _is_vector(flat: IterationClass, tv: TensorView, index: Index, lanes: int) -> bool:
     """True for what all lanes read, in one access."""
     offset = offset_of(flat.segment.layouts[tv], index)
-    is_apart = is_windowed(tv, index, flat.axes[-1])
+    is_apart = any(flat.axes[-1] in window.form.bases for window in windows_of(tv, index))
     return not is_apart and elements_at_once(flat, tv, offset, lanes) == lanes
