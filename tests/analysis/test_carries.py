@@ -7,25 +7,29 @@ from itertools import product
 
 import pytest
 
-from thunder_fuser.analysis.carries import carry_of, straight
+from thunder_fuser.analysis.carries import behind, carry_of, straight
 from thunder_fuser.analysis.digits import (
     Form,
+    Loaded,
     add,
     atom,
     combine,
     divmod_form,
     evaluate,
+    gathered,
     scale,
     shift,
     unflatten,
 )
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import axis
 
 VECTOR, LANE = axis(60), axis(4)
 FLAT = combine(atom(VECTOR), atom(LANE), 4)
 
 
-def test_values_are_the_same_where_the_lanes_stay_in_a_row() -> None:
+def test_values_are_the_same_on_either_side_of_the_end_of_a_row() -> None:
     rng, met = random.Random(), 0
     for _ in range(60):
         sizes = [rng.randint(1, 9), rng.randint(1, 9), rng.randint(2, 23)]
@@ -36,11 +40,14 @@ def test_values_are_the_same_where_the_lanes_stay_in_a_row() -> None:
             continue
         met += 1
         made = [straight(form, LANE) for form in index]
+        others = [behind(form, LANE) for form in index]
         for vector, lane in product(range(60), range(4)):
             values = {VECTOR: vector, LANE: lane}
+            expected = [evaluate(form, values) for form in index]
             if evaluate(found.place, values) + lane < found.modulus:
-                expected = [evaluate(form, values) for form in index]
                 assert [evaluate(form, values) for form in made] == expected, (sizes, vector, lane)
+            elif found.modulus >= LANE.size:  # so it is the first end
+                assert [evaluate(form, values) for form in others] == expected, (sizes, vector)
     assert met > 15
 
 
@@ -51,6 +58,14 @@ def test_rows_and_columns_share_the_carry_of_the_shortest_row() -> None:
     assert (found.modulus, found.start) == (11, scale(atom(VECTOR), 4))
     assert straight(column, LANE) == add(divmod_form(scale(atom(VECTOR), 4), 11)[1], atom(LANE))
     assert LANE not in straight(row, LANE).bases | straight(plane, LANE).bases
+
+
+def test_the_index_of_what_is_loaded_counts_too() -> None:
+    row, column = unflatten(FLAT, [22, 11])
+    chosen = gathered(Loaded(tensor(DataType.Int, 22), (row,), 50))
+    found = carry_of((chosen, column), LANE)
+    assert found is not None
+    assert found.modulus == 11
 
 
 def test_what_lies_dense_is_one_sum_again() -> None:

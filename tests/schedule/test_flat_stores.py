@@ -8,11 +8,13 @@ import pytest
 
 from tests.programs import cat, chain, flip, pad, permute, piece
 from tests.schedule.segments import floats, halves, integers, segment_of
+from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
+from thunder_fuser.schedule.flatten import without_carries
 from thunder_fuser.schedule.parameters import NEVER, MapParameters
 from thunder_fuser.segment.segment import Segment
 
@@ -101,6 +103,16 @@ def test_gathered_rows_of_odd_length_are_flat() -> None:
     weight, chosen = halves(50, 257), integers(64)
     rows = call("index_select", weight, chosen, dim=0)
     assert is_flat(segment_of([weight, chosen], rows))
+
+
+def test_vectors_in_one_long_gathered_row_need_its_index_once() -> None:
+    weight, chosen = halves(50, 4097), integers(64)
+    rows = call("index_select", weight, chosen, dim=0)
+    (first, *_) = map.schedule(segment_of([weight, chosen], rows), MapParameters()).classes
+    found = without_carries(first)
+    assert found is not None
+    _, straight = found
+    assert all(straight.is_uniform(place) for place in loads_in(straight.group.forms))
 
 
 def test_elements_that_read_many_others_stay_in_boxes() -> None:

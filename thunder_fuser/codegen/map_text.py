@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from thunder_fuser.analysis.carries import Carry, carry_of
 from thunder_fuser.codegen.statements import (
+    LEFT,
+    Crossed,
     block_text,
     counted,
+    form_text,
     indent,
     lane_lines,
     load_text,
@@ -14,6 +20,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.tile_text import tile_lines
 from thunder_fuser.codegen.types import index_type
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import BlockRange, Body, Kernel
 
 
@@ -76,7 +83,16 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
 
 def _work(body: Body) -> list[str]:
     """What the thread of known indices does."""
-    names = body.names
+    row = _crossed_row(body)
+    if body.lane is not None and row is not None:
+        names = Crossed(body.names, body.lane)
+        left = f"const int {LEFT} = {number(row.modulus)} - {form_text(row.place, body.names)};"
+        lines = _loads_and_lanes(body, names)
+        return [left, *names.lines(), *lines]
+    return _loads_and_lanes(body, body.names)
+
+
+def _loads_and_lanes(body: Body, names: Mapping[IterDomain, str]) -> list[str]:
     lines = [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
     return lines + lane_lines(body.statements, body.stores, names, body.lanes)
@@ -107,3 +123,12 @@ def _divides_lanes(body: Body) -> bool:
     """True where each lane is told apart by its place, in divisions that cost less of what is known
     not to be negative."""
     return any(load.lane is not None and load.guards for load in body.loads)
+
+
+def _crossed_row(body: Body) -> Carry | None:
+    """The rows of which lanes come to one end at most, where each lane is told apart by its place:
+    it is before that end or behind it."""
+    if body.lane is None or not _divides_lanes(body):
+        return None
+    row = carry_of(body.own_forms, body.lane)
+    return row if row is not None and row.modulus >= body.lanes else None

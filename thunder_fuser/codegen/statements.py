@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque
+from thunder_fuser.analysis.carries import behind, straight
+from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque, shift
 from thunder_fuser.analysis.exclusive import cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
@@ -31,6 +32,7 @@ from thunder_fuser.kernel.statements import (
 
 WHOLE = "is_whole"  # of the loads of a row, that memory has all of their vectors
 NOT_KNOWN = "tf::No{}"
+LEFT = "left"  # lanes before the end of a row
 INNER = "is_inner"  # the constant that tells of a vector that all of its elements are its row's
 
 
@@ -200,8 +202,9 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
 
 
 def windows_text(windows: Sequence[Window], names: Mapping[IterDomain, str]) -> str:
-    """The test of all windows."""
-    return " && ".join(window_text(w, names) for w in windows)
+    """The test of all windows: one after another, but where none takes a division."""
+    both = " & " if isinstance(names, Crossed) else " && "
+    return both.join(window_text(w, names) for w in windows)
 
 
 def window_text(window: Window, names: Mapping[IterDomain, str]) -> str:
@@ -214,8 +217,33 @@ def window_text(window: Window, names: Mapping[IterDomain, str]) -> str:
     return f"tf::within({text}, {extent})" if high >= window.extent else f"{text} >= 0"
 
 
+class Crossed(dict[IterDomain, str]):
+    """The names in a body whose lanes come to the end of one row at most: `left` of them are before
+    it. What a lane has to divide is then one of two `starts` that its thread knows, and counts."""
+
+    def __init__(self, names: Mapping[IterDomain, str], lane: IterDomain) -> None:
+        super().__init__(names)
+        self.lane, self.starts = lane, dict[tuple[Form, Form], str]()
+
+    def start(self, before: Form, after: Form) -> str:
+        """What counts from one form or, behind the end of the row, from the other."""
+        name = self.starts.setdefault((before, after), f"s{len(self.starts)}")
+        return f"({self[self.lane]} < {LEFT} ? {name} : {name}_next)"
+
+    def lines(self) -> list[str]:
+        """The starts that were asked for, as variables: as forms the compiler would put them back
+        into lanes, one division for two."""
+        return [
+            f"const auto {end} = tf::settled({form_text(form, dict(self))});"
+            for pair, name in self.starts.items()
+            for end, form in zip((name, f"{name}_next"), pair, strict=True)
+        ]
+
+
 def form_text(form: Form, names: Mapping[IterDomain, str]) -> str:
     """A form as a C expression, in parentheses unless it is one term."""
+    if isinstance(names, Crossed):
+        return _crossed_text(form, names)
     parts = []
     for weight, digit in form.terms:
         text = _digit_text(digit, names)
@@ -223,6 +251,22 @@ def form_text(form: Form, names: Mapping[IterDomain, str]) -> str:
     if form.constant or not parts:
         parts.append(number(form.constant))
     return parts[0] if len(parts) == 1 and len(form.terms) == 0 else f"({' + '.join(parts)})"
+
+
+def _crossed_text(form: Form, names: Crossed) -> str:
+    before, after = straight(form, names.lane), behind(form, names.lane)
+    along = tuple(term for term in before.terms if term[1].base is names.lane)
+    known = (shift(f, -form.constant) for f in (before, after))
+    first, other = (Form(f.constant, tuple(t for t in f.terms if t not in along)) for f in known)
+    if before == after or names.lane in first.bases | other.bases:
+        return form_text(form, dict(names))
+    steps = (
+        names[names.lane] if w == 1 else f"{number(w)} * {names[names.lane]}" for w, _ in along
+    )
+    parts = [names.start(first, other), *steps]
+    if form.constant:
+        parts.append(number(form.constant))
+    return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
 
 
 def _digit_text(digit: Digit, names: Mapping[IterDomain, str]) -> str:

@@ -89,12 +89,17 @@ class Body:
 
     @property
     def forms(self) -> tuple[Form, ...]:
+        """Every form the body evaluates, or that inside does."""
+        straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
+        return (*self.own_forms, *straight)
+
+    @property
+    def own_forms(self) -> tuple[Form, ...]:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (f for access in (*self.loads, *self.stores, *turned) for f in access.forms)
-        straight = () if self.inside is None else (self.inside[0].form, *self.inside[1].forms)
         stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
-        return (*accesses, *stated, *straight)
+        return (*accesses, *stated)
 
 
 @dataclass(frozen=True)

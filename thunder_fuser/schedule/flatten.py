@@ -76,7 +76,7 @@ def without_carries(found: VectorClass) -> tuple[Window, VectorClass] | None:
 
 def _long_row(group: IterationClass, lane: IterDomain | None) -> Carry | None:
     """Where lanes come to the end of a row, if rows are long."""
-    if lane is None or any(loads_in(group.forms)):
+    if lane is None:
         return None
     row = carry_of(group.forms, lane)
     return row if row is not None and row.modulus >= LONG * lane.size else None

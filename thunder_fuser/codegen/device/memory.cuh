@@ -107,6 +107,16 @@ TF_FN void not_negative(Place place) {
 #endif
 }
 
+// chunk: settled
+// A number of which the compiler knows nothing, so that it is computed where it stands.
+TF_FN int settled(int place) {
+#ifndef TF_HOST
+  asm("" : "+r"(place));
+#endif
+  return place;
+}
+TF_FN long long settled(long long place) { return place; }
+
 // chunk: load_lanes_if
 // The same of lanes that use theirs; others get any element. Neither the offset nor the load may be
 // put behind a branch, where loads would wait for each other: so `kept` hides what they depend on.
