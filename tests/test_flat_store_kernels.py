@@ -114,6 +114,12 @@ def test_gathered_rows_of_odd_length_are_copied(columns: int) -> None:
     check(fusion([w, c], pad(rows, [1, 1], 4.0)), weight, chosen)
 
 
+def test_short_rows_inside_of_the_long_ones_that_a_roll_cuts_are_read_whole() -> None:
+    x = drawn(14, 101, 7, 5)
+    (a,) = like(x)
+    check(fusion([a], call("add", a, rolled(a, 1, 0))), x)
+
+
 def test_values_are_computed_around_pads_and_cats() -> None:
     x, y = drawn(60, 75), drawn(60, 77)
     a, b = like(x, y)

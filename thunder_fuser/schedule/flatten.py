@@ -75,8 +75,11 @@ def without_carries(found: VectorClass) -> tuple[Window, VectorClass] | None:
 
 
 def _long_row(group: IterationClass, lane: IterDomain | None) -> Carry | None:
-    """Where lanes come to the end of a row, if rows are long."""
+    """Where lanes come to the end of a row, if rows are long. Offsets may walk short rows inside of
+    them as one; what is behind windows is guarded by the index along each."""
     if lane is None:
         return None
-    row = carry_of(group.forms, lane)
+    is_guarded = any(window for needs in group.needs for window in needs.windows())
+    guarded = [form for nest in group.nests if is_guarded for form in nest.index]
+    row = carry_of((*group.forms, *guarded), lane)
     return row if row is not None and row.modulus >= LONG * lane.size else None
