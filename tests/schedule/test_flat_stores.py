@@ -123,6 +123,19 @@ def test_elements_that_read_many_others_stay_in_boxes() -> None:
     assert not is_flat(segment_of([x, cos, sin], made))
 
 
+def test_copies_that_share_loads_stay() -> None:
+    """As in the gradient of a SwiGLU, of which a thread stores both halves."""
+    x, g = halves(64, 66), halves(64, 33)
+    gate, up = piece(x, 1, 0, 33), piece(x, 1, 33, 66)
+    made = cat(call("mul", g, up), call("mul", g, chain(gate, "neg")))
+    assert not is_flat(segment_of([x, g], made))
+
+
+def test_what_is_read_far_apart_stays() -> None:
+    x = halves(16, 7, 3, 64)
+    assert not is_flat(of(x, permute(x, 0, 3, 1, 2)))
+
+
 def test_a_target_that_does_not_begin_with_a_vector_stays() -> None:
     x = halves(64, 28)
     made = pad(x, [1, 1])

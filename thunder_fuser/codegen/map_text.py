@@ -122,7 +122,7 @@ def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str
 def _divides_lanes(body: Body) -> bool:
     """True where each lane is told apart by its place, in divisions that cost less of what is known
     not to be negative."""
-    return any(load.lane is not None and load.guards for load in body.loads)
+    return any(load.lane is not None for load in body.loads)
 
 
 def _crossed_row(body: Body) -> Carry | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from thunder_fuser.analysis.access import demand
+from thunder_fuser.analysis.digits import add, atom, scale
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
@@ -22,8 +26,10 @@ def lower_class(
     tensors: Mapping[TensorView, str],
     scalars: Mapping[Scalar, str],
     strict: bool,
+    row: Window | None = None,
 ) -> Body:
-    """The body that runs one iteration class."""
+    """The body that runs one iteration class. With a `row`, its threads have vectors that begin in
+    that window."""
     segment = planned.group.segment
     accesses = _accesses(planned, tensors)
     stores = [(nest, index) for nest in planned.group.nests for index in instances(nest)]
@@ -31,7 +37,8 @@ def lower_class(
         [(nest.store.value, index) for nest, index in stores], segment.leaves, planned.is_uniform
     )
     speculates = any(needs.windows())
-    writer = ElementWriter(segment, tensors, scalars, accesses, strict, speculates)
+    holds = partial(_holds, row, planned.lane)
+    writer = ElementWriter(segment, tensors, scalars, accesses, strict, speculates, holds)
     before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()
@@ -48,12 +55,30 @@ def lower_class(
     axes, lane = planned.axes, planned.lane
     found, inside = without_carries(planned), None
     if found is not None:
-        inside = (found[0], lower_class(found[1], tensors, scalars, strict))
+        inside = (found[0], lower_class(found[1], tensors, scalars, strict, found[0]))
     return Body(axes, lane, planned.lanes, loads, statements, vectors, before, turning, inside)
 
 
+def _holds(row: Window | None, lane: IterDomain | None, window: Window) -> bool:
+    """True for a window that no lane leaves of a vector that begins in a row's."""
+    if row is None or lane is None:
+        return False
+    low, high = add(window.form, scale(add(row.form, atom(lane)), -1)).bounds
+    return low >= 0 and high + row.extent + lane.size - 2 < window.extent
+
+
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
+    """What a flat class reads one by one is loaded before anything is computed."""
     layouts, tile, streams = planned.group.segment.layouts, planned.tile, planned.streams
     if tile is None:
-        return Accesses(layouts, planned.lane, tensors, streams, leaves_out=True, carries=True)
+        is_flat = planned.lane is not None and planned.group.nests[0].is_flat
+        return Accesses(
+            layouts,
+            planned.lane,
+            tensors,
+            streams,
+            is_kept=lambda offset: is_flat,
+            leaves_out=True,
+            carries=True,
+        )
     return TurnedAccesses(layouts, tile, tile.lane, tensors, streams, lambda tv, offset: "[k]")

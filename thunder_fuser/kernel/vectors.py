@@ -104,7 +104,7 @@ class Accesses:
             if (tv, offset) in self.places:
                 continue
             access = self._carried(tv, offset, name)
-            if self.is_kept(offset):
+            if access is None and self.is_kept(offset):
                 access = self._apart(tv, offset, name)
             if access is not None:
                 loads += (access,)

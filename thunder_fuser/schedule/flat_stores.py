@@ -13,10 +13,10 @@ cost most, as sectors are then written in parts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.exclusive import one_at_most
 from thunder_fuser.analysis.layout import offset_of
@@ -24,10 +24,11 @@ from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.flatten import WIDE_ENOUGH
-from thunder_fuser.schedule.nest import Nest
+from thunder_fuser.schedule.nest import Nest, instances
 from thunder_fuser.schedule.order import merge_axes, merge_pair
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.slabs import turned
+from thunder_fuser.schedule.tiles import weight
 from thunder_fuser.schedule.vectorize import elements_at_once, lanes_of, windows_of
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -35,6 +36,7 @@ STORE = 4  # loads that cost as much as a store: neighbours' loads meet in the L
 MOST_LOADS = 2  # elements that are read for one that is stored, without those in whole vectors
 MOST_PLACES = 4  # loads for these, each of one of several elements that exclude each other
 FEW_NARROW = 32  # one in so many elements may be stored in narrow accesses
+NEAR = 2  # elements from one that is read to the next
 GAIN = 1.25  # times the accesses, below which boxes stay
 
 
@@ -70,7 +72,7 @@ def _flat(boxes: Sequence[IterationClass], parameters: MapParameters) -> Iterati
     is_large = layout.numel >= parameters.busy  # others are bound by latency
     if store.is_in_place or not (is_large and layout.is_dense):
         return None
-    if any(turned(group, parameters.lanes, parameters.busy) is not None for group in boxes):
+    if any(_has_an_order_of_its_own(group, parameters) for group in boxes):
         return None
     apart = [_traffic(group, parameters) for group in boxes]
     if FEW_NARROW * sum(t.narrow for t in apart) < layout.numel:
@@ -80,6 +82,24 @@ def _flat(boxes: Sequence[IterationClass], parameters: MapParameters) -> Iterati
     if together is None or GAIN * together * layout.numel > sum(t.cost for t in apart):
         return None
     return made
+
+
+def _has_an_order_of_its_own(group: IterationClass, parameters: MapParameters) -> bool:
+    """True for a class that is turned, reads far apart what it stores side by side, or has copies
+    in one thread that share loads."""
+    if turned(group, parameters.lanes, parameters.busy) is not None:
+        return True
+    alone = sum(
+        len(demand([(nest.store.value, index)], group.segment.leaves).leaves)
+        for nest in group.nests
+        for index in instances(nest)
+    )
+    if alone > len(group.loads) or not group.axes:
+        return alone > len(group.loads)
+    innermost, layouts = group.axes[-1], group.segment.layouts
+    stored = (weight(offset_of(layouts[n.store.target], n.index), innermost) for n in group.nests)
+    is_beside = any(step == 1 for step in stored)
+    return is_beside and any(abs(weight(form, innermost)) > NEAR for _, form in group.loads)
 
 
 @dataclass(frozen=True)
@@ -119,7 +139,7 @@ def _whole(segment: Segment, store: Store) -> IterationClass:
     whole = merge_axes(IterationClass(segment, (Nest(store, walked, (), tuple(map(atom, axes))),)))
     while len(whole.axes) > 1:
         whole = merge_pair(whole, *whole.axes[-2:])
-    return whole
+    return IterationClass(segment, tuple(replace(n, is_flat=True) for n in whole.nests))
 
 
 def _cost_of_flat(flat: IterationClass, loads: float, parameters: MapParameters) -> float | None:

@@ -41,13 +41,15 @@ VECTOR = 16  # bytes of a piece of it, at least
 class Nest:
     """One store over a box of its index space. `index` is the stored value's logical index in terms
     of `axes`; those in `unrolled` are copies inside one thread, and by the index of those in
-    `selecting` a thread selects what it stores."""
+    `selecting` a thread selects what it stores. One that `is_flat` has one axis, of all elements in
+    the order in which they lie."""
 
     store: Store
     axes: tuple[IterDomain, ...]
     unrolled: tuple[IterDomain, ...]
     index: Index
     selecting: frozenset[IterDomain] = frozenset()
+    is_flat: bool = False
 
     @property
     def is_whole(self) -> bool:
