@@ -27,8 +27,8 @@ from thunder_fuser.schedule.flatten import WIDE_ENOUGH
 from thunder_fuser.schedule.nest import Nest, instances
 from thunder_fuser.schedule.order import merge_axes, merge_pair
 from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.runs import weight
 from thunder_fuser.schedule.slabs import turned
-from thunder_fuser.schedule.tiles import weight
 from thunder_fuser.schedule.vectorize import elements_at_once, lanes_of, windows_of
 from thunder_fuser.segment.segment import Segment, Store
 
