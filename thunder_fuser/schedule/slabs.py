@@ -118,7 +118,7 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     found = square(group, max_lanes, is_busy)
     made = _slabs(group, max_lanes) if is_busy else []
     better = (slab for slab in made if found is None or _is_better(slab, found))
-    best = max(better, key=lambda slab: slab.lanes, default=None)
+    best = max(better, key=_widths, default=None)
     if best is not None:
         return best
     return None if found is None or found.is_empty else found
@@ -130,9 +130,14 @@ def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
     return [s for pair in pairs_of(group) if (s := _slab(group, *pair, most)) is not None]
 
 
+def _widths(found: Square) -> list[int]:
+    """Elements of the vectors of both sides, of the narrower one first."""
+    return sorted((found.lanes, found.run))
+
+
 def _is_better(made: Slab, found: Square) -> bool:
     """True where the narrowest vectors are wider, or where blocks with as wide ones are fuller."""
-    ours, theirs = sorted((made.lanes, made.run)), sorted((found.lanes, found.run))
+    ours, theirs = _widths(made), _widths(found)
     if ours[0] != theirs[0]:
         return ours > theirs
     room = ceil_div(made.down.size, found.side) * found.side
