@@ -21,6 +21,11 @@ SHAPE = (IMAGES, CHANNELS, PLACES)
 Build = Callable[[TensorView, TensorView], tuple[TensorView, ...]]
 
 
+def nowhere(tv: TensorView) -> bool:
+    """No sum is made place by place first."""
+    return False
+
+
 def weighted(x: TensorView, w: TensorView) -> TensorView:
     return call("mul", expand(reshape(w, 1, CHANNELS, 1), *SHAPE), x)
 
@@ -41,7 +46,7 @@ def sums_of(made: Fusion) -> list[tuple[int, ...]]:
 def test_what_groups_and_channels_have_in_common_is_summed_once() -> None:
     x = tensor(DataType.Float, *SHAPE)
     groups = reshape(call("sin", x), IMAGES, CHANNELS // 5, 5, PLACES)
-    made = share_sums(fusion([x], total(groups, 2, 3), total(call("sin", x), 0, 2)), 1)
+    made = share_sums(fusion([x], total(groups, 2, 3), total(call("sin", x), 0, 2)), 1, nowhere)
     assert str(made) == dedent("""\
         fusion(T0: f32[i6, i35, i256]) {
           T1: f32[i6, i35, i256] = sin(T0)
@@ -99,7 +104,7 @@ def test_results_stay_what_they_are(name: str) -> None:
     x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
     x, w = like(x0, w0)
     program = fusion([x, w], *SHARED[name](x, w))
-    made = share_sums(program, 1)
+    made = share_sums(program, 1, nowhere)
     assert made is not program
     exact = evaluate(program, (x0.double(), w0.double()))
     for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
@@ -143,13 +148,13 @@ KEPT: dict[str, Build] = {
 def test_others_stay(name: str) -> None:
     x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
     program = fusion([x, w], *KEPT[name](x, w))
-    assert share_sums(program, 1) is program
+    assert share_sums(program, 1, nowhere) is program
 
 
 def test_sums_of_other_planes_stay() -> None:
     x, y = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, *SHAPE)
     program = fusion([x, y], total(x, 0, 2), total(y, 1, 2))
-    assert share_sums(program, 1) is program
+    assert share_sums(program, 1, nowhere) is program
 
 
 @pytest.mark.parametrize("multiprocessors", [2 * IMAGES * CHANNELS, 2])
@@ -157,14 +162,14 @@ def test_small_planes_and_few_rows_stay(multiprocessors: int) -> None:
     x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
     program = fusion([x, w], *group_sums(x, w))
     assert IMAGES * CHANNELS * PLACES < 2 * MIN_PLANE
-    assert share_sums(program, multiprocessors) is program
+    assert share_sums(program, multiprocessors, nowhere) is program
 
 
 def test_a_factor_that_varies_with_what_is_common_stays_in_the_terms() -> None:
     x0, y0 = torch.randn(SHAPE), torch.randn(IMAGES, PLACES)
     x, y = like(x0, y0)
     terms = call("mul", x, expand(unsqueeze(y, 1), *SHAPE))
-    made = share_sums(fusion([x, y], total(terms, 1, 2), total(x, 0, 2)), 1)
+    made = share_sums(fusion([x, y], total(terms, 1, 2), total(x, 0, 2)), 1, nowhere)
     assert sums_of(made).count(SHAPE) == 2
     found, _ = evaluate(made, (x0, y0))
     exact = (x0.double() * y0.double()[:, None]).sum((1, 2))

@@ -58,9 +58,7 @@ class _Plane:
         return tuple(self.sizes[k] for k in self.kept)
 
 
-def share_sums(
-    fusion: Fusion, multiprocessors: int, is_by_places: Test = lambda tv: False
-) -> Fusion:
+def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
     that are `is_by_places` are summed without factors even if all sum the same dims, and stored
     where these are summed."""
