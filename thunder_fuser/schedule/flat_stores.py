@@ -72,10 +72,10 @@ def _flat(boxes: Sequence[IterationClass], parameters: MapParameters) -> Iterati
     is_large = layout.numel >= parameters.busy  # others are bound by latency
     if store.is_in_place or not (is_large and layout.is_dense):
         return None
-    if any(_has_an_order_of_its_own(group, parameters) for group in boxes):
-        return None
     apart = [_traffic(group, parameters) for group in boxes]
     if FEW_NARROW * sum(t.narrow for t in apart) < layout.numel:
+        return None
+    if any(_has_an_order_of_its_own(group, parameters) for group in boxes):
         return None
     made = _whole(segment, store)
     together = _cost_of_flat(made, sum(t.loads for t in apart) / layout.numel, parameters)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from thunder_fuser.analysis.access import Index
@@ -87,10 +88,7 @@ def schedule(
     segment: Segment, target: Target, parameters: RowParameters = PREFERRED
 ) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    work = _work(segment, target, parameters)
-    results = [t for phase in work.phases for t in phase.terms]
-    results += [*work.columns.terms, *work.totals.terms, *work.whole]
-    row, reads = row_read(work), reads_of(work, results)
+    work, row, reads = _read(segment, target, parameters.stretches, parameters.ends)
     if work.axes.is_staged:
         found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
         if found is None or (not work.columns.reductions and _waits(work)):
@@ -101,7 +99,18 @@ def schedule(
     return _alone(row, reads, work, target, parameters)
 
 
-def _work(segment: Segment, target: Target, parameters: RowParameters) -> RowWork:
+@lru_cache(maxsize=2)  # a tuner asks for one segment with several sets of parameters
+def _read(
+    segment: Segment, target: Target, stretches: bool, ends: bool
+) -> tuple[RowWork, Row, Reads]:
+    """What is done for the rows, and what that reads. Raises Rejected."""
+    work = _work(segment, target, stretches, ends)
+    results = [t for phase in work.phases for t in phase.terms]
+    results += [*work.columns.terms, *work.totals.terms, *work.whole]
+    return work, row_read(work), reads_of(work, results)
+
+
+def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowWork:
     """What is done for the rows. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
@@ -110,11 +119,11 @@ def _work(segment: Segment, target: Target, parameters: RowParameters) -> RowWor
     if down and totals:
         raise Rejected("a sum over all rows beside column sums")
     is_plain = not (totals or any(map(is_scan, reductions)))
-    staging = target if is_plain and parameters.stretches else None
+    staging = target if is_plain and stretches else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
     axes, sums = _axes(segment, long, down, (rows, columns), staging)
-    axes = replace(axes, ends=axes.ends or parameters.ends)
+    axes = replace(axes, ends=axes.ends or ends)
     if axes.row.bases & {axes.vector, axes.lane}:
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
