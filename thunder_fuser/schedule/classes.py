@@ -79,6 +79,11 @@ class IterationClass:
         return tuple(found)
 
     @cached_property
+    def windows(self) -> tuple[Form, ...]:
+        """What the windows of its elements test."""
+        return tuple(window.form for needs in self.needs for window in needs.windows())
+
+    @cached_property
     def forms_read(self) -> tuple[Form, ...]:
         """What the values depend on: offsets of loads, windows, indices used as values."""
         found: dict[Form, None] = {}

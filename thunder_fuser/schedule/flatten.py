@@ -49,8 +49,7 @@ def flatten(group: IterationClass, parameters: MapParameters) -> IterationClass:
 def _is_dense(group: IterationClass, outer: IterDomain, inner: IterDomain) -> bool:
     """True where everything walks the two axes as one, or depends on one of them only."""
     both = frozenset((outer, inner))
-    cut = [w.form for needs in group.needs for w in needs.windows()]
-    return all(both.isdisjoint(form.bases) for form in cut) and all(
+    return all(both.isdisjoint(form.bases) for form in group.windows) and all(
         walks_as_one(form, outer, inner) for form in group.forms if both <= form.bases
     )
 
@@ -79,7 +78,6 @@ def _long_row(group: IterationClass, lane: IterDomain | None) -> Carry | None:
     them as one; what is behind windows is guarded by the index along each."""
     if lane is None:
         return None
-    is_guarded = any(window for needs in group.needs for window in needs.windows())
-    guarded = [form for nest in group.nests if is_guarded for form in nest.index]
+    guarded = [form for nest in group.nests if group.windows for form in nest.index]
     row = carry_of((*group.forms, *guarded), lane)
     return row if row is not None and row.modulus >= LONG * lane.size else None

@@ -62,9 +62,9 @@ def _beyond(group: IterationClass, run: IterDomain) -> IterDomain | None:
 def _is_told_apart(group: IterationClass, *walked: IterDomain) -> bool:
     """True where what is read where, or where it is read at all, depends on one of the axes beyond
     a place in memory."""
-    windows = frozenset(walked)
-    cut = any(w.form.bases & windows for needs in group.needs for w in needs.windows())
-    return cut or any(loaded.bases & windows for loaded in loads_in(group.forms))
+    axes = frozenset(walked)
+    is_cut = any(form.bases & axes for form in group.windows)
+    return is_cut or any(loaded.bases & axes for loaded in loads_in(group.forms))
 
 
 def is_plain(form: Form, walked: IterDomain) -> bool:

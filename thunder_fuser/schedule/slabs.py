@@ -209,10 +209,9 @@ def _alike(row: int, wanted: int) -> int:
 def _images(group: IterationClass, down: IterDomain, across: IterDomain) -> IterDomain | None:
     """The axis along which what is turned goes on behind `across`."""
     moved, length = _moved(group, down, across), across.size * down.size
-    cut = [w.form for needs in group.needs for w in needs.windows()]
     for outer in group.axes:
         goes_on = all(weight(form, outer) == length for form in moved)
-        is_cut = any(form.bases & {outer, across} for form in cut)
+        is_cut = any(form.bases & {outer, across} for form in group.windows)
         if goes_on and not is_cut and all(is_plain(form, outer) for form in group.forms):
             return outer
     return None

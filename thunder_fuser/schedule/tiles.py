@@ -198,10 +198,9 @@ def _can_walk(group: IterationClass, down: IterDomain, across: IterDomain) -> bo
     """True where vectors of either axis are vectors of memory, and no loaded index and no window
     divides one of them or is itself read along it."""
     large, both = large_accesses(group), frozenset((down, across))
-    cut = [w.form for needs in group.needs for w in needs.windows()]
     direct = [form for _, form in large if not is_turned_by(form, down, across)]
     return (
-        all(is_plain(form, down) and is_plain(form, across) for form in cut)
+        all(is_plain(form, down) and is_plain(form, across) for form in group.windows)
         and all(is_plain(form, across) for form in direct)
         and all(both.isdisjoint(loaded.bases) for loaded in loads_in(group.forms))
     )
