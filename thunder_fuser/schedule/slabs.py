@@ -166,7 +166,7 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     if across.size == lanes:
         return None
     run = gcd(across.size, vectors * lanes, most)
-    found = Slab(group, down, across, lanes, most, run, vectors, gcd(vectors, beside))
+    found = Slab(group, down, across, lanes, run, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
 
 

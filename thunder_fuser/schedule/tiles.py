@@ -117,14 +117,13 @@ class Tile:
 
 @dataclass(frozen=True)
 class Square:
-    """A class, those of its axes that a tile would turn, before they are cut, the lanes to cut, of
-    which there may be up to `most`, and the elements of what is turned, which may be fewer."""
+    """A class, those of its axes that a tile would turn, before they are cut, the lanes to cut, and
+    the elements of what is turned, which may be fewer."""
 
     group: IterationClass
     down: IterDomain
     across: IterDomain
     lanes: int
-    most: int
     run: int
 
     @property
@@ -169,7 +168,7 @@ def square(group: IterationClass, max_lanes: int, is_busy: bool) -> Square | Non
     lanes, run = lanes_of(across, most), lanes_of(down, most)
     if run > lanes or not is_busy:
         lanes = run = min(lanes, run)
-    found = Square(group, down, across, lanes, most, run)
+    found = Square(group, down, across, lanes, run)
     held = turned_bytes(group, down, across) * found.side**2
     return found if 0 < held <= SHARED_UNASKED else None
 
