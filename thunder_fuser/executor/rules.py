@@ -18,7 +18,14 @@ from thunder_fuser.executor.storage import leaves
 
 LARGE_TABLE = 32 << 20  # bytes
 LARGE = 4 << 20  # bytes, below which torch's fewer calls take less time
-_PICKS = ("TAKE", "TAKE_ALONG_AXIS", "GATHER")
+# Whose large results torch is slow to make, beside an H200's memory.
+_SLOW = {
+    "WHERE",  # half of its rate, after a launch that fills a tensor with the number
+    "TAKE",  # a twentieth of short rows of an embedding, a fifth of odd ones
+    "TAKE_ALONG_AXIS",
+    "GATHER",
+    "PAD",  # a quarter: it fills all of it first, and then copies element by element
+}
 
 
 def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str | None:
@@ -60,14 +67,19 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
 
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
-    is_slow = _writes_once(leaf) or _reduces(leaf) or _selects(leaf) or _picks(leaf)
-    return is_slow or _pads(leaf) or _reads_out_of_order(leaf, group)
+    is_slow = prim_name(leaf) in _SLOW and _written(leaf) >= LARGE
+    return is_slow or _writes_once(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, group)
+
+
+def _written(leaf: BoundSymbol) -> int:
+    """Bytes of the results."""
+    return sum(map(bytes_of, leaf.flat_proxy_outs))
 
 
 def _writes_once(leaf: BoundSymbol) -> bool:
     """True for the gradient of a large table, which torch fills with zeros before it adds. Of a
     small one torch's fewer calls take less time."""
-    return is_sum(leaf) and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE_TABLE
+    return is_sum(leaf) and _written(leaf) >= LARGE_TABLE
 
 
 def _reduces(leaf: BoundSymbol) -> bool:
@@ -76,24 +88,6 @@ def _reduces(leaf: BoundSymbol) -> bool:
     """
     reduces = has_tags(leaf, {OpTags.REDUCTION_OP}) or is_scan(leaf)
     return reduces and sum(map(bytes_of, leaf.flat_proxy_args)) >= LARGE
-
-
-def _selects(leaf: BoundSymbol) -> bool:
-    """True for something large chosen by a mask, as the gradient of a relu: torch moves that at
-    half of the rate of an H200's memory, after a launch that fills a tensor with the number."""
-    return prim_name(leaf) == "WHERE" and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
-
-
-def _picks(leaf: BoundSymbol) -> bool:
-    """True for something large picked by an index, as the rows of an embedding: of short or odd
-    rows torch reaches a twentieth to a fifth of an H200's memory."""
-    return prim_name(leaf) in _PICKS and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
-
-
-def _pads(leaf: BoundSymbol) -> bool:
-    """True for something large and padded, or cut by negative widths: torch fills all of it first,
-    and then copies element by element, at a quarter of the rate of an H200's memory."""
-    return prim_name(leaf) == "PAD" and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
 
 
 def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
@@ -109,7 +103,7 @@ def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
     else:
         is_view = prim_name(leaf) != "STRIDE_ORDER" and has_tags(leaf, {OpTags.SHAPE_OP})
         is_copy = not is_view and not read.isdisjoint(spread | turned)
-    return is_copy and sum(map(bytes_of, leaf.flat_proxy_outs)) >= LARGE
+    return is_copy and _written(leaf) >= LARGE
 
 
 def _views(group: Group, kind: str, of: set[str] | None = None) -> set[str]:
