@@ -95,12 +95,8 @@ def _embedded(make: Make, rows: int, columns: int) -> Case:
     """Rows of a table of a fourth of the size, which get as many gradients each as they are read.
     The forward reads what it can of the table from the cache."""
     table = make.weight(max(rows // 4, 1), columns)
-    case = planes(
-        lambda table, index: F.embedding(index, table),
-        (table, make.indices(table.shape[0], rows)),
-        *(5, 5),
-    )
-    return case
+    inputs = table, make.indices(table.shape[0], rows)
+    return planes(lambda table, index: F.embedding(index, table), inputs, 5, 5)
 
 
 def _biased_scores(make: Make, *shape: int) -> Case:
