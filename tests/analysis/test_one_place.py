@@ -94,7 +94,7 @@ ALLOWED = {
     "schedule/columns.py:_scanning": THREADS,
     "schedule/columns.py:_splits": THREADS,
     "schedule/columns.py:_batch": THREADS,
-    "schedule/columns.py:_loaded": REGISTERS,
+    "schedule/columns.py:_of_vectors": REGISTERS,
     "schedule/columns.py:_registers": REGISTERS,
     "schedule/columns.py:schedule": THREADS,
     "schedule/kept_tiles.py:_room": REGISTERS,

@@ -163,10 +163,11 @@ def schedule(
     turns = MAX_BATCH if parameters.fills else ceil_div(ceil_div(rows, splits), down)
     batch = _batch(axes, segment, turns)
     registers = _registers(axes, segment, reductions, terms, batch)
-    at_once = REGISTERS // (registers * across * down) or None if batch > 1 else None
-    if at_once is not None:
-        room = _room(_states(long, axes), across * down, registers) * target.multiprocessors
-        splits = _in_one_turn(splits, ceil_div(axes.vector.size, across), rows, room)
+    at_once = REGISTERS // (registers * across * down)
+    if batch == 1 or not at_once:
+        return planned(across, down, splits, batch)
+    room = _room(_states(long, axes), across * down, registers) * target.multiprocessors
+    splits = _in_one_turn(splits, ceil_div(axes.vector.size, across), rows, room)
     return planned(across, down, splits, batch, at_once)
 
 
@@ -376,7 +377,12 @@ def _loaded(axes: ColumnAxes, segment: Segment) -> int:
     """Registers of what a thread loads of a row."""
     elements = axes.row.size * axes.vector.size * axes.lanes
     plane = [tv for tv in segment.inputs if prod(tv.shape) == elements]
-    return sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in plane)
+    return _of_vectors(plane, axes)
+
+
+def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
+    """Registers of a vector of each."""
+    return sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in tensors)
 
 
 def _registers(
@@ -394,8 +400,8 @@ def _registers(
         for tv, index in read
         if tv in segment.leaves and axes.row not in offset_of(segment.layouts[tv], index).bases
     ]
-    held = sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in columns)
-    held += _states(long, axes) // REGISTER_BYTES + batch * _loaded(axes, segment)
+    sums = _states(long, axes) // REGISTER_BYTES
+    held = sums + batch * _loaded(axes, segment) + _of_vectors(columns, axes)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 
 
