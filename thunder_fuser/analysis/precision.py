@@ -119,9 +119,8 @@ def is_guarded(tv: TensorView) -> bool:
 
 def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
     while True:
+        top = _behind_views(top)
         match top.definition:
-            case Expr(OpDef(family=Family.VIEW), (TensorView() as source,)):
-                top = source
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source
             case Expr(OpDef(name="max"), (source,)):

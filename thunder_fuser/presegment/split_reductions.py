@@ -30,7 +30,7 @@ Sums over the rows of each of several samples, as the gradients of a scale that 
 own, are of a block for each sample already. Where that leaves blocks of the machine idle, samples
 are split in a number of parts that divides them:
 
-    T1: f32[i83, i1152] = sum(T0: bf16[i83, i256, i1152], dims=[1])
+    T1: f32[i83, i1152] = sum(T0: f32[i83, i256, i1152], dims=[1])
         =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
 
 A sum that rows of the plane wait for is no sum beside them, and stays.
