@@ -31,6 +31,7 @@ from tests.programs import (
     unsqueeze,
 )
 from tests.rope import Rope
+from thunder_fuser.analysis.reductions import MET
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
@@ -132,6 +133,15 @@ def walked_by_clusters() -> Case:
     mean = expand(unsqueeze(total(scaled, 1), 1), 128, 32771)
     made = call("cast", call("sub", scaled, mean), dtype=DataType.BFloat16)
     return fusion([a, b], made, sums), [x, w]
+
+
+def met_by_neighbours() -> Case:
+    """Rows of which a block has sixteen groups of three, less the sum of their group."""
+    x = torch.empty(40, 3, 90)
+    (a,) = like(x)
+    own = total(a, 2)
+    met = call("sum", own, dims=(1,), **{MET: 3})
+    return fusion([a], call("sub", a, expand(reshape(met, 40, 1, 1), 40, 3, 90)), own), [x]
 
 
 def roped() -> Case:
@@ -276,6 +286,7 @@ CASES = {
         walked_down,
         walked_side_by_side,
         walked_by_clusters,
+        met_by_neighbours,
         roped,
         embedded,
         taken_along_rows,

@@ -127,6 +127,58 @@ def test_sums_by_place_are_summed_once_without_their_factors() -> None:
         torch.testing.assert_close(found.double(), wanted.double(), rtol=1e-5, atol=atol)
 
 
+def with_gradient(x: TensorView, w: TensorView, count: int) -> tuple[TensorView, ...]:
+    """A product that is stored less the sums of its groups, and its sums over images."""
+    images, channels, places = x.shape
+    product = call("mul", x, call("sin", x))
+    weights = expand(reshape(w, 1, channels, 1), *x.shape)
+    groups = images, channels // count, count, places
+    of_groups = total(reshape(call("mul", weights, product), *groups), 2, 3)
+    spread = expand(reshape(of_groups, images, channels // count, 1, 1), *groups)
+    return call("sub", reshape(product, *groups), spread), total(product, 0, 2)
+
+
+def test_sums_of_a_group_meet_in_the_block_that_stores_what_needs_them() -> None:
+    x, w = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, CHANNELS)
+    made = str(share_sums(fusion([x, w], *with_gradient(x, w, 5)), 1, nowhere))
+    sums = [line.strip() for line in made.splitlines() if "= sum(" in line]
+    assert sums == [
+        "T6: f32[i6, i7, i5, r256] = sum(T5, dims=[3])",
+        "T13: f32[i6, i7, r5] = sum(T12, dims=[2], met=5)",
+        "T17: f32[r6, i7, i5] = sum(T6, dims=[0])",
+    ]
+    assert made.count("mul(T0, T2)") == 1  # what is stored is what is summed
+    assert "segment_set" not in made
+
+
+def test_results_of_sums_that_meet_stay_what_they_are() -> None:
+    x0, w0 = torch.randn(SHAPE), torch.randn(CHANNELS)
+    x, w = like(x0, w0)
+    program = fusion([x, w], *with_gradient(x, w, 7))
+    made = share_sums(program, 1, nowhere)
+    assert "met=7" in str(made)
+    exact = evaluate(program, (x0.double(), w0.double()))
+    for found, wanted in zip(evaluate(made, (x0, w0)), exact, strict=True):
+        atol = 1e-5 * wanted.abs().max().item()
+        torch.testing.assert_close(found.double(), wanted.double(), rtol=1e-5, atol=atol)
+
+
+@pytest.mark.parametrize("shape", [(6, 35, 40000), (2, 200, 400)], ids=["long", "many"])
+def test_sums_of_what_no_block_holds_are_stored_first(shape: tuple[int, ...]) -> None:
+    x, w = tensor(DataType.Float, *shape), tensor(DataType.Float, shape[1])
+    count = 100 if shape[1] == 200 else 5
+    made = str(share_sums(fusion([x, w], *with_gradient(x, w, count)), 1, nowhere))
+    assert "segment_set" in made
+    assert "met=" not in made
+
+
+def test_sums_of_rows_that_are_no_neighbours_are_stored_first() -> None:
+    x = tensor(DataType.Float, 6, 35, 256)
+    spread = expand(reshape(total(x, 0, 2), 1, 35, 1), 6, 35, 256)
+    made = str(share_sums(fusion([x], call("sub", x, spread), total(x, 1, 2)), 1, nowhere))
+    assert "segment_set" in made
+
+
 KEPT: dict[str, Build] = {
     "one set of dims": lambda x, w: (total(x, 0, 2), total(weighted(x, w), 0, 2)),
     "nothing in common": lambda x, w: (total(x, 2), total(x, 0)),

@@ -13,6 +13,8 @@ MAX_REPEATED = 8  # terms that every element that needs their result may combine
 WALKED = "walked"  # the attribute of a reduction that a block walks, however few terms it has: the
 # rows of the plane, which may be fewer than those dealt out
 SIDES = "sides"  # the attribute of a walked reduction of whose results a block has so many rows
+MET = "met"  # the attribute of a reduction of so many rows' values that meet in the block which has
+# these rows
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -41,12 +43,14 @@ def is_walked(tv: TensorView) -> bool:
 
 
 def is_long(tv: TensorView) -> bool:
-    """True for a reduction of more terms than one thread combines in registers, or that is marked,
-    and for any scan, sum of groups and order of an index. A reduction without results combines
-    nothing."""
+    """True for a reduction of more terms than one thread combines in registers, or that walks a
+    plane, and for any scan, sum of groups and order of an index. A reduction without results
+    combines nothing, and one of rows that meet a value of each thread."""
     if is_scan(tv) or is_grouped(tv) or is_ordering(tv):
         return True
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+        return False
+    if met_rows(tv) is not None:
         return False
     if walked_rows(tv) is not None:
         return True
@@ -167,21 +171,28 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
 
 def walked_rows(tv: TensorView) -> int | None:
     """Of the plane that a reduction walks which is marked, else None."""
-    attrs = {} if tv.definition is None else dict(tv.definition.attrs)
-    rows = attrs.get(WALKED)
-    assert rows is None or isinstance(rows, int)
-    return rows
+    return _mark(tv, WALKED)
 
 
 def sides_of(tv: TensorView) -> int | None:
     """Rows of a block's results that are summed side by side, where a reduction is marked so."""
+    return _mark(tv, SIDES)
+
+
+def met_rows(tv: TensorView) -> int | None:
+    """How many rows of a block meet in a reduction that is marked so: neighbours, of each of which
+    it has one term."""
+    return _mark(tv, MET)
+
+
+def _mark(tv: TensorView, name: str) -> int | None:
     attrs = {} if tv.definition is None else dict(tv.definition.attrs)
-    sides = attrs.get(SIDES)
-    assert sides is None or isinstance(sides, int)
-    return sides
+    value = attrs.get(name)
+    assert value is None or isinstance(value, int)
+    return value
 
 
 def mark_of(tv: TensorView) -> dict[str, int]:
     """The attributes that mark a reduction, for another one that takes its place."""
-    marks = {WALKED: walked_rows(tv), SIDES: sides_of(tv)}
+    marks = {name: _mark(tv, name) for name in (WALKED, SIDES, MET)}
     return {name: value for name, value in marks.items() if value is not None}

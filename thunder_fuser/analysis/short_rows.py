@@ -46,6 +46,13 @@ def threads_of_row(vectors: int, held: int = 1) -> int:
     return min(int(1 << (wanted - 1).bit_length()), WARP)
 
 
+def in_warps(threads: int) -> int:
+    """At least so many threads of a row: whole warps, or a power of two that divides one."""
+    if threads > WARP:
+        return ceil_div(threads, WARP) * WARP
+    return int(1 << (threads - 1).bit_length())
+
+
 def shifted_vectors(columns: int, lanes: int) -> int:
     """As many as a row meets that begins as late in its first one as any."""
     return ceil_div(lanes - gcd(columns, lanes) + columns, lanes)

@@ -16,7 +16,7 @@ from thunder_fuser.codegen.split_text import (
 from thunder_fuser.codegen.statements import indent, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Scan
+from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
 from thunder_fuser.target import WARP
 
@@ -57,14 +57,31 @@ def combined(
             r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}{which}, {_combine(r)})"
             for r in values
         }
-    for reduction, value in values.items():
-        dtype, kind = reduction.accumulator.dtype, _state(reduction)
-        if are_finished:
-            value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
-            if reduction.rounded is not None:
-                value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
-        lines.append(f"const {kind} {reduction.result.name} = {value};")
-    return lines
+    return [*lines, *(_result(r, value, are_finished) for r, value in values.items())]
+
+
+def of_rows_that_meet(phase: ReducePhase, kernel: RowKernel) -> list[str]:
+    """What each of the rows of a block has, combined in their order over so many neighbours."""
+    row = f"threadIdx.x / {kernel.threads_per_row}"
+    first = f" + {row} / {phase.met} * {phase.met}" if kernel.rows_per_block != phase.met else ""
+    left, results = list[str](), list[str]()
+    for reduction in phase.reductions:
+        name = reduction.accumulator.name
+        left.append(f"__shared__ {_state(reduction)} {name}s[{kernel.rows_per_block}];")
+        left.append(f"if (part == 0) {name}s[{row}] = {name};")
+        value = f"tf::combine_warps<{phase.met}>({name}s{first}, {_combine(reduction)})"
+        results.append(_result(reduction, value))
+    return [*left, "__syncthreads();", *results]
+
+
+def _result(reduction: Reduce, value: str, is_finished: bool = True) -> str:
+    """What a reduction came to, from its state."""
+    dtype, kind = reduction.accumulator.dtype, _state(reduction)
+    if is_finished:
+        value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
+        if reduction.rounded is not None:
+            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+    return f"const {kind} {reduction.result.name} = {value};"
 
 
 def _over_threads(reduction: Reduce, value: str, width: int) -> str:

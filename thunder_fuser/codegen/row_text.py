@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
-from thunder_fuser.codegen.reduce_text import combined, declared, mailboxes, met, scanned
+from thunder_fuser.codegen.reduce_text import (
+    combined,
+    declared,
+    mailboxes,
+    met,
+    of_rows_that_meet,
+    scanned,
+)
 from thunder_fuser.codegen.row_loops import load_of_row, located, over_vectors, with_whole
 from thunder_fuser.codegen.row_threads import (
     if_active,
@@ -308,5 +315,8 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     held = held_arrays(phase, kernel.places_per_thread, kernel.lanes)
     summed = [line for scan in phase.scans for line in scanned(scan, kernel)]
     begun = [*once_lines(phase.scope, kernel), *declared(phase.reductions), *held, *zeroed]
+    if phase.met is not None:
+        terms = [statement_text(s, kernel.names) for s in phase.scope.statements]
+        return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
     walked = _walked(phase.scope, kernel)
     return [*begun, *walked, *combined(phase.reductions, kernel, position), *summed]

@@ -104,10 +104,14 @@ class Held:
 
 @dataclass(frozen=True)
 class ReducePhase:
+    """What a thread's part of a row comes to, combined over its threads. Where so many rows of a
+    block `met` in it, what each of them has one of is combined in the order of these rows."""
+
     scope: Scope
     reductions: tuple[Reduce, ...]
     scans: tuple[Scan, ...] = ()
     held: tuple[Held, ...] = ()
+    met: int | None = None
 
 
 @dataclass(frozen=True)
@@ -352,7 +356,9 @@ def print_row_kernel(kernel: RowKernel) -> str:
     lines += [f"  {s.name} = stretch of {s.access.pointer}" for s in kernel.staged]
     lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
     for number, phase in enumerate(kernel.phases):
-        lines.append(f"  phase {number}")
+        lines.append(
+            f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
+        )
         lines += print_scope(phase.scope, names)
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions

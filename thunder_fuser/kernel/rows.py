@@ -235,7 +235,7 @@ class _RowWriter:
             self.writer.known[tv, index] = result
         writes, vectors = self._writes(stored)
         scope = self._scope(loads, [*writes, *accumulated], vectors)
-        return ReducePhase(scope, tuple(reductions), tuple(scans), held)
+        return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met)
 
     def _shared(self) -> tuple[Key, ...]:
         """What phases compute alike, if a thread has registers for it."""

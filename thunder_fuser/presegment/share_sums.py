@@ -8,7 +8,11 @@ A group norm's gradients are such sums: of its groups, over some channels each, 
 over images. In kernels of their own they would read the planes again, and those of groups keep rows
 as long as a group until these are summed. What each channel of an image comes to is one pass over
 the planes, whatever it is multiplied by behind that, and the gradient of the input a second one.
-Where something larger depends on a sum, it is stored first.
+Where something larger depends on a sum, it is stored first, unless a block has all rows that are
+summed (`analysis/met_rows.py`): their sums meet in it, and the gradient of the input is stored in
+the same pass.
+
+    T1 = sum(mul(w, T3), dims=[1])  =>  T1 = sum(mul(w, T3), dims=[1], met=256)
 
 Sums of the channels of a batch place by place (`sum_places.py`), of which a gradient has four, are
 two without their factors.
@@ -19,15 +23,17 @@ drawn out is infinite, and terms have both signs, the sum is infinite instead of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_long, walked_rows
+from thunder_fuser.analysis.met_rows import MAX_MET, threads_of_met_row, vector_of
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, MET, is_long, walked_rows
 from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -36,7 +42,8 @@ from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import constants, spread
 
-MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again
+MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again, where
+# they do not meet
 MIN_PLANE = 32 * 1024  # elements per multiprocessor: of fewer, one more launch takes longer than
 # reading them again from the cache
 
@@ -57,14 +64,30 @@ class _Plane:
         """The shape of the sums over what is common."""
         return tuple(self.sizes[k] for k in self.kept)
 
+    @property
+    def columns(self) -> int:
+        """Elements of each of them."""
+        return prod(self.sizes[k] for k in self.common)
+
+    def met(self, dims: frozenset[int]) -> int | None:
+        """How many rows one sum over `dims` has; None where they are not neighbours."""
+        summed = [k in dims for k in self.kept if self.sizes[k] != 1]
+        return prod(self.sizes[k] for k in dims - self.common) if summed == sorted(summed) else None
+
 
 def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
     that are `is_by_places` are summed without factors even if all sum the same dims, and stored
     where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
-    products = _Products()
     apart = {tv for tv in spread(fusion, planes) if not is_by_places(tv)}
+    meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors)
+    met = {planes[tv] for tv in meeting}
+    planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or is_by_places(tv)}
+    apart = apart.intersection(planes) - meeting.keys()
+    products = _Products()
+    for tv in _needed_beside(fusion, planes):
+        products.note(tv)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = planes.get(tv)
@@ -72,7 +95,7 @@ def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusi
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
-        made = _in_stages(tv, terms, plane, products)
+        made = _in_stages(tv, terms, plane, products, meeting.get(tv, 1))
         return call("segment_set", made) if tv in apart else made
 
     return rewrite(fusion, rule)
@@ -92,10 +115,56 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
         plane = _shared(sums, are_alike)
         if plane is None or count < MIN_PLANE * multiprocessors:
             continue
-        is_wide = prod(plane.rows) >= multiprocessors and count >= MIN_TERMS * prod(plane.rows)
-        if is_wide or are_alike:
+        if prod(plane.rows) >= multiprocessors or are_alike:
             found |= {tv: plane for tv in sums if tv not in found}
     return found
+
+
+def _is_wide(plane: _Plane) -> bool:
+    """True where what the sums have in common is worth a pass of its own."""
+    return plane.columns >= MIN_TERMS
+
+
+def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Iterable[TensorView]:
+    """Products of elements of the planes, of memory alone, that results need beside the sums."""
+    sizes = {prod(plane.sizes) for plane in planes.values()}
+    late = set[TensorView]()
+    for tv in fusion.tensors:
+        made = tv.definition
+        if tv in planes or (made is not None and not late.isdisjoint(made.tensors)):
+            late.add(tv)
+    results = [*fusion.outputs, *(w.value for w in fusion.writes)]
+    for tv in topological(results, planes.keys()):
+        is_product = tv.definition is not None and tv.definition.op.name == "mul"
+        is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
+        if is_product and is_exact and tv not in late and prod(tv.shape) in sizes:
+            yield tv
+
+
+def _meeting(
+    fusion: Fusion, planes: Mapping[TensorView, _Plane], multiprocessors: int
+) -> dict[TensorView, int]:
+    """The sums of rows that meet in a block, and how many rows do: all those of a plane, or none,
+    as one that is stored first is known to a kernel behind it alone."""
+    found: dict[TensorView, int] = {}
+    for plane in set(planes.values()):
+        sums = [tv for tv, other in planes.items() if other == plane]
+        counts = {plane.met(_reduced(tv, plane.sizes)) for tv in sums}
+        count = counts.pop()
+        if count and not counts and _do_meet(fusion, plane, count, multiprocessors):
+            found |= dict.fromkeys(sums, count)
+    return found
+
+
+def _do_meet(fusion: Fusion, plane: _Plane, count: int, multiprocessors: int) -> bool:
+    """True where each block has so many rows of the plane, and blocks keep the machine busy."""
+    elements = prod(plane.sizes)
+    read = [tv for tv in fusion.tensors if tv.definition is None and prod(tv.shape) == elements]
+    lanes, registers = vector_of(plane.columns, [tv.dtype.itemsize for tv in read])
+    vectors, blocks = plane.columns // lanes, prod(plane.rows) // count
+    is_held = threads_of_met_row(count, vectors, lanes, registers) is not None
+    is_long = plane.columns > MAX_SHORT_REDUCTION
+    return is_held and is_long and count <= MAX_MET and is_busy(blocks, multiprocessors)
 
 
 def _shared(sums: Sequence[TensorView], are_alike: bool) -> _Plane | None:
@@ -150,17 +219,35 @@ class _Products:
     made: dict[tuple[object, ...], TensorView] = field(default_factory=dict)
     known: dict[object, TensorView] = field(default_factory=dict)
     order: dict[TensorView, int] = field(default_factory=dict)
+    needed: dict[tuple[TensorView, ...], TensorView] = field(default_factory=dict)
+
+    def note(self, tv: TensorView) -> None:
+        """A product that is needed beside the sums, which take it as it is."""
+        factors, is_negative = _factors(tv)
+        if len(factors) > 1 and not is_negative:
+            self.needed.setdefault(self._ordered(factors), tv)
 
     def summed(self, factors: Sequence[TensorView], plane: _Plane) -> TensorView:
         """The sum of the product of `factors`, in any order."""
-        ordered = sorted(map(self._first, factors), key=self._number)
+        ordered = self._ordered(factors)
         key = (*ordered, plane)
         if key not in self.made:
-            product, *others = (_reshaped(factor, plane.sizes) for factor in ordered)
+            product, *others = (_reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
             for other in others:
                 product = call("mul", product, other)
             self.made[key] = call("sum", product, dims=tuple(sorted(plane.common)))
         return self.made[key]
+
+    def _grouped(self, ordered: tuple[TensorView, ...]) -> tuple[TensorView, ...]:
+        """The factors, as many of them as can as one product that is needed anyway."""
+        found = (f for f in self.needed if set(f) <= set(ordered) and len(set(f)) == len(f))
+        most = max(found, key=len, default=None)
+        if most is None:
+            return ordered
+        return self.needed[most], *(factor for factor in ordered if factor not in most)
+
+    def _ordered(self, factors: Sequence[TensorView]) -> tuple[TensorView, ...]:
+        return tuple(sorted(map(self._first, factors), key=self._number))
 
     def _first(self, factor: TensorView) -> TensorView:
         """The first factor that is computed like this one."""
@@ -173,8 +260,11 @@ class _Products:
         return self.order.setdefault(factor, len(self.order))
 
 
-def _in_stages(tv: TensorView, terms: TensorView, plane: _Plane, products: _Products) -> TensorView:
-    """`tv` as a sum over what is common, times what was drawn out of it, summed over the rest."""
+def _in_stages(
+    tv: TensorView, terms: TensorView, plane: _Plane, products: _Products, met: int
+) -> TensorView:
+    """`tv` as a sum over what is common, times what was drawn out of it, summed over the rest, of
+    which so many are `met`."""
     factors, is_negative = _factors(terms)
     drawn = [f for f in factors if _is_of_rows(f, plane)]
     drawn = drawn if len(drawn) < len(factors) else drawn[1:]
@@ -184,7 +274,8 @@ def _in_stages(tv: TensorView, terms: TensorView, plane: _Plane, products: _Prod
     others = _reduced(tv, plane.sizes) - plane.common
     if others:
         dims = tuple(k for k, dim in enumerate(plane.kept) if dim in others)
-        made = call("sum", made, dims=dims)
+        marks = {MET: met} if met > 1 else {}
+        made = call("sum", made, dims=dims, **marks)
     made = call("neg", made) if is_negative else made
     return _reshaped(made, tv.shape)
 

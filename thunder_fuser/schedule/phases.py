@@ -1,6 +1,8 @@
 """The levels of reductions that a kernel combines one after another.
 
 mean = sum(x) / n;  var = sum((x - mean)^2) / n        phase 0: the first sum; phase 1: the other
+
+Rows of a block that meet in a reduction do so in a phase of their own.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.reductions import met_rows
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.segment import Segment
 
@@ -22,6 +25,11 @@ class Phase:
 
     reductions: tuple[Element, ...]
     terms: tuple[Element, ...]
+
+    @property
+    def met(self) -> int | None:
+        """How many rows of a block meet in it, if it is of such reductions."""
+        return met_rows(self.reductions[0][0])
 
 
 def phases_of(
@@ -37,8 +45,10 @@ def phases_of(
         level[tv] = 1 + max((level[p] for p in needed), default=-1)
     phases = []
     for depth in range(max(level.values(), default=-1) + 1):
-        members = [k for k, (tv, _) in enumerate(reductions) if level[tv] == depth]
-        phases.append(
-            Phase(tuple(reductions[k] for k in members), tuple(terms[k] for k in members))
-        )
+        at_once = [k for k, (tv, _) in enumerate(reductions) if level[tv] == depth]
+        for count in sorted({met_rows(reductions[k][0]) or 1 for k in at_once}):
+            members = [k for k in at_once if (met_rows(reductions[k][0]) or 1) == count]
+            phases.append(
+                Phase(tuple(reductions[k] for k in members), tuple(terms[k] for k in members))
+            )
     return tuple(phases)

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.analysis.walked_rows import clusters_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, Target
 
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
@@ -121,7 +122,7 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
 
 def _again(row: Row) -> Residency:
     """Every phase reads the row from the cache."""
-    return Residency(min(_rounded(ceil_div(row.vectors * row.lanes, 2 * HELD)), THREADS_AGAIN))
+    return Residency(min(in_warps(ceil_div(row.vectors * row.lanes, 2 * HELD)), THREADS_AGAIN))
 
 
 def _leaves_room(alone: Residency, row: Row) -> bool:
@@ -154,7 +155,7 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
     fit on a multiprocessor, and how many; where it is the same, with more in shared memory, which
     does not spill."""
     piece = ceil_div(row.vectors, cluster)
-    threads = max(_rounded(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK)
+    threads = max(in_warps(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK)
     held = ceil_div(piece, threads)
     best: tuple[int, Residency | None] = 0, None
     for count in range(len(row.loads) + 1):
@@ -190,7 +191,7 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
         preferred = HELD_OF_SHORT
     held = max((wanted or preferred) // row.lanes, 1)
     while True:
-        threads = _rounded(ceil_div(row.vectors, held))
+        threads = min(in_warps(ceil_div(row.vectors, held)), MAX_THREADS)
         registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned) + SCRATCH
         if (
             registers * max(threads, MIN_BLOCK) <= REGISTERS
@@ -218,10 +219,3 @@ def _in_both(row: Row, target: Target) -> Residency | None:
     if moved > target.shared_bytes - RESERVED_BYTES:
         return None
     return Residency(MAX_THREADS, frozenset(registers), frozenset(shared), slots=1, blocks=1)
-
-
-def _rounded(threads: int) -> int:
-    """Whole warps, or a power of two that divides one."""
-    if threads > WARP:
-        return min(ceil_div(threads, WARP) * WARP, MAX_THREADS)
-    return int(1 << (threads - 1).bit_length())

@@ -42,6 +42,11 @@ class RowWork:
         return tuple(tv for phase in self.phases for tv, _ in phase.reductions)
 
     @property
+    def met(self) -> int:
+        """How many rows of a block meet in some phase; 1 where none do."""
+        return max((phase.met or 1 for phase in self.phases), default=1)
+
+    @property
     def scans(self) -> tuple[TensorView, ...]:
         return tuple(filter(is_scan, self.reduced))
 
@@ -92,7 +97,7 @@ class RowSchedule(RowWork):
         if self.chunk:
             lines[-1] += f", {self.chunk} vectors at a time"
         levels = [
-            (f"phase {k}", phase.reductions, phase.terms) for k, phase in enumerate(self.phases)
+            (_title(k, phase), phase.reductions, phase.terms) for k, phase in enumerate(self.phases)
         ]
         levels.append(("down columns", self.columns.reductions, self.columns.terms))
         levels.append(("over all rows", self.totals.reductions, self.totals.terms))
@@ -144,3 +149,8 @@ class RowSchedule(RowWork):
     @property
     def threads_per_row(self) -> int:
         return self.residency.threads * self.residency.cluster
+
+
+def _title(position: int, phase: Phase) -> str:
+    met = "" if phase.met is None else f", of {phase.met} rows that meet"
+    return f"phase {position}{met}"

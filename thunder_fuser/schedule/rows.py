@@ -20,12 +20,13 @@ from functools import lru_cache
 from math import prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import loads_in, unflatten
+from thunder_fuser.analysis.digits import divmod_form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
     is_scan,
     is_walked,
+    met_rows,
     plane_of,
     row_shape,
     sides_of,
@@ -36,6 +37,7 @@ from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns, columns_of, turns_of
+from thunder_fuser.schedule.met_rows import of_met_rows
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import phases_of
@@ -118,7 +120,10 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     rows, columns = _plane_of_all(long)
     if down and totals:
         raise Rejected("a sum over all rows beside column sums")
-    is_plain = not (totals or any(map(is_scan, reductions)))
+    met = [tv for tv in segment.tensors if tv not in segment.leaves and met_rows(tv)]
+    if met and (down or totals):
+        raise Rejected("rows that meet beside sums over all of them")
+    is_plain = not (totals or met or any(map(is_scan, reductions)))
     staging = target if is_plain and stretches else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
@@ -128,6 +133,7 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
+    reductions = [tv for tv in segment.tensors if tv in {*reductions, *met}]
     own = [(tv, result_index(tv, axes)) for tv in reductions]
     phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
@@ -177,6 +183,9 @@ def _alone(
     """Rows without sums down their columns, each of which a block or a cluster keeps, if it can.
     Raises Rejected."""
     segment, axes, scans = work.segment, work.axes, work.scans
+    if work.met > 1:
+        held, count = of_met_rows(row, work.met, axes.rows, parameters)
+        return _perhaps_staged(row, reads, work, held, count)
     results = [tv for tv in work.reduced if not is_scan(tv)]
     is_once = len(work.phases) == 1 and not needs_results(segment, results, work.whole)
     pieces = shared(row, axes.rows, target) if is_once and not scans else None
@@ -193,6 +202,14 @@ def _alone(
         several = max(parameters.block // edged.threads, 1)
         return _placed(work, row, edged, several, has_edges=True)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
+    return _perhaps_staged(row, reads, work, found, several)
+
+
+def _perhaps_staged(
+    row: Row, reads: Reads, work: RowWork, found: Residency, several: int
+) -> RowSchedule:
+    """So many rows of a block in registers, through shared memory where they are short and odd."""
+    segment, axes, scans = work.segment, work.axes, work.scans
     is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared
     if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
@@ -307,7 +324,7 @@ def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Row
 def result_index(tv: TensorView, axes: RowAxes) -> Index:
     """The index of a reduction's result in the row, of a scan's at the column."""
     if not is_scan(tv):
-        return unflatten(axes.row, tv.shape)
+        return unflatten(divmod_form(axes.row, met_rows(tv) or 1)[0], tv.shape)
     assert tv.definition is not None
     dim = tv.definition.attr("dim")
     assert isinstance(dim, int)
@@ -316,7 +333,10 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
 
 
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
-    """The element that `reduction` combines at (row, column)."""
+    """The element that `reduction` combines at (row, column), of rows that meet at the row."""
+    if met_rows(reduction) is not None:
+        (term,) = reduction.definition.tensors if reduction.definition else ()
+        return term, unflatten(axes.row, term.shape)
     reduced = [a.size for a in reduction.domain.logical if a.is_reduction]
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 

@@ -18,6 +18,7 @@ from thunder_fuser.analysis.reductions import (
     is_ordering,
     is_scan,
     is_walked,
+    met_rows,
     row_shape,
 )
 from thunder_fuser.analysis.views import is_same_order, is_stop
@@ -214,9 +215,11 @@ def _is_one_per_row(producer: TensorView, consumer: TensorView) -> bool:
 
 
 def _joins_rows(producer: TensorView, consumer: TensorView) -> bool:
-    """True for a short reduction over several rows' sums, which no thread of one row has."""
+    """True for a short reduction over several rows' sums, which no thread of one row has, unless
+    they meet in its block."""
     few = prod(consumer.shape) < prod(producer.shape)
-    return _reduces(consumer) and not is_long(consumer) and few
+    is_apart = not is_long(consumer) and met_rows(consumer) is None
+    return _reduces(consumer) and is_apart and few
 
 
 def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:

@@ -1,0 +1,94 @@
+"""Gradients of group norms: the sums of a group are sums of those of its channels, which meet in
+the block that has them. One pass, and a kernel for the gradients of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.executor.judging import judged
+from tests.executor.test_short_rows import texts
+
+pytestmark = [pytest.mark.sanitizer, pytest.mark.usefixtures("one_multiprocessor")]
+Program = Callable[..., torch.Tensor]
+
+
+def norm(groups: int, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.group_norm(x, groups, w, b)
+
+
+def activated(groups: int, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.silu(F.group_norm(x, groups, w, b))
+
+
+def gradient(
+    program: Program, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> list[str]:
+    """The kernels of the gradients, which are as exact as eager's."""
+    x = torch.randn(shape, dtype=dtype) + 1
+    w, b = torch.randn(shape[1], dtype=dtype), torch.randn(shape[1], dtype=dtype)
+    return texts(judged(program, (x, w, b), torch.randn(shape, dtype=dtype), device))
+
+
+PROGRAMS = pytest.mark.parametrize(
+    ("program", "dtype"),
+    [(norm, torch.float32), (activated, torch.bfloat16)],
+    ids=["norm in f32", "activated in bf16"],
+)
+MET = {
+    "whole vectors": ((4, 24, 24, 28), 3),
+    "threads without a vector": ((5, 24, 14, 30), 6),
+    "vectors of four": ((6, 32, 14, 14), 2),
+    "odd planes": ((3, 24, 37, 41), 8),
+    "short odd planes": ((9, 80, 7, 7), 10),
+    "short odd planes, a block of several groups": ((16, 48, 7, 7), 16),
+    "three channels a group": ((3, 9, 36, 38), 3),
+    "one group": ((5, 40, 16, 16), 1),
+}
+
+
+@PROGRAMS
+@pytest.mark.parametrize("name", MET)
+def test_channels_meet_in_a_block(
+    name: str, program: Program, dtype: torch.dtype, device: torch.device
+) -> None:
+    shape, groups = MET[name]
+    meet, _ = gradient(partial(program, groups), shape, dtype, device)
+    assert f"combine_warps<{shape[1] // groups}>" in meet
+
+
+@PROGRAMS
+def test_a_channel_alone_is_read_once_too(
+    program: Program, dtype: torch.dtype, device: torch.device
+) -> None:
+    assert len(gradient(partial(program, 6), (7, 6, 32, 32), dtype, device)) == 2
+
+
+@PROGRAMS
+@pytest.mark.parametrize(("shape", "groups"), [((2, 20, 64, 64), 2), ((1, 6, 128, 131), 2)])
+def test_groups_that_no_block_holds_are_read_twice(
+    shape: tuple[int, ...],
+    groups: int,
+    program: Program,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    assert len(gradient(partial(program, groups), shape, dtype, device)) > 2
+
+
+@PROGRAMS
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((1, 2, 1, 1), 1), ((3, 4, 1, 2), 2), ((2, 6, 5, 7), 3)]
+)
+def test_planes_of_any_size_have_gradients_like_eagers(
+    shape: tuple[int, ...],
+    groups: int,
+    program: Program,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    gradient(partial(program, groups), shape, dtype, device)
