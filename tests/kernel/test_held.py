@@ -10,7 +10,7 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_rows import along, kernel_of
-from tests.programs import STRICT, chain, check, fusion, ints, like, run, total
+from tests.programs import STRICT, chain, check, fusion, ints, like, reshape, run, total
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -100,6 +100,15 @@ def test_of_two_values_the_one_that_makes_the_other_is_held() -> None:
     values = chain(mask, "neg")
     spread = along(total(values, 1), 4096)
     assert held(kernel_of(segment_of([x], mask, call("mul", values, spread)))) == ["T1_held"]
+
+
+def test_what_is_behind_a_value_that_one_phase_goes_on_from_is_held() -> None:
+    """A gradient of an activation, which the first sums and the last scales."""
+    x, w = floats(5, 64), floats(5, 1)
+    gradient = chain(x, "exp", "neg")
+    scaled = call("mul", gradient, along(reshape(w, 5), 64))
+    spread = along(total(gradient, 1), 64)
+    assert held(kernel_of(segment_of([x, w], call("add", scaled, spread)))) == ["T2_held"]
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(4096, []), (512, ["T2_held"])])

@@ -29,18 +29,19 @@ def computed_again(
     if any(needs.places or [*needs.windows()] for _, needs in scopes):
         return ()
     computed = Counter(key for _, needs in scopes for key in needs.elements)
-    borders = {key for results, needs in scopes for key in _borders(results, needs, reductions)}
-    borders |= {key for key in computed if key[0] in behind}
+    again = {key for key, times in computed.items() if times > 1}
+    borders = {key for key in computed if key[0] in behind}
+    for results, needs in scopes:
+        borders |= _borders(results, needs, reductions, again)
     indices = Counter(tv for tv, _ in computed)
-    return tuple(
-        key
-        for key, times in computed.items()
-        if times > 1 and key in borders and indices[key[0]] == 1
-    )
+    return tuple(key for key in computed if key in again & borders and indices[key[0]] == 1)
 
 
-def _borders(results: Sequence[Key], needs: Demand, reductions: Set[TensorView]) -> set[Key]:
-    """The costly elements that no reduction leads to, and that others read or that are results."""
+def _borders(
+    results: Sequence[Key], needs: Demand, reductions: Set[TensorView], again: Set[Key]
+) -> set[Key]:
+    """The costly elements that no reduction leads to, and that are results or read by others than
+    such elements that are computed `again`."""
     costly: set[Key] = set()
     free: set[Key] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
     found: set[Key] = set()
@@ -50,7 +51,7 @@ def _borders(results: Sequence[Key], needs: Demand, reductions: Set[TensorView])
             free.add(key)
             if is_costly(key[0]) or not sources.isdisjoint(costly):
                 costly.add(key)
-        else:
+        if key not in free & again:
             found |= sources & costly
     return found | (set(results) & costly)
 
