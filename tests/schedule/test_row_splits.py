@@ -17,15 +17,18 @@ from thunder_fuser.schedule import rows
     [
         (1, 8192, 1),  # one piece
         (1, 3 * 8192, 1),  # as soon done by one block
-        (1, 3 * 8192 + 1, 4),
+        (1, 3 * 8192 + 3, 1),  # what is no vector is beside those of a piece
+        (1, 3 * 8192 + 4, 4),
         (1, 1 << 20, 128),
-        (1, (1 << 20) + 1, 129),
+        (1, (1 << 20) + 3, 128),
+        (1, (1 << 20) + 4, 129),
         (131, 1 << 15, 4),
         (1, 1 << 23, 1024),
         (1, 1 << 24, 1024),  # of large blocks
         (1, 1 << 26, 4096),
         (131, 1 << 19, 64),
-        (131, (1 << 19) + 1, 65),
+        (131, (1 << 19) + 3, 64),
+        (131, (1 << 19) + 4, 65),
         (8 * 132 - 1, 1 << 16, 8),
         (8 * 132, 1 << 16, 1),  # rows enough for every multiprocessor to have many
     ],

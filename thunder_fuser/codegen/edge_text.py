@@ -20,6 +20,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
     windows_text,
 )
+from thunder_fuser.codegen.types import index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import RowKernel, Scope
 from thunder_fuser.kernel.statements import VectorAccess
@@ -27,19 +28,22 @@ from thunder_fuser.kernel.statements import VectorAccess
 
 def edge_of_row(kernel: RowKernel) -> list[str]:
     """The vectors from `first` to `last` that lie in the row, which begins `before` elements behind
-    an aligned one, and the place of the thread's element beside them, if it has one."""
+    an aligned one, and the place of the thread's element beside them, if it has one: those of a row
+    that blocks share are of the first."""
     if not kernel.has_edges:
         return []
     axes, lanes, columns = kernel.axes, kernel.lanes, number(kernel.axes.columns)
+    kind = index_type(kernel.reach + kernel.threads)
+    is_first = "split == 0 && " if kernel.splits > 1 else ""
     start = substitute(axes.column, {a: Form() for a in (axes.vector, axes.lane) if a})
     return [
         f"const int before = {form_text(scale(start, -1), kernel.names)};",
         "const int first = before > 0;",
-        f"const int last = (before + {columns}) / {lanes};",
-        f"const int skipped = part < {lanes} * first - before ? 0 : {lanes} * (last - first);",
-        "const int edge = before + part + skipped;",
-        f"const bool has_edge = edge < before + {columns};",
-        f"const int edge_vector = edge / {lanes}, edge_lane = edge % {lanes};",
+        f"const {kind} last = (before + {columns}) / {lanes};",
+        f"const {kind} skipped = part < {lanes} * first - before ? 0 : {lanes} * (last - first);",
+        f"const {kind} edge = before + part + skipped;",
+        f"const bool has_edge = {is_first}edge < before + {columns};",
+        f"const {kind} edge_vector = edge / {lanes}, edge_lane = edge % {lanes};",
     ]
 
 

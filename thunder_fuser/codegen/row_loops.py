@@ -63,15 +63,18 @@ def _vectors_inside(kernel: RowKernel, lines: list[str]) -> list[str]:
 
 
 def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
-    """A loop over the thread's vectors of the block's part of the row, or of one after another."""
+    """A loop over the thread's vectors of the block's part of the row, or of one after another. The
+    vectors between a row's edges begin with its `first`."""
     share, size, threads = kernel.vectors_per_split, kernel.vector.size, kernel.threads_per_row
     share = kernel.chunk * threads or share
     tests = [f"k * {threads} + part < {number(share)}"] if share % threads else []
-    tests += [f"vector < {number(size)}"] if size % share else []
+    first = "first + piece" if kernel.has_edges else "first"
+    if kernel.has_edges or size % share:
+        tests.append(f"vector < {'last' if kernel.has_edges else number(size)}")
     lines = with_inner(kernel, lines)
     body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    vector = f"const auto vector = first + k * {threads} + part;"
+    vector = f"const auto vector = {first} + k * {threads} + part;"
     return ["#pragma unroll", head, *indent([vector, *body]), "}"]
 
 

@@ -30,11 +30,12 @@ def rows_of_thread(kernel: RowKernel) -> list[str]:
         row, piece = f"{wide} / {splits}", f"{block} % {splits}"
         if kernel.are_parts_outermost:
             row, piece = f"{wide} % {number(kernel.rows)}", f"{block} / {number(kernel.rows)}"
+        begins = "piece" if kernel.has_edges else "first"
         return [
             "const int part = threadIdx.x;",
             f"const {kind} group = {row};",
             f"const int split = {piece};",
-            f"const {kind} first = {'' if kind == 'int' else f'({kind})'}split * {share};",
+            f"const {kind} {begins} = {'' if kind == 'int' else f'({kind})'}split * {share};",
         ]
     if kernel.rows_per_block == 1:
         return ["const int part = threadIdx.x;", f"const {kind} group = {wide};"]

@@ -244,13 +244,12 @@ class RowKernel:
 
     @property
     def vectors_per_split(self) -> int:
-        """Of the part of a row that one block has."""
-        return ceil_div(self.vector.size, self.splits)
+        """Of the part of a row that one block has, at most."""
+        most = self.axes.whole_vectors[1] if self.has_edges else self.vector.size
+        return ceil_div(most, self.splits)
 
     @property
     def vectors_per_thread(self) -> int:
-        if self.has_edges:
-            return ceil_div(self.axes.whole_vectors[1], self.threads_per_row)
         return self.chunk or ceil_div(self.vectors_per_split, self.threads_per_row)
 
     @property

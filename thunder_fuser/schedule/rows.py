@@ -188,9 +188,9 @@ def _alone(
         return _perhaps_staged(row, reads, work, held, count)
     results = [tv for tv in work.reduced if not is_scan(tv)]
     is_once = len(work.phases) == 1 and not needs_results(segment, results, work.whole)
-    pieces = shared(row, axes.rows, target) if is_once and not scans else None
+    pieces = _in_pieces(row, work, target) if is_once and not scans else None
     if pieces is not None:
-        return _placed(work, row, pieces[0], splits=pieces[1])
+        return pieces
     found = None if any(map(is_walked, scans)) else of_rows(row, target, parameters)
     if found is None:
         if not is_once:
@@ -216,6 +216,18 @@ def _perhaps_staged(
         return _placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
     return _placed(work, row, replace(found, registers=taken), several, is_staged=True)
+
+
+def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
+    """A row's piece for each of several blocks, its edges apart if it is shifted; None for rows of
+    one piece."""
+    axes = work.axes
+    has_edges = axes.is_shifted and weights_of(work.segment, (axes.rows, axes.columns)) < 2
+    vectors = axes.whole_vectors[1] if has_edges else row.vectors
+    found = shared(replace(row, vectors=vectors), axes.rows, target)
+    if found is None:
+        return None
+    return _placed(work, row, found[0], splits=found[1], has_edges=has_edges)
 
 
 def _waits(work: RowWork) -> bool:
