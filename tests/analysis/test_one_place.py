@@ -177,6 +177,7 @@ ALLOWED = {
     "schedule/row_axes.py:staged": LANES,
     "schedule/rows.py:_axes": PARTS,
     "schedule/row_axes.py:holds": PARTS,
+    "schedule/row_axes.py:is_inside": PARTS,
     "schedule/row_axes.py:_plane": LANES,
     "schedule/row_axes.py:is_ragged": PARTS,
     "schedule/row_axes.py:_shifted": LANES,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -110,8 +112,8 @@ def test_rows_shift_where_their_length_is_no_multiple_of_the_lanes(
     assert axes.lanes == (8 if columns > 223 else 1)
 
 
-def test_a_plane_that_is_strided_or_misaligned_or_whose_rows_are_two_dims_is_not_shifted() -> None:
-    x, y = halves(6, 257), halves(6, 9, 29)
+def test_a_plane_that_is_strided_or_misaligned_or_turned_is_not_shifted() -> None:
+    x = halves(6, 257)
     for layout in (Layout((6, 257), (300, 1)), Layout((6, 257), (257, 1), alignment=2)):
         assert not rows.schedule(
             segment_of([x], softmax(x), lies={x: layout}), H200
@@ -119,8 +121,41 @@ def test_a_plane_that_is_strided_or_misaligned_or_whose_rows_are_two_dims_is_not
     turned = permute(halves(257, 6), 1, 0)
     assert turned.definition is not None
     (source,) = turned.definition.tensors
-    for segment in (segment_of([y], total(y, 1, 2)), segment_of([source], softmax(turned))):
-        assert not rows.schedule(segment, H200).axes.is_shifted
+    assert not rows.schedule(segment_of([source], softmax(turned)), H200).axes.is_shifted
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "is_shifted"),
+    [
+        ((6, 9, 29), (1, 2), True),
+        ((2, 3, 9, 29), (2, 3), True),
+        ((6, 9, 28), (1, 2), False),  # whole vectors
+        ((7, 37, 55), (0, 1, 2), True),
+        ((9, 6, 259), (0, 2), False),  # each stretch of a row begins in another lane
+    ],
+)
+def test_rows_of_several_dims_shift_where_they_are_a_stretch(
+    shape: tuple[int, ...], dims: tuple[int, ...], is_shifted: bool
+) -> None:
+    x = floats(*shape)
+    axes = rows.schedule(segment_of([x], total(x, *dims)), H200).axes
+    assert axes.is_shifted == is_shifted
+
+
+def test_rows_of_several_dims_have_the_kernels_of_one() -> None:
+    def text(*row: int) -> str:
+        x, w, b = halves(6, *row), floats(*row), floats(*row)
+        wide, dims = call("cast", x, dtype=DataType.Float), tuple(range(1, x.ndim))
+        made = total(wide, *dims)
+        for dim in dims:
+            made = unsqueeze(made, dim)
+        weight, bias = (expand(unsqueeze(tv, 0), *x.shape) for tv in (w, b))
+        made = call("add", call("mul", call("mul", expand(made, *x.shape), wide), weight), bias)
+        return re.sub(r"T\d+", "T", str(kernel_of(segment_of([x, w, b], made))))
+
+    column = "-4097*group + 4*((4097*group)/4) + 4*vector"
+    assert f"T[{column}], 4 x f32, 4 bytes at a time where 0 <= {column} < 4097" in text(4097)
+    assert text(17, 241) == text(4097)
 
 
 def normed(x: TensorView, weight: TensorView) -> TensorView:

@@ -46,6 +46,18 @@ def test_what_depends_on_row_and_place_is_of_the_row() -> None:
     assert not is_of_row(axes.row, axes)
 
 
+@pytest.mark.parametrize("x", [halves(3, 512), halves(3, 515), floats(1, 1001)])
+def test_that_a_place_lies_in_the_row_is_told_of_windows_of_its_dims(x: TensorView) -> None:
+    axes = axes_of(x)
+    columns = axes.columns
+    assert axes.is_inside(Window(axes.column, columns))
+    for inner in (d for d in range(2, columns) if columns % d == 0):
+        assert axes.is_inside(Window(divmod_form(axes.column, inner)[0], columns // inner))
+    assert not axes.is_inside(Window(axes.column, columns - 1))
+    assert not axes.is_inside(Window(shift(axes.column, 1), columns))
+    assert not axes.is_inside(Window(axes.row, axes.rows)) or axes.rows == 1
+
+
 def dealt(rows: int, groups: int, turns: int) -> RowAxes:
     """So many rows, dealt to groups one after another."""
     x = floats(rows, 512)

@@ -8,6 +8,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
@@ -79,7 +80,7 @@ class _RowWriter:
             self.names.scalars,
             accesses,
             strict,
-            holds=self.axes.holds,
+            holds=self._holds,
         )
 
     def write(self) -> RowKernel:
@@ -137,6 +138,10 @@ class _RowWriter:
             apart=planned.residency.apart,
             has_edges=planned.has_edges,
         )
+
+    def _holds(self, window: Window) -> bool:
+        """True for what holds wherever threads have elements."""
+        return self.axes.holds(window) or (self.planned.has_edges and self.axes.is_inside(window))
 
     def _staged(
         self, loads: Sequence[VectorAccess], each: Sequence[VectorAccess], final: Scope

@@ -42,7 +42,7 @@ class ShiftedAccesses(Accesses):
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """An element of the plane beside the row is an element of a row beside it; one of a tensor
         along the row is left out with the vectors that leave the row."""
-        is_weight = guards == self.axes.inside and self._is_along(offset)
+        is_weight = self._is_along(offset) and all(map(self.axes.is_inside, guards))
         is_free = offset == self.axes.flat or is_weight
         super().request(tv, offset, () if is_free else guards)
 

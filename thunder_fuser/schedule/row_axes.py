@@ -126,6 +126,12 @@ class RowAxes(VectorAxes):
             return divmod_form(form, extent // self.rows)[0] == self.row
         return self.rows % extent == 0 and divmod_form(self.row, self.rows // extent)[0] == form
 
+    def is_inside(self, window: Window) -> bool:
+        """True for what says no more than that a place lies in the row."""
+        if self.columns % window.extent:
+            return False
+        return divmod_form(self.column, self.columns // window.extent)[0] == window.form
+
     def side_by_side(self, count: int) -> RowAxes:
         """With so many rows of a group in each turn, of which there are fewer."""
         axes = replace(self, turn=axis(self.turn.size // count), side=axis(count))
@@ -272,12 +278,12 @@ def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
 
 
 def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
-    """True where everything of the plane's size lies row after row, its last dim a row."""
+    """True where everything of the plane's size lies row after row, its last dims a row."""
     return (
         not plane.tables
-        and all(_is_in_one_dim(tv, plane.columns) for tv in long)
+        and all(_is_in_stretches(tv, plane.columns) for tv in long)
         and all(
-            tv.shape[-1] == plane.columns
+            _ends_in_rows(tv.shape, plane.columns)
             and segment.layouts[tv].strides == dense_strides(tv.shape)
             and segment.layouts[tv].alignment == MAX_ALIGNMENT
             for tv in plane.tensors
@@ -296,17 +302,22 @@ def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
     """How many inputs have rows of as many columns as the plane of `shape`, and fewer of them, such
     as weights or a bias of attention scores: they begin in other lanes than its rows."""
     rows, columns = shape
-    sizes = (prod(tv.shape) for tv in segment.inputs if tv.shape[-1:] == (columns,))
+    sizes = (prod(tv.shape) for tv in segment.inputs if _ends_in_rows(tv.shape, columns))
     return sum(size < rows * columns for size in sizes)
 
 
-def _is_in_one_dim(tv: TensorView, columns: int) -> bool:
-    """True for a reduction or a scan along one dim, the row, or down others."""
+def _ends_in_rows(shape: Sequence[int], columns: int) -> bool:
+    """True where the last dims have so many elements."""
+    return any(prod(shape[k:]) == columns for k in range(len(shape)))
+
+
+def _is_in_stretches(tv: TensorView, columns: int) -> bool:
+    """True for a reduction or a scan along a row of neighbours, or down such rows."""
     if is_scan(tv):
         return True
     if row_shape(tv) is None:
         return tv.shape[-1:] == (columns,)
-    return [a.size for a in tv.domain.logical if a.is_reduction and a.size != 1] == [columns]
+    return stretch_of(tv) == columns
 
 
 def _tables(segment: Segment, columns: int) -> list[TensorView]:
@@ -324,8 +335,6 @@ def _tables(segment: Segment, columns: int) -> list[TensorView]:
 
 def along(axes: RowAxes, sizes: Sequence[int]) -> Index:
     """The index of each dim of a row."""
-    if axes.is_shifted:  # then one dim is the row
-        return tuple(axes.column if size != 1 else Form() for size in sizes)
     return unflatten(axes.column, sizes)
 
 
