@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import pytest
 import torch
 
-from tests.devices import ORDERS
+from tests.devices import ORDERS, copies
 from tests.programs import (
     H200,
     STRICT,
@@ -23,12 +24,15 @@ from tests.programs import (
     like,
     pad,
     piece,
+    plan_of,
+    reshape,
     run,
     total,
     unsqueeze,
     whole,
 )
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
@@ -147,6 +151,24 @@ def test_what_columns_have_alike_is_read_beside_vectors_of_a_plane() -> None:
     a, b, c = like(x, w, scale)
     made = call("mul", call("add", a, expand(unsqueeze(b, 0), 257, 311)), spread(c, a, 1))
     check(fusion([a, b, c], made, total(made, 0, 1)), x, w, scale)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("order", ORDERS)
+def test_groups_of_channels(groups: int, order: str) -> None:
+    """Of several, channels tell only inside a row which group they are of: vectors are its own."""
+    shape = 5, 6, 17, 19
+    x = torch.randn(shape)
+    (a,) = like(x)
+    parts = reshape(a, 5, groups, 6 // groups, 17, 19)
+    mean = call("mul", total(parts, 2, 3, 4), sc.constant(groups / prod(shape[1:])))
+    away = reshape(call("sub", parts, spread(mean, parts, 3)), *shape)
+    plan = plan_of(fusion([a], away), *copies([x]), options=Options(thread_order=order))
+    assert plan.launches == 1
+    (found,) = plan.run(*copies([x]))
+    wide = x.double().view(5, groups, 6 // groups, 17, 19)
+    wanted = wide - wide.mean((2, 3, 4), True)
+    torch.testing.assert_close(found.cpu().double(), wanted.view(shape), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["bounds", "nan"])

@@ -176,6 +176,7 @@ ALLOWED = {
     "schedule/stretches.py:meetings": BANKS,
     "schedule/row_axes.py:staged": LANES,
     "schedule/rows.py:_axes": PARTS,
+    "schedule/row_axes.py:_has_rows": PERIODS,
     "schedule/row_axes.py:holds": PARTS,
     "schedule/row_axes.py:is_inside": PARTS,
     "schedule/row_axes.py:_plane": LANES,

@@ -129,6 +129,7 @@ def test_a_plane_that_is_strided_or_misaligned_or_turned_is_not_shifted() -> Non
     [
         ((6, 9, 29), (1, 2), True),
         ((2, 3, 9, 29), (2, 3), True),
+        ((2, 3, 261), (2,), True),
         ((6, 9, 28), (1, 2), False),  # whole vectors
         ((7, 37, 55), (0, 1, 2), True),
         ((9, 6, 259), (0, 2), False),  # each stretch of a row begins in another lane
@@ -140,6 +141,20 @@ def test_rows_of_several_dims_shift_where_they_are_a_stretch(
     x = floats(*shape)
     axes = rows.schedule(segment_of([x], total(x, *dims)), H200).axes
     assert axes.is_shifted == is_shifted
+
+
+@pytest.mark.parametrize(("groups", "is_shifted"), [(1, True), (2, False)])
+def test_rows_that_results_must_know_to_lie_in_are_not_shifted(
+    groups: int, is_shifted: bool
+) -> None:
+    """Of several groups a channel is one only inside a row."""
+    x = floats(5, 6, 17, 19)
+    parts = reshape(x, 5, groups, 6 // groups, 17 * 19)
+    spread = expand(unsqueeze(unsqueeze(total(parts, 2, 3), 2), 3), *parts.shape)
+    made = reshape(call("sub", parts, spread), *x.shape)
+    planned = rows.schedule(segment_of([x], made), H200)
+    assert planned.axes.is_shifted == is_shifted
+    assert planned.axes.lanes == (4 if is_shifted else 1)
 
 
 def test_rows_of_several_dims_have_the_kernels_of_one() -> None:

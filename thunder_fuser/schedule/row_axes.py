@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
@@ -209,6 +210,7 @@ def row_axes(
     shape: tuple[int, int],
     turns: int,
     groups: int,
+    may_shift: bool = True,
 ) -> RowAxes:
     """The axes over a plane of `shape` that `long` reductions walk in so many `groups` of up to
     `turns` rows."""
@@ -219,7 +221,8 @@ def row_axes(
     weights = weights_of(segment, shape)
     least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
-    shifts = turns == 1 and columns % lanes and not is_short and _can_shift(segment, plane, long)
+    is_odd = may_shift and turns == 1 and columns % lanes and not is_short
+    shifts = is_odd and _can_shift(segment, plane, long)
     while not shifts and (columns % lanes or stretch % lanes):
         lanes //= 2
     group, turn = axis(groups), axis(turns)
@@ -278,12 +281,12 @@ def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
 
 
 def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
-    """True where everything of the plane's size lies row after row, its last dims a row."""
+    """True where everything of the plane's size lies row after row, in dims that rows divide."""
     return (
         not plane.tables
         and all(_is_in_stretches(tv, plane.columns) for tv in long)
         and all(
-            _ends_in_rows(tv.shape, plane.columns)
+            _has_rows(tv.shape, plane.columns)
             and segment.layouts[tv].strides == dense_strides(tv.shape)
             and segment.layouts[tv].alignment == MAX_ALIGNMENT
             for tv in plane.tensors
@@ -304,6 +307,12 @@ def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
     rows, columns = shape
     sizes = (prod(tv.shape) for tv in segment.inputs if _ends_in_rows(tv.shape, columns))
     return sum(size < rows * columns for size in sizes)
+
+
+def _has_rows(shape: Sequence[int], columns: int) -> bool:
+    """True where a row is whole dims, or these and a part of the one before."""
+    sizes = [prod(shape[k:]) for k in range(len(shape) + 1)]
+    return any(outer % columns == 0 and columns % inner == 0 for outer, inner in pairwise(sizes))
 
 
 def _ends_in_rows(shape: Sequence[int], columns: int) -> bool:

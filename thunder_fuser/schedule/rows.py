@@ -113,11 +113,13 @@ def _read(
 
 
 def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowWork:
-    """What is done for the rows. Raises Rejected."""
+    """What is done for the rows, in vectors of their plane if they have few of their own: but where
+    a result needs to know that its element lies in the row, as that of a group in which channels
+    are numbered anew. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
-    rows, columns = _plane_of_all(long)
+    plane = _plane_of_all(long)
     if down and totals:
         raise Rejected("a sum over all rows beside column sums")
     met = [tv for tv in segment.tensors if tv not in segment.leaves and met_rows(tv)]
@@ -127,8 +129,28 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     staging = target if is_plain and stretches else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
-    axes, sums = _axes(segment, long, down, (rows, columns), staging)
-    axes = replace(axes, ends=axes.ends or ends)
+
+    def over(may_shift: bool) -> tuple[RowAxes, Columns]:
+        axes, sums = _axes(segment, long, down, plane, staging, may_shift)
+        return replace(axes, ends=axes.ends or ends), sums
+
+    axes, sums = over(may_shift=True)
+    try:
+        return _along(segment, axes, sums, reductions, totals)
+    except Rejected:
+        if not axes.is_shifted:
+            raise
+    return _along(segment, *over(may_shift=False), reductions, totals)
+
+
+def _along(
+    segment: Segment,
+    axes: RowAxes,
+    sums: Columns,
+    reductions: Sequence[TensorView],
+    totals: Sequence[TensorView],
+) -> RowWork:
+    """What is done along these axes, with `sums` down the columns. Raises Rejected."""
     if axes.row.bases & {axes.vector, axes.lane}:
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
@@ -141,9 +163,10 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
         (s, stored_at(s, segment, axes, terms, own)) for s in segment.written if s not in placed
     ]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
+    down = [tv for tv, _ in sums.reductions]
     _check_rows(segment, reductions, axes, read, stores)
     _check_columns(segment, [*reductions, *down], down, [*read, *((s.value, i) for s, i in stores)])
-    full = tuple((s, i) for s, i in stores if prod(s.value.shape) == rows * columns)
+    full = tuple((s, i) for s, i in stores if prod(s.value.shape) == axes.rows * axes.columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     return RowWork(segment, axes, phases, full, single, sums, behind)
 
@@ -298,12 +321,13 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
     staging: Target | None,
+    may_shift: bool = True,
 ) -> tuple[RowAxes, Columns]:
     """The axes, and the sums `down` the columns, which deal the rows out. Where these may pass
     through shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
-    axes = row_axes(segment, long, plane, turns, groups)
+    axes = row_axes(segment, long, plane, turns, groups, may_shift)
     if not down:
         if staging is not None and not axes.is_shifted:
             axes = alone_in_stretches(segment, axes, staging) or axes
