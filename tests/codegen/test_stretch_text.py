@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.codegen.test_side_text import arguments, gradients, is_right, walked
-from tests.devices import ORDERS
+from tests.devices import ORDERS, copies
 from tests.programs import (
     H200,
     STRICT,
@@ -29,6 +29,7 @@ from thunder_fuser import pipeline
 from thunder_fuser.analysis.short_rows import share_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.source import Source
 from thunder_fuser.kernel.templates import draft
@@ -112,6 +113,43 @@ def test_odd_rows_without_sums_down_their_columns_are_walked_too(
     plan = check(away(*given), *given, options=replace(STRICT, thread_order=order))
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 1
+
+
+def divergence(*tensors: torch.Tensor) -> Fusion:
+    """Of the softmax of rows from that of others."""
+    given, wanted = like(*tensors)
+
+    def logarithms(x: TensorView) -> TensorView:
+        wide, shape = call("cast", x, dtype=F), x.shape
+        top = expand(unsqueeze(call("max", wide, dims=(1,)), 1), *shape)
+        below = call("sub", wide, top)
+        summed = call("log", total(call("exp", below), 1))
+        return call("sub", below, expand(unsqueeze(summed, 1), *shape))
+
+    ours, theirs = logarithms(given), logarithms(wanted)
+    terms = call("mul", call("exp", theirs), call("sub", theirs, ours))
+    return fusion([given, wanted], total(terms, 1))
+
+
+F = like(torch.empty(1))[0].dtype
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"), [(2101, 34, BF16), (1061, 63, F16), (661, 154, BF16)]
+)
+def test_rows_of_many_sums_have_few_threads(
+    rows: int, columns: int, dtype: torch.dtype, order: str
+) -> None:
+    given = [torch.randn(rows, columns).to(dtype) for _ in range(2)]
+    plan = plan_of(divergence(*given), *copies(given), options=Options(thread_order=order))
+    assert is_in_stretches(plan)
+    (found,) = plan.run(*copies(given))
+    ours, theirs = (torch.log_softmax(x.double(), 1) for x in given)
+    wanted = (theirs.exp() * (theirs - ours)).sum(1)
+    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-6)
 
 
 def bias_gradients(*tensors: torch.Tensor) -> Fusion:

@@ -27,6 +27,9 @@ TWO_WARPS = (2 * WARP,)
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
+MANY_SUMS = 3  # of a row, after each of which its threads meet, and all compute what follows
+MAX_STAGED_OF_SUMS = 20  # elements of such a row in a thread: a divergence of 154 columns takes 178
+# instructions of a warp a row so, and 235 with 10
 STAGED_LANES = (8, 4, 2, 1)  # of them at a time
 TAKING = 0.25  # of the work on an element is to take one out of shared memory
 MIN_SIDES, MAX_SIDES = 128, 320  # threads of a block that has the same rows of each image
@@ -142,6 +145,16 @@ def share_of(columns: int, itemsize: int) -> Share | None:
         if allowed:
             return min(allowed, key=lambda share: share.work)
     return None
+
+
+def share_of_sums(share: Share, columns: int) -> Share:
+    """Half as many threads of a row that has many sums and nothing beside, if each takes all of its
+    elements."""
+    threads = share.threads // 2
+    if threads == 0:
+        return share
+    held = ceil_div(columns // share.lanes, threads) * share.lanes
+    return Share(threads, share.lanes, held) if held <= MAX_STAGED_OF_SUMS else share
 
 
 def share_of_image(rows: int, columns: int, itemsize: int) -> ImageShare | None:

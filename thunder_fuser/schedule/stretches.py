@@ -18,8 +18,16 @@ from math import prod
 
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, divmod_form
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.reductions import sides_of
-from thunder_fuser.analysis.short_rows import THREADS, Share, is_much, share_of, share_of_sides
+from thunder_fuser.analysis.reductions import row_shape, sides_of
+from thunder_fuser.analysis.short_rows import (
+    MANY_SUMS,
+    THREADS,
+    Share,
+    is_much,
+    share_of,
+    share_of_sides,
+    share_of_sums,
+)
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
@@ -147,7 +155,17 @@ def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
     itemsize = _itemsize(segment, axes)
     if axes.keeps_sides:
         return share_of_sides(axes.sides, axes.columns, itemsize)
-    return share_of(axes.columns, itemsize)
+    share = share_of(axes.columns, itemsize)
+    if share is not None and itemsize == 2 and _has_many_sums(segment, axes.columns):
+        return share_of_sums(share, axes.columns)
+    return share
+
+
+def _has_many_sums(segment: Segment, columns: int) -> bool:
+    """True for rows that have many sums, and neither weights nor sums down their columns."""
+    are_along = all(row_shape(tv) is not None for tv in segment.long)
+    has_weights = any(prod(tv.shape) == columns for tv in segment.inputs)
+    return are_along and not has_weights and len(segment.long) >= MANY_SUMS
 
 
 def _itemsize(segment: Segment, axes: RowAxes) -> int:
