@@ -52,6 +52,7 @@ ALLOWED = {
     "analysis/short_rows.py:rows": THREADS,
     "analysis/short_rows.py:share_of": LANES,
     "analysis/short_rows.py:share_of_image": PARTS,
+    "analysis/short_rows.py:share_of_sums": THREADS,
     "analysis/short_rows.py:share_of_sides": LANES,
     "schedule/met_rows.py:of_met_rows": PERIODS,
     "schedule/row_axes.py:keeping_sides": PARTS,
