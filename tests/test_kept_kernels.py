@@ -209,6 +209,62 @@ def test_statistics_that_the_plane_needs_as_they_were_are_updated_behind_it() ->
     check(fusion([a, m], made, writes=[(call("add", m, sums), m)]), x, mean)
 
 
+def cross_entropy(x: TensorView, target: TensorView) -> tuple[TensorView, ...]:
+    """Of each column, and what its gradient needs."""
+    wide = call("cast", x, dtype=DataType.Float)
+    top = call("max", wide, dims=(1,))
+    below = call("sub", wide, spread(top, wide))
+    logarithm = chain(total(chain(below, "exp"), 1), "log")
+    chosen = call("take_along_axis", below, unsqueeze(target, 1), dim=1)
+    return call("sub", unsqueeze(logarithm, 1), chosen), logarithm, top
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "shape", [(3, 64, 40), (2, 257, 7), (1, 150, 136), (3, 33, 24), (2, 12, 64), (3, 40, 1)]
+)
+def test_a_cross_entropy_of_columns_is_one_kernel(
+    shape: tuple[int, ...], dtype: torch.dtype, order: str
+) -> None:
+    x, target = torch.randn(shape).to(dtype) * 4, torch.randint(shape[1], (shape[0], shape[2]))
+    a, t = like(x, target)
+    options = replace(RELAXED, thread_order=order)
+    plan = plan_of(fusion([a, t], *cross_entropy(a, t)), *copies([x, target]), options=options)
+    assert plan.launches == 1
+    loss, logarithm, top = (found.cpu().double() for found in plan.run(*copies([x, target])))
+    wide = x.double()
+    wanted = torch.nn.functional.cross_entropy(wide, target, reduction="none")
+    torch.testing.assert_close(loss[:, 0], wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(top, wide.amax(1), rtol=0, atol=0)
+    torch.testing.assert_close(logarithm + top, wide.logsumexp(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bounds", "nan"])
+def test_a_column_of_a_thread_is_checked(mode: str) -> None:
+    x, target = torch.randn(1, 150, 136), torch.randint(150, (1, 136))
+    a, t = like(x, target)
+    plan = plan_of(
+        fusion([a, t], *cross_entropy(a, t)),
+        *copies([x, target]),
+        options=replace(RELAXED, check=mode),
+    )
+    loss, *_ = plan.run(*copies([x, target]))
+    wanted = torch.nn.functional.cross_entropy(x.double(), target, reduction="none")
+    torch.testing.assert_close(loss.cpu().double()[:, 0], wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(44, 150, 10000), (27, 150, 16384), (1069, 320, 196)], ids=str)
+def test_large_cross_entropies_are_kept_without_spills(shape: tuple[int, ...]) -> None:
+    x = torch.empty(shape, dtype=torch.bfloat16, device="meta")
+    target = torch.empty(shape[0], shape[2], dtype=torch.int64, device="meta")
+    a, t = like(x, target)
+    _, (kernel,) = cuda_kernels(fusion([a, t], *cross_entropy(a, t)), x, target, target=H200)
+    assert isinstance(kernel, KeptKernel)
+    assert kernel.is_spread
+    assert cubin_of(kernel).spill_bytes == 0
+
+
 def test_columns_that_no_block_keeps_are_cut() -> None:
     x = whole(20000, 24)
     (a,) = like(x)

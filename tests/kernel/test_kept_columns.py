@@ -11,6 +11,7 @@ from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_kept_columns import centred, spread, twice
 from thunder_fuser.codegen.kept_text import kept_lines
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
@@ -61,6 +62,42 @@ def test_strict_rounds_the_sums_as_the_trace_does(strict: bool, rounds: int) -> 
     x = halves(40, 64)
     (phase,) = kernel_of(segment_of([x], centred(x)), strict).phases
     assert [r is not None for r in phase.rounded] == [bool(rounds)]
+
+
+def weighed(images: int, rows: int) -> KeptKernel:
+    """Sums of columns below their maximum, by a factor that each has of its own."""
+    x, factor = halves(images, rows, 64), floats(images, 64)
+    wide = call("cast", x, dtype=DataType.Float)
+    top = expand(unsqueeze(call("max", wide, dims=(1,)), 1), *x.shape)
+    below = total(call("sub", wide, top), 1)
+    return kernel_of(segment_of([x, factor], call("mul", below, factor)))
+
+
+def test_a_thread_ends_with_a_column_of_those_that_read_memory_once() -> None:
+    _, last = str(weighed(3, 40)).split("  a column a thread\n")
+    assert dedent(last) == dedent("""\
+            v0_own = load T7[8*vector + lane], 1 x f32, 4 bytes at a time
+            T7_0: f32 = v0_own[0*lane + 0]
+            T8_0: f32 = mul(T6_own, T7_0)
+            w0[0*lane + 0] = T8_0
+            store w0 -> T8[8*vector + lane], 1 x f32, 4 bytes at a time""")
+
+
+def test_it_knows_of_the_sums_what_it_needs() -> None:
+    text = "\n".join(kept_lines(weighed(3, 40))).replace("\x01", "").replace("\x02", "")
+    assert text.index("const auto v0_own = tf::load") < text.index("float T2_part[8]")
+    assert "const float T6_own = T6_parts[0][lane * 2 + place];" in text
+    assert "T2_own" not in text
+    assert "T2_row[8]" in text
+    assert "T6_row" not in text
+    assert "if (part < 8) {" in text
+
+
+def test_where_threads_down_are_fewer_than_lanes_one_has_all_of_a_vector() -> None:
+    kernel = weighed(4096, 40)
+    assert kernel.threads_down < kernel.axes.lanes
+    assert not kernel.is_spread
+    assert "per column" in str(kernel)
 
 
 def test_every_phase_has_a_result_for_all_threads() -> None:

@@ -12,7 +12,7 @@ from thunder_fuser.codegen.split_text import combiner, finished, identity, state
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.kernel.kept_ir import KeptKernel, own
 from thunder_fuser.kernel.row_ir import Accumulator
 
 DownColumns = ColumnKernel | KeptKernel
@@ -101,12 +101,22 @@ def result_lines(
     total: Accumulator, kernel: DownColumns, rounded: DataType | None = None
 ) -> list[str]:
     """The value of one sum per lane, the array `name_row`."""
-    kind, lanes = COMPUTE_TYPES[total.dtype], kernel.axes.lanes
-    value = finished(total.op, total.dtype, whole(total, kernel))
-    if rounded is not None:
-        value = f"tf::round_to<{CUDA_TYPES[rounded]}>({value})"
-    row = f"{total.name}_row"
+    lanes, row = kernel.axes.lanes, f"{total.name}_row"
+    value = _result(total, kernel, rounded)
+    kind = COMPUTE_TYPES[total.dtype]
     return [f"{kind} {row}[{lanes}];", *per_lane(f"{row}[lane] = {value};", lanes)]
+
+
+def own_line(total: Accumulator, kernel: KeptKernel, rounded: DataType | None) -> str:
+    """The value of one sum, of the column whose lane is the thread's."""
+    value = _result(total, kernel, rounded)
+    return f"const {COMPUTE_TYPES[total.dtype]} {own(total.name)} = {value};"
+
+
+def _result(total: Accumulator, kernel: DownColumns, rounded: DataType | None) -> str:
+    """The value of a lane's column."""
+    value = finished(total.op, total.dtype, whole(total, kernel))
+    return value if rounded is None else f"tf::round_to<{CUDA_TYPES[rounded]}>({value})"
 
 
 def cleared(total: Accumulator) -> str:

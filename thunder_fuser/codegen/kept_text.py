@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.beside_text import results_beside, row_of_thread, sums_beside
 from thunder_fuser.codegen.cluster_text import ended, exchanged, ranks, received, tile_number
 from thunder_fuser.codegen.column_sums import (
     declared_sums,
+    own_line,
     places_lines,
     result_lines,
     shared_sums,
@@ -25,7 +29,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase, own
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
 
@@ -57,18 +61,42 @@ def _turn(kernel: KeptKernel) -> list[str]:
     names, lanes = kernel.names, kernel.axes.lanes
     lines = [*_filled(kernel), *_loaded(kernel)]
     lines += [load_text(a, names) for a in kernel.once]
-    lines += _awaited(kernel)
-    for phase in kernel.phases:
-        lines += _phase(phase, kernel)
-    lines += [] if kernel.walks else received(kernel)
+    lines += [*_own_loads(kernel), *_awaited(kernel)]
+    behind = [] if kernel.walks else received(kernel)
     if kernel.full.statements:
         full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
-        lines += _active(kernel, full)
-    if kernel.final.statements:
-        is_first = ["part == 0"] if kernel.threads_down > 1 else []
-        is_first += ["rank == 0"] if kernel.cluster > 1 else []
-        lines += _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
-    return [*lines, *_emptied(kernel)]
+        behind += _active(kernel, full)
+    behind += [*_final(kernel), *_emptied(kernel)]
+    for phase in reversed(kernel.phases):
+        behind = [*_phase(phase, kernel, behind), *behind]
+    return [*lines, *behind]
+
+
+def _own_loads(kernel: KeptKernel) -> list[str]:
+    """What a thread needs at the end for the column that it has then, on its way meanwhile. Threads
+    without one load that of another."""
+    if not kernel.is_spread or not kernel.final.loads:
+        return []
+    names = kernel.names | {lane: "own" for lane in [kernel.axes.lane] if lane is not None}
+    loads = [load_text(a, names) for a in kernel.final.loads]
+    return [f"const int own = part % {kernel.axes.lanes};", *loads]
+
+
+def _final(kernel: KeptKernel) -> list[str]:
+    """What is done once a column, by the first of the threads that share it, or by one for each of
+    its lanes."""
+    names, lanes = kernel.names, kernel.axes.lanes
+    if not kernel.final.statements:
+        return []
+    is_first = ["rank == 0"] if kernel.cluster > 1 else []
+    if kernel.is_spread:
+        text = scope_lines(replace(kernel.final, loads=()), names, lanes=1)
+        sums = (pair for p in kernel.phases for pair in zip(p.sums, p.rounded, strict=True))
+        known = [own_line(t, kernel, rounded) for t, rounded in sums if _reads(text, own(t.name))]
+        lines = ["const int lane = part;", *known, *text]
+        return _active(kernel, lines, [f"part < {lanes}", *is_first])
+    is_first = [*(["part == 0"] if kernel.threads_down > 1 else []), *is_first]
+    return _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
 
 
 def _places(kernel: KeptKernel) -> list[str]:
@@ -210,12 +238,17 @@ def _renewed(kernel: KeptKernel) -> list[str]:
     return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
 
 
-def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
-    """The rows combined, and what all threads of a column get of it."""
+def _phase(phase: KeptPhase, kernel: KeptKernel, behind: list[str]) -> list[str]:
+    """The rows combined, and what all threads of a column get of it, if they do `behind` it."""
     lines = declared_sums(phase.sums, kernel)
     lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
     lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
     lines += _renewed(kernel) if kernel.renews else []
     for total, rounded in zip(phase.sums, phase.rounded, strict=True):
-        lines += result_lines(total, kernel, rounded)
+        if _reads(behind, f"{total.name}_row"):
+            lines += result_lines(total, kernel, rounded)
     return lines
+
+
+def _reads(lines: list[str], name: str) -> bool:
+    return any(re.search(rf"\b{name}\b", line) for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form
@@ -11,7 +12,7 @@ from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
-from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase
+from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, own
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
@@ -59,14 +60,15 @@ class _KeptWriter:
 
     def write(self) -> KeptKernel:
         planned = self.planned
-        stored = [(s.value, i) for s, i in (*planned.full, *planned.stores)]
+        single = [] if self._is_spread else planned.stores
+        stored = [(s.value, i) for s, i in (*planned.full, *single)]
         added = () if planned.beside is None else planned.beside.terms
         self._request([*(t for p in planned.phases for t in p.terms), *stored, *added])
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
-        final = self._stores(planned.stores, loads)
+        final = self._spread() if self._is_spread else self._stores(planned.stores, loads)
         at_places = self._at_places(loads)
         full = self._stores(planned.full, loads, sums)
         found, images = self.accesses, None
@@ -97,7 +99,37 @@ class _KeptWriter:
             renews=planned.renews,
             cluster=planned.cluster,
             images=images,
+            is_spread=self._is_spread,
         )
+
+    @property
+    def _is_spread(self) -> bool:
+        """True where what there is once a column reads memory: threads with all lanes of a vector
+        would hold that for each of them, and wait for one after the other."""
+        planned, lanes = self.planned, self.axes.lanes
+        is_plain = planned.strip is None and planned.beside is None and not planned.slots
+        if not is_plain or not 1 < lanes <= planned.threads_down:
+            return False
+        known = {tv for tv, _ in self.reductions}
+        read = self._needs([(s.value, i) for s, i in planned.stores]).leaves
+        return any(tv not in known for tv, _ in read)
+
+    def _spread(self) -> Scope:
+        """The stores of a column, whose lane is then a thread's."""
+        tensors, dtypes = self.names.tensors, {r: r[0].dtype.compute_type for r in self.reductions}
+        accesses = Accesses(self.segment.layouts, None, tensors, None, lambda tv, offset: own(""))
+        writer = ElementWriter(self.segment, tensors, self.names.scalars, accesses, self.strict)
+        writer.copies = self.writer.copies
+        writer.known = {r: Variable(own(tensors[r[0]]), dtype) for r, dtype in dtypes.items()}
+        writer.begin()
+        stores = self.planned.stores
+        needs = self._needs([r for s, i in stores if (r := (s.value, i)) not in writer.known])
+        writer.request(needs)
+        loads = accesses.group_loads()
+        writer.evaluate(needs)
+        writes, vectors = accesses.group_stores(targets_of(writer, stores))
+        loads = tuple(replace(a, name=own(a.name)) for a in loads)
+        return Scope(loads, (*writer.statements, *writes), vectors)
 
     def _request(self, results: Sequence[Element]) -> None:
         self.writer.known = {r: Variable("", r[0].dtype) for r in self.reductions}

@@ -34,6 +34,11 @@ from thunder_fuser.target import WARP
 NOTHING = Scope((), ())
 
 
+def own(name: str) -> str:
+    """The variable of a sum or a load in a thread with one column of it."""
+    return f"{name}_own"
+
+
 @dataclass(frozen=True)
 class KeptPhase:
     """`scope` adds a row to the `sums`, each of which is then known as the array `name_row` of one
@@ -54,7 +59,8 @@ class KeptKernel:
     `group` each block walks columns, so many `tiles` of neighbours at a time, while `full` adds to
     the sums `beside`, one per row of a thread; `results` are stored behind the last turn. Where it
     `renews` what is kept, each phase converts that anew. The blocks of a `cluster` have an equal
-    part of the rows of a tile each."""
+    part of the rows of a tile each. Where columns are `spread`, `final` is of one of them, in each
+    of as many threads down as a vector has lanes, whose loads are made before the phases."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -77,6 +83,7 @@ class KeptKernel:
     renews: bool = False
     cluster: int = 1
     images: Images | None = None
+    is_spread: bool = False
 
     @property
     def threads(self) -> int:
@@ -185,7 +192,8 @@ class KeptKernel:
         if self.images is not None and self.images.at_places.arrays:
             lines += ["  at places", *print_scope(self.images.at_places.scope, names)]
         turned = [f"  turn {a.name} -> {print_access(a, names)}" for a in self.empties]
-        for title, scope in (("per row", self.full), ("per column", self.final)):
+        last = "a column a thread" if self.is_spread else "per column"
+        for title, scope in (("per row", self.full), (last, self.final)):
             if scope.statements:
                 lines += [f"  {title}", *print_scope(scope, names)]
         lines += turned
