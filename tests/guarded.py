@@ -80,6 +80,14 @@ PROGRAMS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ..
     "channels of odd large images": (channels_last, ((2, 40, 19, 19),)),
     "column sums": (lambda x: (x * x).sum(0), ((2050, 33),)),
     "a full sum": (lambda x: x.square().mean(), ((1031, 67),)),
+    "odd images less their mean": (
+        lambda x: x - x.square().mean((2, 3), keepdim=True),
+        ((5, 3, 37, 41),),
+    ),
+    "logarithms of sums of channels": (
+        lambda x: torch.logsumexp(x, 1) * x[:, 3],
+        ((3, 40, 14, 14),),
+    ),
     "group norm": (lambda x, w: F.group_norm(x, 4, w), ((3, 12, 7, 9), (12,))),
 }
 

@@ -109,6 +109,25 @@ def test_what_follows_from_the_sum_at_every_element(name: str, order: str) -> No
     torch.testing.assert_close(found.double(), wide / norm, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape", [(3, 97, 211), (1, 97, 211), (2, 3, 71, 97)])
+def test_long_rows_are_streamed_for_what_lies_below_their_maximum(
+    shape: tuple[int, ...], order: str
+) -> None:
+    x = torch.randn(shape) * 3
+    (a,) = like(x)
+    dims = (a.ndim - 2, a.ndim - 1)
+    below = call("sub", a, spread(call("max", a, dims=dims), a, 2))
+    plan = plan_of(
+        fusion([a], chain(total(chain(below, "exp"), *dims), "log")),
+        *copies([x]),
+        options=Options(thread_order=order),
+    )
+    (found,) = plan.run(*copies([x]))
+    wanted = torch.logsumexp(x.double(), dims) - x.double().amax(dims)
+    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-6)
+
+
 # What reads elements that are no vectors of the plane, or not only those.
 MOVED: dict[str, Made] = {
     "reversed": lambda x: flip(x, x.ndim - 1),
