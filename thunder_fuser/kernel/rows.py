@@ -219,7 +219,8 @@ class _RowWriter:
         self.writer.begin()
         self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
-        inside = () if self.planned.has_edges else self.axes.inside
+        is_whole = self.planned.has_edges or phase.met is not None  # no place beyond the row
+        inside = () if is_whole else self.axes.inside
         accumulated: list[LaneStatement] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []

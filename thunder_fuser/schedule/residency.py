@@ -155,7 +155,7 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
     fit on a multiprocessor, and how many; where it is the same, with more in shared memory, which
     does not spill."""
     piece = ceil_div(row.vectors, cluster)
-    threads = max(in_warps(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK)
+    threads = min(max(in_warps(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK), MAX_THREADS)
     held = ceil_div(piece, threads)
     best: tuple[int, Residency | None] = 0, None
     for count in range(len(row.loads) + 1):

@@ -129,6 +129,7 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     staging = target if is_plain and stretches else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
+    reductions = [tv for tv in segment.tensors if tv in {*reductions, *met}]
 
     def over(may_shift: bool) -> tuple[RowAxes, Columns]:
         axes, sums = _axes(segment, long, down, plane, staging, may_shift)
@@ -155,7 +156,6 @@ def _along(
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
-    reductions = [tv for tv in segment.tensors if tv in {*reductions, *met}]
     own = [(tv, result_index(tv, axes)) for tv in reductions]
     phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
