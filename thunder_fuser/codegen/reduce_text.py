@@ -92,7 +92,7 @@ def _over_threads(reduction: Reduce, value: str, width: int) -> str:
 
 
 def _over_warps(reduction: Reduce, values: str, first: str, warps: int) -> str:
-    """One of each warp of a row, from `first` on, as one that all threads get: from left to right,
+    """One of each warp of a row, from `first` on, as one that all threads get: in pairs,
     or by the lanes of each warp where that would take long."""
     if not reduction.op.meet:
         return f"tf::combine_warps<{warps}>({values}{first}, {_combine(reduction)})"

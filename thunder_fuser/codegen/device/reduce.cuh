@@ -18,13 +18,17 @@ TF_FN T warp_reduce(T x, Combine combine) {
 }
 
 // chunk: combine_warps
-// One value per warp, combined from left to right by every thread.
+// One value per warp, combined by every thread: neighbours, then pairs of them, so that 32 sums are
+// rounded five times one after another and not 31 times.
 template <int WARPS, class T, class Combine>
 TF_FN T combine_warps(const T* values, Combine combine) {
-  T x = values[0];
-#pragma unroll
-  for (int k = 1; k < WARPS; ++k) x = combine(x, values[k]);
-  return x;
+  if constexpr (WARPS == 1) {
+    return values[0];
+  } else {
+    constexpr int FIRST = (WARPS + 1) / 2;
+    const T first = tf::combine_warps<FIRST>(values, combine);
+    return combine(first, tf::combine_warps<WARPS - FIRST>(values + FIRST, combine));
+  }
 }
 
 // chunk: combine_columns
