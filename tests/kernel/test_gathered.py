@@ -1,4 +1,5 @@
-"""What a walked row has one of, and its sums wait for: in shared memory before the rows come."""
+"""What a walked row has one of: if its sums wait for it, in shared memory before the rows come,
+else brought by each row."""
 
 from __future__ import annotations
 
@@ -25,13 +26,18 @@ from tests.programs import (
 )
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.codegen.emit import emit
-from thunder_fuser.ir.build import call
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.presegment.split_reductions import split_reductions
+from thunder_fuser.schedule.parameters import RowParameters, row_parameters
+from thunder_fuser.schedule.rows import schedule
+from thunder_fuser.segment.segment import Segment
 
-BARRIER = "  }\n  __syncthreads();\n"  # behind a loop of the entry point itself
+BARRIER = ">();\n  __syncthreads();\n"  # behind the copies of what is gathered
 
 
 def squares(x: TensorView, *means: TensorView) -> tuple[TensorView, TensorView]:
@@ -76,13 +82,58 @@ def test_what_sums_wait_for_is_there_before_rows_are_walked() -> None:
     assert f"{mean.name}_rows[turn]" in walk
 
 
-def test_what_is_read_behind_the_sums_is_loaded_with_its_row() -> None:
-    x, factor = floats(1024, 4096), floats(1024)
-    by = along(call("mul", factor, total(x, 1)), 4096)
-    segment = segment_of([x, factor], call("mul", x, by), total(reshape(x, 16, 64, 4096), 1))
+def scaled(rows: int, dtype: DataType = DataType.Float) -> Segment:
+    """Rows times their sum and a factor each, and the sums down the columns of 16 groups."""
+    x, factor = floats(rows, 4096), tensor(dtype, rows)
+    by = along(call("mul", call("cast", factor, dtype=DataType.Float), total(x, 1)), 4096)
+    parts = permute(reshape(x, rows // 16, 16, 4096), 1, 0, 2)
+    return segment_of([x, factor], call("mul", x, by), total(parts, 1))
+
+
+def test_what_is_read_behind_the_sums_is_brought_by_its_row() -> None:
+    segment = scaled(1024)
     kernel = kernel_of(segment)
-    assert kernel.gathered == ()
-    assert [a.pointer for a in kernel.once] == [segment.names[factor]]
+    (factor,), (row,) = kernel.brought, kernel.slotted
+    assert (kernel.gathered, kernel.once) == ((), ())
+    assert kernel.slots < kernel.places <= 2 * kernel.slots
+    assert kernel.shared_bytes == kernel.slots * kernel.row_bytes(row) + 4 * kernel.places
+    assert f"  {factor.name} = brought T1[16*turn + group], 1 x f32, 4 bytes at a time" in str(
+        kernel
+    )
+    walk = emit(kernel).text.rsplit("for (int turn", 1)[1]
+    sums, rest = walk.split("__syncthreads", 1)
+    assert "T1 +" not in sums
+    assert f"{factor.name}_places[turn % {kernel.places}]" in rest
+    assert f"{factor.name}_places, (turn + {kernel.slots}) % {kernel.places}, T1 +" in rest
+
+
+def test_two_bytes_are_copied_by_no_hardware_in_the_background() -> None:
+    kernel = kernel_of(scaled(1024, DataType.BFloat16))
+    assert kernel.brought == ()
+    assert [a.pointer for a in kernel.once] == ["T1"]
+
+
+def test_turns_that_load_it_themselves_are_tried_as_well() -> None:
+    found = schedule(scaled(1024), H200, RowParameters(brings=False))
+    assert not found.residency.brought
+    assert RowParameters(brings=False) in row_parameters(H200)
+
+
+def test_a_place_that_some_threads_may_still_read_is_not_written() -> None:
+    """As many places as slots would be too few: all have met in the turn before alone."""
+    kernel = kernel_of(scaled(1024))
+    source, slots = emit(kernel), kernel.slots
+    x, factor = torch.randint(-4, 5, (1024, 4096)).float(), torch.randint(1, 5, (1024,)).float()
+    wanted = x * (x.sum(1) * factor)[:, None], x.reshape(64, 16, 4096).sum(0)
+
+    def is_right(order: str, made: Source) -> bool:
+        found = torch.empty(1024, 4096), torch.empty(16, 4096)
+        return runs(made, order, x, factor, *found) and all(map(torch.equal, found, wanted))
+
+    assert all(is_right(order, source) for order in ORDERS)
+    text = source.text.replace(f" % {kernel.places}", f" % {slots}")
+    few = replace(source, fragments=(text,), literals=())
+    assert not all(is_right(order, few) for order in ORDERS)
 
 
 def test_of_more_rows_than_there_is_room_for_each_is_loaded_in_its_turn() -> None:
@@ -148,7 +199,7 @@ def test_rows_that_do_not_wait_for_what_is_gathered_show_in_some_order() -> None
     segment = segment_of([a, b], along(total(away, 1), 4096), total(parts, 1))
     source = emit(kernel_of(segment))
     assert source.text.count(BARRIER) == 1
-    text = source.text.replace(BARRIER, "  }\n")
+    text = source.text.replace(BARRIER, ">();\n")
     wrong = replace(source, fragments=(text,), literals=())
     far = x - mean[:, None]
     wanted = far.sum(1, True).expand(256, 4096), far.reshape(64, 4, -1).sum(0)

@@ -25,6 +25,8 @@ from thunder_fuser.codegen.row_threads import (
 from thunder_fuser.codegen.shared_text import SHARED
 from thunder_fuser.codegen.side_text import met_sides, turns_of_sides
 from thunder_fuser.codegen.slot_text import (
+    await_gathered,
+    brought,
     gather_rows,
     in_slot,
     send_row,
@@ -173,10 +175,11 @@ def _walk(kernel: RowKernel) -> list[str]:
         *_loaded(kernel.fixed, kernel),
         *slot_arrays(kernel),
         *stow_weights(kernel),
+        *gather_rows(kernel),
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
-        *gather_rows(kernel),
+        *await_gathered(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
         *indent(turn),
@@ -257,7 +260,7 @@ def _phases(kernel: RowKernel) -> list[str]:
     for position, phase in enumerate(kernel.phases):
         lines += _phase(phase, kernel, position)
     final = [*over_vectors(kernel, _final_lines(kernel)), *edge_scope(kernel.final, kernel)]
-    lines += [*once_lines(kernel.final, kernel), *if_active(kernel, final)]
+    lines += [*brought(kernel), *once_lines(kernel.final, kernel), *if_active(kernel, final)]
     return lines + if_active(kernel, single_lines(kernel))
 
 

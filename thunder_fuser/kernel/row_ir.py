@@ -163,8 +163,9 @@ class RowKernel:
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
     registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory, and
-    `gathered` are there for each of its rows before it walks them. `single` is done by the first
-    thread of a row, after the phases. With column `sums` a block walks the rows of a group, the
+    `gathered` are there for each of its rows before it walks them; others each row has `brought`
+    when its phases have met. `single` is done by the first thread of a row, after the phases.
+    With column `sums` a block walks the rows of a group, the
     next ones on their way to slots, accumulates in `final`, and does `columns` at the end.
     `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With `splits` so many
     blocks share a row, of one phase that stores too, and nothing is `final`; one after another or,
@@ -205,6 +206,7 @@ class RowKernel:
     are_parts_outermost: bool = False
     is_reversed: bool = False
     gathered: tuple[VectorAccess, ...] = ()
+    brought: tuple[VectorAccess, ...] = ()
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
     apart: int = 1
@@ -268,7 +270,9 @@ class RowKernel:
             return max(moved, self.threads // self.threads_that_meet * met)
         slots = sum(self.slots * self.row_bytes(access) for access in self.slotted)
         stowed = sum(map(self.row_bytes, self.stowed))
-        return slots + stowed + sum(map(self.gathered_bytes, self.gathered)) + moved
+        once = sum(map(self.gathered_bytes, self.gathered))
+        once += sum(map(self.brought_bytes, self.brought))
+        return slots + stowed + once + moved
 
     @property
     def threads_that_meet(self) -> int:
@@ -283,6 +287,16 @@ class RowKernel:
     def gathered_bytes(self, access: VectorAccess) -> int:
         """Of what a block has of all its rows."""
         return self.axes.turn.size * access.length * access.dtype.itemsize
+
+    @property
+    def places(self) -> int:
+        """For what so many rows bring: of a turn that some threads are still in, of the next ones,
+        and up to a power of two."""
+        return int(1 << self.slots.bit_length())
+
+    def brought_bytes(self, access: VectorAccess) -> int:
+        """Of what the rows on their way bring."""
+        return self.places * access.length * access.dtype.itemsize
 
     def sum_bytes(self, accumulator: Accumulator) -> int:
         """Of the column sums that the threads of a row hold."""
@@ -314,7 +328,8 @@ class RowKernel:
         """The largest absolute value of an offset."""
         scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
-        held = (*self.kept, *self.slotted, *self.fixed, *self.stowed, *self.gathered)
+        held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
+        held += (*self.gathered, *self.brought)
         staged = (s.access for s in self.staged)
         forms = [a.offset for a in (*self.once, *held, *staged)]
         forms += [f for s in self.located for f in forms_of(s)]
@@ -354,6 +369,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
     lines += [f"  {a.name} = stowed {print_access(a, names)}" for a in kernel.stowed]
     lines += [f"  {s.name} = stretch of {s.access.pointer}" for s in kernel.staged]
     lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
+    lines += [f"  {a.name} = brought {print_access(a, names)}" for a in kernel.brought]
     for number, phase in enumerate(kernel.phases):
         lines.append(
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")

@@ -95,6 +95,7 @@ class _RowWriter:
         once = [a for a in loads if self.axes.vector not in a.bases]
         self.row_values = self._row_values(once)
         each = self._of_tensors(planned.residency.gathered, once)
+        brought = self._of_tensors(planned.residency.brought, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         if self.in_flight is not None:
             self._drop()
@@ -114,7 +115,7 @@ class _RowWriter:
             rows_per_block=planned.rows_per_block,
             blocks_at_once=planned.residency.blocks,
             slots=planned.residency.slots,
-            once=tuple(a for a in once if a not in each),
+            once=tuple(a for a in once if a not in (*each, *brought)),
             kept=self._loads_in(planned.residency.registers, loads),
             slotted=self._loads_in(planned.residency.shared, loads),
             fixed=weights if planned.residency.weights else (),
@@ -133,6 +134,7 @@ class _RowWriter:
             are_parts_outermost=planned.are_pieces_outermost,
             is_reversed=self.segment.is_reversed,
             gathered=() if planned.is_staged else each,
+            brought=brought,
             staged=staged,
             filled=filled,
             apart=planned.residency.apart,

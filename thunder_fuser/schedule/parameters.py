@@ -93,6 +93,7 @@ class RowParameters:
     batch: int | None = None  # turns of rows side by side that are loaded together, at most
     ends: bool = False  # odd rows are loaded as if their plane always ended inside a vector
     stretches: bool = True  # short rows are walked through shared memory
+    brings: bool = True  # a row that is walked brings what it has one of, else its turn loads it
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,8 @@ def row_parameters(target: Target) -> tuple[RowParameters, ...]:
     arithmetic of another."""
     return (
         RowParameters(),
+        RowParameters(brings=False),
+        RowParameters(slots=3, brings=False),
         RowParameters(held=16),
         RowParameters(held=32),
         RowParameters(held=64),

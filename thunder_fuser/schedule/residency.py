@@ -46,7 +46,7 @@ class Residency:
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
     registers too, of a block that walks rows, or are `stowed` in shared memory, where all that its
-    rows have one of is `gathered`. `blocks` are to fit on a multiprocessor, None for as many as do.
+    rows have one of is `gathered`, or `brought` by each row. `blocks` are to fit on a multiprocessor, None for as many as do.
     Rows that are walked side by side come to registers in a `batch` of turns, and those of a warp
     are so far `apart`."""
 
@@ -60,6 +60,7 @@ class Residency:
     stowed: bool = False
     batch: int = 1
     gathered: frozenset[TensorView] = frozenset()
+    brought: frozenset[TensorView] = frozenset()
     apart: int = 1
 
 
@@ -70,7 +71,7 @@ class Row:
     many times, and reads what it needs `again` in more than one of them; what follows may be stored
     as whole rows. What it sums `is_sent` from block to block, a word or two for each: `states` are
     bytes of all that. Its sums wait for so many bytes of each tensor that has one value a row,
-    `waited`."""
+    `waited`, and what follows from them for those of each that is `late`."""
 
     vectors: int
     lanes: int
@@ -84,6 +85,7 @@ class Row:
     states: int = 0
     count: int = 1 << 20  # enough for any machine
     waited: Mapping[TensorView, int] = field(default_factory=dict)
+    late: Mapping[TensorView, int] = field(default_factory=dict)
 
     @property
     def loaded(self) -> int:

@@ -18,6 +18,7 @@ from thunder_fuser.schedule.row_schedule import RowWork
 from thunder_fuser.schedule.staged import Reads
 
 SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
+COPIED = 4  # bytes of the least that is copied in the background
 TINY = 32 * 1024  # bytes, which the L1 cache has for more
 
 
@@ -36,6 +37,8 @@ def row_read(work: RowWork) -> Row:
             loads[tv] = loads.get(tv, 0) + registers
         elif is_of_all_rows(offset, axes):
             weights[tv, offset] = registers
+    waited = _once(reads_of(work, terms), axes)
+    late = _once(reads_of(work, [*last, *sums]), axes)
     return Row(
         axes.vector.size,
         axes.lanes,
@@ -48,7 +51,8 @@ def row_read(work: RowWork) -> Row:
         is_sent=all(tv.definition.op.state_size == 1 for tv in work.reduced if tv.definition),
         states=sum(map(state_bytes, work.reduced)),
         count=axes.rows,
-        waited=_waited(reads_of(work, terms), axes),
+        waited=waited,
+        late={tv: size for tv, size in late.items() if tv not in waited and size >= COPIED},
     )
 
 
@@ -67,7 +71,7 @@ def _is_cached(tv: TensorView, times: int, axes: RowAxes) -> bool:
     return is_small and (times < 2 or size * tv.dtype.itemsize <= TINY)
 
 
-def _waited(reads: Reads, axes: RowAxes) -> dict[TensorView, int]:
+def _once(reads: Reads, axes: RowAxes) -> dict[TensorView, int]:
     """The bytes of each tensor that is read once a row, at no loaded index."""
     found: dict[TensorView, int] = {}
     for tv, offset in reads:

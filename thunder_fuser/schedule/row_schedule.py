@@ -142,6 +142,8 @@ class RowSchedule(RowWork):
             places.append(f"{', '.join(slotted)} in shared memory{rows}{stowed}{again}")
         gathered = [tensors[tv] for tv in self.segment.inputs if tv in found.gathered]
         places += [f"{', '.join(gathered)} gathered"] if gathered else []
+        brought = [tensors[tv] for tv in self.segment.inputs if tv in found.brought]
+        places += [f"{', '.join(brought)} brought by each row"] if brought else []
         slots = f", {found.slots} turns at a time" if found.slots > 1 else ""
         places += [f"through shared memory{slots}"] if self.is_staged else []
         return " and ".join(places) or "read in every phase"

@@ -43,6 +43,7 @@ IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
+PLACES = 16  # for what rows bring, at most
 RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside those and what it sends,
 # with no other one on its multiprocessor
 
@@ -131,9 +132,9 @@ def _walking(
     parameters: RowParameters,
 ) -> Residency | None:
     """A block of so many threads that walks its part of rows; None where it has no room."""
-    gathered = turns * sum(row.waited.values())
+    gathered = turns * sum(row.waited.values()) + PLACES * sum(row.late.values())
     if gathered > MAX_GATHERED:
-        row, gathered = replace(row, waited={}), 0
+        row, gathered = replace(row, waited={}, late={}), 0
     held = ceil_div(row.vectors, threads)
     launched = row.count // turns * cluster
     room = walks if held > 1 else walks * MAX_THREADS_WITH_SUMS // threads
@@ -167,6 +168,7 @@ def _walking(
         weights,
         stowed,
         gathered=frozenset(row.waited),
+        brought=frozenset(row.late if parameters.brings else ()),
     )
 
 
