@@ -176,6 +176,40 @@ def test_every_run_adds_in_the_same_order(terms: int) -> None:
     assert all(torch.equal(found[0], other) for other in found)
 
 
+# Rows that no wide vector divides: in several blocks or one, with a thread that has all of its
+# vectors or lacks the last one, and two elements a vector.
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", [33, 64, 131, 257, 577, 1002])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint8, torch.float32])
+def test_rows_of_narrow_vectors_are_summed(columns: int, dtype: torch.dtype, order: str) -> None:
+    index = torch.cat([places(300, 90), torch.full((60,), 7), torch.arange(600) + 100])
+    x = torch.randint(0, 3, (len(index), columns + 1)).to(dtype)[:, 1:]
+    a, i = like(x, index)
+    options = Options(strict=True, thread_order=order)
+    (found,) = run(fusion([a, i], summed(a, i, 800)), *copies([x, index]), options=options)
+    exact = torch.zeros(800, columns).index_add(0, index, x.float())
+    assert torch.equal(found.cpu().float(), exact)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_narrow_vectors_may_be_divided_along_a_row(dim: int) -> None:
+    x = whole(60, 60, 11, 7).transpose(2, 3)
+    index = places(60, 9, 30)
+    a, b, i = like(x, x, index)
+    check(
+        fusion([a, b, i], chain(summed(call("mul", a, chain(b, "neg")), i, 9, dim), "neg")),
+        x,
+        x,
+        index,
+    )
+
+
+def test_a_sum_of_narrow_vectors_may_be_added_in_place() -> None:
+    x, table, index = whole(60, 577), whole(9, 577), places(60, 9, 30)
+    a, t, i = like(x, table, index)
+    check(fusion([a, t, i], writes=[(call("add", t, summed(a, i, 9)), t)]), x, table, index)
+
+
 def test_few_terms_are_added_in_their_order() -> None:
     """In f32 the order of these shows."""
     x = torch.tensor([1e8, 1.0, -1e8, 1.0, 3e-9, 7.0, -7.0, 1.0]).unsqueeze(1)
@@ -186,7 +220,7 @@ def test_few_terms_are_added_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("columns", [8, 64, 77])
+@pytest.mark.parametrize("columns", [8, 64, 77, 577])
 def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str) -> None:
     """Every number of terms that a part sums alone, in so many rows that it has several."""
     each = torch.arange(FEW + 1).repeat(70)[torch.randperm(70 * (FEW + 1))]
@@ -372,6 +406,13 @@ def test_an_order_that_a_caller_gives_is_checked() -> None:
         (16384, 300000, 8192, torch.bfloat16),  # offsets beyond 32 bits
         (8192, 32000, 4096, torch.float32),
         (4096, 503, 77, torch.bfloat16),
+        (116306, 116306, 577, torch.float16),
+        (4999, 333, 50257, torch.bfloat16),
+        (20000, 9000, 1002, torch.bfloat16),
+        (20000, 9000, 333, torch.float32),
+        (60000, 70000, 225, torch.bfloat16),
+        (60000, 70000, 1001, torch.float16),
+        (67042, 67042, 1001, torch.float32),
         (1000, 300, 64, torch.float64),
         (1000, 300, 64, torch.uint8),
     ],

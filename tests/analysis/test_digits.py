@@ -22,6 +22,7 @@ from thunder_fuser.analysis.digits import (
     scale,
     shift,
     substitute,
+    weight_of,
 )
 from thunder_fuser.ir.domain import IterDomain, axis
 
@@ -93,6 +94,22 @@ def test_substitution_is_composition(rng: random.Random) -> None:
         for values in points((*axes[1:], outer, inner)):
             known = {**values, target: evaluate(value, values)}
             assert evaluate(replaced, values) == evaluate(form, known)
+
+
+def test_a_weight_is_what_each_step_of_an_axis_adds(rng: random.Random) -> None:
+    for _ in range(300):
+        axes = tuple(axis(rng.randint(2, 6)) for _ in range(3))
+        form, along = add(random_form(rng, axes), scale(atom(axes[0]), rng.randint(0, 3))), axes[0]
+        weight = weight_of(form, along)
+        steps = {
+            evaluate(form, {**values, along: values[along] + 1}) - evaluate(form, values)
+            for values in points(axes)
+            if values[along] + 1 < along.size
+        }
+        assert weight is None or steps == {weight}
+    row, column = axis(4), axis(12)
+    assert weight_of(combine(atom(row), atom(column), 12), row) == 12
+    assert weight_of(scale(divmod_form(atom(column), 4)[1], 7), column) is None
 
 
 def test_split_then_merge_is_the_axis() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.programs import H200, ints, permute
-from tests.schedule.segments import floats, segment_of
+from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.schedule import groups
 from thunder_fuser.segment.segment import Segment
@@ -24,6 +25,16 @@ def text_of(x: TensorView, rows: int, skip: int = -1) -> str:
     segment = segment_of([tv for tv in inputs if tv.definition is None], made)
     lines = group_lines(lower_groups(groups.schedule(segment, H200), strict=False))
     return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+
+
+def ahead(x: TensorView) -> GroupKernel:
+    """The kernel of an order that is in memory and needs no check, in many rows."""
+    index, ends = tensor(DataType.Int, 60), tensor(DataType.Int, 90000)
+    order = call("group_order", index, count=ints([90000]))
+    segment = segment_of([x, index, ends], call("group_sum", x, order, ends, dim=0, skip=-1))
+    layouts = {**segment.layouts, order: segment.layouts[index]}
+    stored = Segment(segment.stores, segment.leaves | {order}, layouts)
+    return lower_groups(groups.schedule(stored, H200), strict=False)
 
 
 @pytest.mark.parametrize(("rows", "kind"), [(2**20 - 1, "int"), (2**20 + 8, "long long")])
@@ -55,6 +66,29 @@ def test_what_no_vector_holds_is_read_where_it_is_added() -> None:
     assert place < turned.index("for (int lane = 0; lane < 4; ++lane) {", place)
 
 
+def test_threads_have_narrow_vectors_a_warp_apart_and_all_but_the_last_one_always() -> None:
+    text = text_of(halves(60, 577), 9)
+    assert "const int own = (7 * chunk - (chunk < 2 ? chunk : 2)) * 32 + threadIdx.x % 32;" in text
+    assert "const bool has_last = chunk >= 2 && own + 192 < 577;" in text
+    assert "for (int each = 0; each < 7; ++each) {" in text
+    assert "if (each == 6 && !has_last) continue;" in text
+    load = "v0[k][each] = tf::load<tf::bf16, 1, 2>(T0 + (577 * T1_1 + (own + 32 * each)));"
+    assert load in text
+    assert "vector" not in text
+
+
+def test_what_the_hardware_does_not_copy_is_loaded_for_all_rows_first() -> None:
+    text = "\n".join(group_lines(ahead(halves(60, 577))))
+    steps = (
+        "v0_held[turn][each] = tf::load<tf::bf16, 1, 2>(v0_from[turn] + ",
+        "v0_first[turn][each][threadIdx.x] = v0_held[turn][each];",
+        "v0[0][each] = v0_first[turn][each][threadIdx.x];",
+    )
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+    assert "v0_held" not in "\n".join(group_lines(ahead(floats(60, 577))))
+
+
 def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_taken_back() -> None:
     text = text_of(floats(60, 24), 9)
     assert "const int term = start + k * step < end ? start + k * step : start;" in text
@@ -62,13 +96,7 @@ def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_take
 
 
 def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read() -> None:
-    v, index, ends = floats(60, 4096), tensor(DataType.Int, 60), tensor(DataType.Int, 90000)
-    order = call("group_order", index, count=ints([90000]))
-    segment = segment_of([v, index, ends], call("group_sum", v, order, ends, dim=0, skip=-1))
-    layouts = {**segment.layouts, order: segment.layouts[index]}
-    stored = Segment(segment.stores, segment.leaves | {order}, layouts)
-    kernel = lower_groups(groups.schedule(stored, H200), strict=False)
-    text = "\n".join(group_lines(kernel))
+    text = "\n".join(group_lines(ahead(floats(60, 4096))))
     steps = (
         "stretch(row, begins[turn], ends[turn]);",
         "v0_from[turn] = tf::address_here(",

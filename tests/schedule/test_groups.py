@@ -107,6 +107,35 @@ def test_lanes_divide_a_row_and_every_address(width: int, alignment: int, lanes:
     assert groups.schedule(segment, H200).axes.lanes == lanes
 
 
+@pytest.mark.parametrize(
+    ("width", "tables", "steps"),
+    [
+        (577, 1, 7),  # 19 times as many vectors as threads across, in three blocks
+        (577, 2, 4),  # of two sums a thread has half as many
+        (1002, 1, 4),  # two lanes
+        (1004, 1, 1),  # vectors of 8 bytes
+        (32, 1, 1),
+        (31, 1, 1),
+        (33, 1, 2),
+    ],
+)
+def test_a_thread_takes_several_narrow_vectors(width: int, tables: int, steps: int) -> None:
+    given = [halves(60, width) for _ in range(tables)]
+    made = [summed(v, order, ends) for v in given]
+    planned = groups.schedule(segment_of([*given, order, ends], *made), H200)
+    assert planned.steps == steps
+    assert (f"threads across with {steps} vectors each" in str(planned)) is (steps > 1)
+
+
+def test_a_thread_takes_one_vector_where_an_index_differs_along_a_row() -> None:
+    table, place = halves(60, 900), integers(577)
+    picked = call("index_select", table, place, dim=1)
+    planned = groups.schedule(
+        segment_of([table, place, order, ends], summed(picked, order, ends)), H200
+    )
+    assert planned.steps == 1
+
+
 def test_a_large_result_bypasses_the_cache() -> None:
     v, places = halves(60, 4096), integers(60)
     for rows, streams in ((100, False), (128256, True)):

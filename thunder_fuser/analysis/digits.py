@@ -324,6 +324,15 @@ def _digit_of(digit: Digit, values: Mapping[IterDomain, Form]) -> Form:
     return shifted if digit.is_outermost else divmod_form(shifted, digit.extent)[1]
 
 
+def weight_of(form: Form, axis: IterDomain) -> int | None:
+    """How much the value grows with each index of `axis`; None where that is not always as much."""
+    if axis not in form.bases:
+        return 0
+    own = [term for term in form.terms if term[1].base is axis and term[1].is_whole]
+    others = Form(0, tuple(term for term in form.terms if term not in own))
+    return own[0][0] if len(own) == 1 and axis not in others.bases else None
+
+
 def evaluate(form: Form, values: Mapping[IterDomain, int]) -> int:
     """The value at one point; `values` has the index of every axis of `form.bases`. Raises
     ValueError where it depends on data."""

@@ -30,6 +30,7 @@ from thunder_fuser.kernel.statements import LaneStatement, Operand, forms_of, pr
 from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.groups import GroupAxes
 
+LEAST_COPY = 4  # bytes of an access that goes on in the background
 MAX_HELD_BYTES = 128  # in the registers of a thread, of which it then has 64
 
 
@@ -86,13 +87,14 @@ class Pieces:
 class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
     way together, and before them those of the first terms of `ahead` rows; `final` is done once per
-    row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
-    whole `pieces`."""
+    row and vector, of which a thread has `steps`, all but the last one always. A row of more than
+    `few` terms is shared by the `parts` of a block, which add whole `pieces`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
     axes: GroupAxes
     threads_across: int
+    steps: int
     parts: int
     rows_per_block: int
     few: int
@@ -111,7 +113,18 @@ class GroupKernel:
     @property
     def chunks(self) -> int:
         """Blocks side by side along a row."""
+        return ceil_div(self._warps, self.steps)
+
+    @property
+    def _warps(self) -> int:
+        """Steps of the threads of a row, in all of its blocks."""
         return ceil_div(self.axes.vector.size, self.threads_across)
+
+    @property
+    def shorter(self) -> int:
+        """Blocks along a row that lack the last step: the first ones, as the last vectors of a row
+        may be fewer than threads."""
+        return self.chunks * self.steps - self._warps
 
     @property
     def blocks(self) -> int:
@@ -119,7 +132,10 @@ class GroupKernel:
 
     @property
     def blocks_at_once(self) -> int:
-        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers."""
+        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers.
+        Several vectors along a row have a sum each, and a register each however short they are."""
+        if self.steps > 1:
+            return 3
         held = sum(a.length * a.dtype.itemsize for a in self.loop.loads) * self.batch
         return 4 if held <= MAX_HELD_BYTES else 2
 
@@ -141,6 +157,7 @@ class GroupKernel:
     def __str__(self) -> str:
         axes, names = self.axes, self.names
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
+        block += f" of {self.steps} vectors" if self.steps > 1 else ""
         shape = f"{self.blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
         lines = [

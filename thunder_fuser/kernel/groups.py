@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
+from thunder_fuser.analysis.digits import Form, loads_in, scale, shift, weight_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
+    LEAST_COPY,
     Between,
     GroupKernel,
     GroupSum,
@@ -36,6 +37,7 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import SHARED_UNASKED
 
 AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
+MOST_HELD = 16  # vectors in the registers of a thread that has several along a row
 
 
 def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
@@ -49,10 +51,11 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         scalars=scalars_of(names),
         axes=planned.axes,
         threads_across=planned.threads_across,
+        steps=planned.steps,
         parts=planned.parts,
         rows_per_block=planned.rows_per_block,
         few=FEW,
-        batch=BATCH,
+        batch=_at_once(planned, loop, BATCH),
         ahead=_ahead(planned, loop),
         stretch=_stretch(planned, names),
         loop=loop,
@@ -64,7 +67,8 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
 
 def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> Scope:
     """What a term of each sum adds to it. The vectors of a batch of terms are an array."""
-    writer = _writer(planned, names, strict, suffix=lambda tv, offset: "[k]")
+    step = _step(planned)
+    writer = _writer(planned, names, strict, suffix=lambda tv, offset: f"[k]{step}")
     needs = _needs(planned, terms)
     ordered = (place for _, index in terms for place in loads_in(index))
     before = writer.locate(filter(planned.axes.is_uniform, (*ordered, *needs.places)))
@@ -84,16 +88,29 @@ def _ahead(planned: GroupSchedule, loop: Scope) -> int:
     """The rows of a part whose first terms are on their way together, in shared memory beside the
     sums of the parts. Those that are checked wait until it is known that there are any."""
     turns = planned.rows_per_block // planned.parts
-    each = sum(a.length * a.dtype.itemsize for a in loop.loads)
+    each = sum(a.length * a.dtype.itemsize for a in loop.loads) * planned.steps
     checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
     reads_places = any(forms_of(s) for s in loop.statements)
+    is_apart = planned.steps > 1 and any(
+        weight_of(a.offset, planned.axes.vector) is None for a in loop.loads
+    )
     is_piece = isinstance(planned.stretch, Piece)
-    if not each or checks or reads_places or is_piece or planned.axes.term.size == 0:
+    if not each or checks or reads_places or is_apart or is_piece or planned.axes.term.size == 0:
         return 1
-    sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
+    vectors = planned.axes.lanes * planned.steps
+    sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * vectors
     room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
     ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
+    if min(a.access_bytes for a in loop.loads) < LEAST_COPY:
+        ahead = _at_once(planned, loop, ahead)
     return next(n for n in range(ahead, 0, -1) if turns % n == 0)
+
+
+def _at_once(planned: GroupSchedule, loop: Scope, most: int) -> int:
+    """Terms whose vectors a thread holds in registers. Of one vector along a row it holds any."""
+    if planned.steps == 1:
+        return most
+    return max(1, min(most, MOST_HELD // (planned.steps * max(len(loop.loads), 1))))
 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
@@ -135,7 +152,11 @@ def _writer(
 
 
 def _lane(planned: GroupSchedule) -> str:
-    return "[lane]" if planned.axes.lane is not None else "[0]"
+    return _step(planned) + ("[lane]" if planned.axes.lane is not None else "[0]")
+
+
+def _step(planned: GroupSchedule) -> str:
+    return "[each]" if planned.steps > 1 else ""
 
 
 def _needs(planned: GroupSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:

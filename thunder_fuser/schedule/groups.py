@@ -4,7 +4,9 @@
 
 A block owns neighbouring rows of the result. A part of its threads sums a row of few terms alone,
 so that empty rows cost a store; rows of more terms follow, shared by all parts, whose sums meet in
-shared memory. Each order is fixed, and each row is written once.
+shared memory. Each order is fixed, and each row is written once. Of vectors of a few bytes, as rows
+of 577 columns have, a thread takes several that are a warp apart: all of them are on their way
+together, and those of threads side by side lie side by side.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ THREADS = 256  # of one block
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
+NARROW = 4  # bytes of a vector, up to which a thread takes several
+STEPS = 8  # elements of them at most, over sums or tensors that are read
 TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
 
@@ -91,6 +95,7 @@ class GroupSchedule:
     pieces: Values
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
+    steps: int  # vectors of a thread along a row, all but the last one always
     parts: int  # the parts of a block's threads
     rows_per_block: int
     streams: bool  # the stores bypass the cache
@@ -100,7 +105,8 @@ class GroupSchedule:
         walked = [a for a in names if a is not self.axes.piece]
         lines = [
             f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
-            f"  {self.threads_across} threads across, {self.parts} parts that share a row of "
+            f"  {self.threads_across} threads across{self._steps}, "
+            f"{self.parts} parts that share a row of "
             f"more than {FEW} terms, {self.rows_per_block} rows a block",
             f"  reduce {print_elements(self.sums, tensors, names)} "
             f"of {print_elements(self.terms, tensors, names)}",
@@ -110,6 +116,10 @@ class GroupSchedule:
         stored = [(s.value, index) for s, index in self.stores]
         streaming = ", streaming" if self.streams else ""
         return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}{streaming}"])
+
+    @property
+    def _steps(self) -> str:
+        return f" with {self.steps} vectors each" if self.steps > 1 else ""
 
 
 def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
@@ -146,8 +156,11 @@ def schedule(
     pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
     stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
-    across, parts = _threads(axes, long, parameters.across)
-    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
+    across = _across(axes, parameters.across)
+    results = (*pieces, *((s.value, i) for s, i in stores))
+    steps = _steps(segment, axes, ceil_div(axes.vector.size, across), sums, terms, results)
+    parts = _parts(axes, long, across, steps)
+    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across * steps)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
     written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
     streams = written >= max(target.l2_bytes, 1)
@@ -160,22 +173,44 @@ def schedule(
         pieces,
         stores,
         across,
+        steps,
         parts,
         parts * turns,
         streams,
     )
 
 
-def _threads(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> tuple[int, int]:
-    """Threads along a row, `across` at most, and the parts of a block, whose sums meet in shared
-    memory."""
-    while across > 1 and across // 2 >= axes.vector.size:
-        across //= 2
+def _across(axes: GroupAxes, most: int) -> int:
+    """Threads along a row, no more than half of them idle."""
+    while most > 1 and most // 2 >= axes.vector.size:
+        most //= 2
+    return most
+
+
+def _steps(
+    segment: Segment, axes: GroupAxes, warps: int, sums: Values, terms: Values, results: Values
+) -> int:
+    """Vectors of a thread, of as many as `warps` take. One where they are wide, or where an index
+    that a tensor holds differs along a row."""
+    own = [tv for tv, _ in sums]
+    needs = needs_of(segment, own, (*terms, *results))
+    targets = [store.target for store in segment.stores]
+    read = [tv for tv, at in needs.leaves if any(axes.vector in form.bases for form in at)]
+    narrowest = min(tv.dtype.itemsize for tv in (*read, *targets)) * axes.lanes
+    if narrowest > NARROW or any(axes.vector in place.bases for place in needs.places):
+        return 1
+    loaded = needs_of(segment, own, terms).leaves
+    most = max(1, STEPS // axes.lanes // max(len(sums), sum(tv in read for tv, _ in loaded)))
+    return ceil_div(warps, ceil_div(warps, most)) if warps else 1
+
+
+def _parts(axes: GroupAxes, sums: Sequence[TensorView], across: int, steps: int) -> int:
+    """The parts of a block, whose sums meet in shared memory."""
     parts = min(THREADS // across, WARP)
-    each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
+    each = across * steps * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
     while parts > 1 and parts * each > SHARED_UNASKED:
         parts //= 2
-    return across, parts
+    return parts
 
 
 @dataclass(frozen=True)
