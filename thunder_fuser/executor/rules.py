@@ -16,7 +16,7 @@ from thunder_fuser.executor.scatters import is_sum
 from thunder_fuser.executor.settings import Settings
 from thunder_fuser.executor.storage import leaves
 
-LARGE_TABLE = 32 << 20  # bytes
+LARGE_TABLE = 32 << 20  # bytes, and of the rows that are added up
 LARGE = 4 << 20  # bytes, below which torch's fewer calls take less time
 # Whose large results torch is slow to make, beside an H200's memory.
 _SLOW = {
@@ -68,7 +68,7 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
 def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
     is_slow = prim_name(leaf) in _SLOW and _written(leaf) >= LARGE
-    return is_slow or _writes_once(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, group)
+    return is_slow or _sums_much(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, group)
 
 
 def _written(leaf: BoundSymbol) -> int:
@@ -76,10 +76,16 @@ def _written(leaf: BoundSymbol) -> int:
     return sum(map(bytes_of, leaf.flat_proxy_outs))
 
 
-def _writes_once(leaf: BoundSymbol) -> bool:
-    """True for the gradient of a large table, which torch fills with zeros before it adds. Of a
-    small one torch's fewer calls take less time."""
-    return is_sum(leaf) and _written(leaf) >= LARGE_TABLE
+def _read(leaf: BoundSymbol) -> int:
+    """Bytes of the arguments."""
+    return sum(map(bytes_of, leaf.flat_proxy_args))
+
+
+def _sums_much(leaf: BoundSymbol) -> bool:
+    """True for the gradient of a large table, which torch fills with zeros before it adds, or of
+    many rows of one, which it reads at a tenth of the rate of memory. Of a small one torch's fewer
+    calls take less time."""
+    return is_sum(leaf) and max(_written(leaf), _read(leaf)) >= LARGE_TABLE
 
 
 def _reduces(leaf: BoundSymbol) -> bool:
@@ -87,7 +93,7 @@ def _reduces(leaf: BoundSymbol) -> bool:
     as ours on an H200, its argmax 1.3 to 2.7, its var_mean 1.3 to 3.4, its running sums 2.2 to 60.
     """
     reduces = has_tags(leaf, {OpTags.REDUCTION_OP}) or is_scan(leaf)
-    return reduces and sum(map(bytes_of, leaf.flat_proxy_args)) >= LARGE
+    return reduces and _read(leaf) >= LARGE
 
 
 def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
