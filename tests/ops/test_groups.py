@@ -67,6 +67,35 @@ def test_a_sum_of_pieces_is_the_same_sum() -> None:
     assert torch.equal(found, torch.zeros(3, 4).index_add(0, index, x))
 
 
+def test_stages_count_and_move_the_digits_of_an_index() -> None:
+    index = torch.tensor([37, 0, 69, 32, 1, 37, 64])
+    (i,) = like(index)
+    low, high = {"low": 0, "bits": 5, "chunk": 4}, {"low": 5, "bits": 5, "chunk": 4}
+    counts = call("digit_counts", i, count=ints([70]), **low)
+    order, keys = (call(f"digit_{name}", i, counts, **low) for name in ("order", "keys"))
+    others = call("digit_counts", keys, count=ints([70]), **high)
+    both = call("digit_reorder", keys, others, order, **high)
+    found, moved, first, second = evaluate(Fusion((i,), (counts, keys, both, others)), [index])
+    of_chunks = found.reshape(-1, 32)
+    assert (of_chunks.dtype, moved.dtype, first.dtype) == (torch.int16, torch.int32, torch.int32)
+    assert of_chunks.shape == (128, 32)
+    assert of_chunks[:2, :6].tolist() == [[2, 0, 0, 0, 0, 2], [1, 1, 0, 0, 0, 1]]
+    assert of_chunks.sum() == len(index)
+    assert moved.tolist() == [0, 32, 64, 1, 37, 69, 37]
+    assert first.tolist() == torch.sort(index, stable=True).indices.tolist()
+    assert second.reshape(-1, 32)[:2, :3].tolist() == [[2, 1, 1], [0, 2, 1]]
+
+
+def test_an_order_by_digits_has_no_places_that_there_are_not() -> None:
+    index, order = torch.tensor([1, 0, 2]), torch.tensor([0, 3, 1])
+    i, o = like(index, order)
+    digit = {"low": 0, "bits": 5, "chunk": 4}
+    counts = call("digit_counts", i, count=ints([3]), **digit)
+    made = call("digit_reorder", i, counts, o, **digit)
+    with pytest.raises(IndexError):
+        evaluate(Fusion((i, o), (made,)), [index, order])
+
+
 def test_what_makes_an_order_is_a_family() -> None:
     families = {row.name: row.family for row in GROUPS}
     assert families == {
@@ -76,6 +105,10 @@ def test_what_makes_an_order_is_a_family() -> None:
         "group_sum": Family.GROUPED,
         "group_pieces": Family.GROUPED,
         "group_sum_of_pieces": Family.GROUPED,
+        "digit_counts": Family.STAGE,
+        "digit_order": Family.STAGE,
+        "digit_keys": Family.STAGE,
+        "digit_reorder": Family.STAGE,
     }
 
 
@@ -92,5 +125,7 @@ def test_shapes_that_contradict_each_other_are_refused() -> None:
         call("group_order", plane, count=ints([3]))
     with pytest.raises(ValueError, match="pieces of 0 of"):
         call("group_pieces", x, order, order, dim=0, skip=-1, size=0)
+    with pytest.raises(ValueError, match="chunks of 0 of 6 places, 5 bits from 0 on"):
+        call("digit_counts", order, count=ints([3]), low=0, bits=5, chunk=0)
     with pytest.raises(TypeError, match="operand 0 has dtype bool"):
         call("group_sum", tensor(DataType.Bool, 6, 4), order, ends, dim=0, skip=-1)

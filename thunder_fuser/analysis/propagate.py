@@ -43,7 +43,13 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
 from thunder_fuser.ops import Family
 
-_WHOLE = (Family.GATHER, Family.SCAN, Family.GROUPED, Family.ORDER)  # need all of an axis
+_WHOLE = (
+    Family.GATHER,
+    Family.SCAN,
+    Family.GROUPED,
+    Family.ORDER,
+    Family.STAGE,
+)  # need all of an axis
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,21 @@ def is_grouped(tv: TensorView) -> bool:
 
 def is_ordering(tv: TensorView) -> bool:
     """True for what puts an index in order."""
-    return tv.definition is not None and tv.definition.op.family is Family.ORDER
+    family = None if tv.definition is None else tv.definition.op.family
+    return family in (Family.ORDER, Family.STAGE)
+
+
+def is_stage(tv: TensorView) -> bool:
+    """True for what puts an index in order by one digit: it is in memory before others read it."""
+    return tv.definition is not None and tv.definition.op.family is Family.STAGE
+
+
+def made_by(tv: TensorView) -> TensorView:
+    """Of what puts an index in order by one digit: the counts, its second operand, which all that
+    the same launch makes have in common. Of others `tv` itself."""
+    assert tv.definition is not None
+    operands = tv.definition.tensors
+    return operands[1] if is_stage(tv) and len(operands) > 1 else tv
 
 
 def is_walked(tv: TensorView) -> bool:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain, IterType, TensorDomain, axis, tensor_domain
 from thunder_fuser.ir.tensor import Attr, TensorView
+from thunder_fuser.ops.groups import CHUNKS
 
 Inputs: TypeAlias = Sequence[TensorView]
 Attrs: TypeAlias = Mapping[str, Attr]
@@ -76,6 +77,26 @@ def group_sum_of_pieces(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Map
     return domain, (*maps, tuple(None if k == dim else k for k in range(pieces.ndim)))
 
 
+def digit_counts(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
+    """An axis over the digits of each chunk."""
+    (x,) = inputs
+    places = sc.static_int(_only_axis("the operand", x).extent)
+    low, bits, chunk = (_int(attrs, name) for name in ("low", "bits", "chunk"))
+    if places is None or low < 0 or bits < 1 or chunk < 1:
+        raise ValueError(f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on")
+    chunks = -(-places // (chunk * CHUNKS)) * CHUNKS
+    return tensor_domain([axis(chunks << bits)]), ((None,),)
+
+
+def digit_order(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
+    """One axis, of the operand's extent."""
+    x, *others = inputs
+    for other in others:
+        _only_axis("the operand", other)
+    own = tensor_domain([_copy(_only_axis("the operand", x))])
+    return own, ((0,), *((None,) for _ in others))
+
+
 def _summed(
     x: TensorView, order: TensorView, dim: int, along: IterDomain
 ) -> tuple[TensorDomain, Maps]:
@@ -107,5 +128,14 @@ def _int(attrs: Attrs, name: str) -> int:
 
 GROUP_DOMAINS: dict[str, GroupDomain] = {
     f.__name__: f
-    for f in (group_order, group_keys, group_ends, group_sum, group_pieces, group_sum_of_pieces)
+    for f in (
+        group_order,
+        group_keys,
+        group_ends,
+        group_sum,
+        group_pieces,
+        group_sum_of_pieces,
+        digit_counts,
+        digit_order,
+    )
 }

@@ -23,6 +23,7 @@ class Family(Enum):
     GATHER = "gather"  # an index map in which one axis is read from a tensor of integers
     GROUPED = "grouped"  # combine the elements that a tensor of integers puts side by side
     ORDER = "order"  # put the places of a tensor of integers in order
+    STAGE = "stage"  # the same, by one digit: needs all that the stage before it made
     FULL = "full"  # a constant
     IOTA = "iota"  # a function of the index alone
     RANDOM = "random"  # Philox of the linear index

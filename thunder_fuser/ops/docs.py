@@ -22,6 +22,7 @@ _TITLES = {
     Family.GATHER: "Gathers: an index that a tensor holds",
     Family.GROUPED: "Sums of what an index sends to one place",
     Family.ORDER: "What puts an index in order",
+    Family.STAGE: "What puts an index in order digit by digit",
     Family.FULL: "Constants",
     Family.IOTA: "Index functions",
     Family.RANDOM: "Random numbers",

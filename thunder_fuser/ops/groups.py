@@ -12,6 +12,15 @@ Of a long order `presegment/split_groups.py` sums pieces of groups first:
 
     pieces = group_pieces(x, order, keys, dim, size)       the pieces of `size` that lie in a group
     out = group_sum_of_pieces(x, order, ends, pieces, dim, size=size)                  the same sums
+
+and `presegment/split_orders.py` puts a long index in order by its digits of some bits, the lowest
+first, places with equal digits in the order in which they are:
+
+    counts = digit_counts(x, n, low, bits, chunk)    how often each chunk of x has each digit, and
+                                                     empty ones that make them a multiple of CHUNKS
+    order = digit_order(x, counts, ...)              the places of x by their digit
+    keys = digit_keys(x, counts, ...)                x[order]
+    order = digit_reorder(x, counts, order, ...)     another order by the digits of x
 """
 
 from __future__ import annotations
@@ -21,12 +30,16 @@ from thunder_fuser.ops.definition import Cost, DtypeRule, Family, Kind, OpDef, P
 from thunder_fuser.ops.dtype_rules import accumulator, fixed, same
 from thunder_fuser.ops.dtype_sets import INTEGERS, REAL_NUMBERS
 
+CHUNKS = 128  # as many or a multiple of them have counts, so that readers test for none
+
 _X = Param("x", Kind.TENSOR)
 _ORDER = Param("order", Kind.TENSOR, dtypes=INTEGERS)
 _ENDS = Param("ends", Kind.TENSOR, dtypes=INTEGERS)
 _DIM, _SKIP = Param("dim", Kind.DIM), Param("skip", Kind.INT, -1)
 _SIZE = Param("size", Kind.INT, 64)
 _COUNT = Param("count", Kind.EXTENT)
+_COUNTS = Param("counts", Kind.TENSOR, dtypes=INTEGERS)
+_DIGIT = (Param("low", Kind.INT), Param("bits", Kind.INT), Param("chunk", Kind.INT))
 
 
 def _sum(name: str, params: tuple[Param, ...], torch: str, dtype: DtypeRule = same) -> OpDef:
@@ -58,6 +71,27 @@ def _order(name: str, params: tuple[Param, ...], torch: str, is_permutation: boo
     )
 
 
+def _stage(
+    name: str,
+    params: tuple[Param, ...],
+    torch: str,
+    is_permutation: bool = False,
+    domain: str = "digit_order",
+    dtype: DataType = DataType.Int32,
+) -> OpDef:
+    return OpDef(
+        name,
+        Family.STAGE,
+        (*params, *_DIGIT),
+        fixed(dtype),
+        torch=torch,
+        domain=domain,
+        cost=Cost.NEVER,
+        dtypes=INTEGERS,
+        is_permutation=is_permutation,
+    )
+
+
 GROUPS = (
     _order("group_order", (_X, _COUNT), "tf_group_order({0}, {count})", is_permutation=True),
     _order("group_keys", (_X, _ORDER, _COUNT), "tf_group_keys({0}, {1}, {count})"),
@@ -75,5 +109,25 @@ GROUPS = (
         "group_sum_of_pieces",
         (_X, _ORDER, _ENDS, Param("pieces", Kind.TENSOR), _DIM, _SKIP, _SIZE),
         "tf_group_sum({0}, {1}, {2}, {dim}, {skip})",
+    ),
+    _stage(
+        "digit_counts",
+        (_X, _COUNT),
+        "tf_digit_counts({0}, {count}, {low}, {bits}, {chunk})",
+        domain="digit_counts",
+        dtype=DataType.Int16,
+    ),
+    _stage(
+        "digit_order",
+        (_X, _COUNTS),
+        "tf_digit_order({0}, {low}, {bits}).int()",
+        is_permutation=True,
+    ),
+    _stage("digit_keys", (_X, _COUNTS), "tf_digit_keys({0}, {low}, {bits})"),
+    _stage(
+        "digit_reorder",
+        (_X, _COUNTS, _ORDER),
+        "tf_digit_reorder({0}, {2}, {low}, {bits})",
+        is_permutation=True,
     ),
 )

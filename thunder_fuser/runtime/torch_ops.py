@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from thunder_fuser.ops.groups import CHUNKS
+
 Number = bool | int | float | complex
 Ints = Sequence[int]
 
@@ -151,6 +153,33 @@ def tf_group_ends(x: Tensor, count: Ints) -> Tensor:
     """How many elements of the sorted vector x are at most 0, 1, ... count - 1."""
     groups = torch.arange(count[0], dtype=x.dtype, device=x.device)
     return torch.searchsorted(x, groups, right=True)
+
+
+def tf_digit_counts(x: Tensor, count: Ints, low: int, bits: int, chunk: int) -> Tensor:
+    """How many elements of each chunk of x have each digit, whose lowest bit is `low`."""
+    digits = _digits(_keys(x, count[0]), low, bits)
+    chunks = torch.arange(len(x), device=x.device) // chunk
+    size = (-(-len(x) // (chunk * CHUNKS)) * CHUNKS) << bits
+    return torch.bincount((chunks << bits) + digits, minlength=size).to(torch.int16)
+
+
+def tf_digit_order(x: Tensor, low: int, bits: int) -> Tensor:
+    """The places of x in the order of its digits, those of equal ones in their own."""
+    return torch.argsort(_digits(x, low, bits), stable=True)
+
+
+def tf_digit_keys(x: Tensor, low: int, bits: int) -> Tensor:
+    return x[tf_digit_order(x, low, bits)].int()
+
+
+def tf_digit_reorder(x: Tensor, order: Tensor, low: int, bits: int) -> Tensor:
+    """Another order of the places of x by its digits; places that there are not are refused."""
+    places = torch.arange(len(x), dtype=torch.int32, device=x.device)
+    return places.index_select(0, order.long())[tf_digit_order(x, low, bits)]
+
+
+def _digits(x: Tensor, low: int, bits: int) -> Tensor:
+    return (x.long() >> low) & ((1 << bits) - 1)
 
 
 def tf_group_sum(x: Tensor, order: Tensor, ends: Tensor, dim: int, skip: int) -> Tensor:
