@@ -13,6 +13,7 @@ from tests.executor.jitted import check, regions
 from thunder_fuser import explain, fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.runtime.errors import IndexRangeError
+from thunder_fuser.schedule import ordering
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
@@ -151,19 +152,21 @@ def test_two_tables_that_one_index_reads_are_one_kernel_behind_one_order() -> No
     assert text.count("reads an index in order") == 1
 
 
-def test_the_backward_says_what_torch_does_of_it() -> None:
-    """For a long index and a large table: every block reads the whole index."""
-    jfn = check(
-        lambda i, w: F.embedding(i, w) * 2, places(2**18, 2**16), table(2**18, 1), **KERNELS
-    )
+def test_the_backward_says_what_torch_does_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "MAX_READS", 0)
+    jfn = check(lambda i, w: F.embedding(i, w) * 2, places(50, 80), table(50, 4), **KERNELS)
     for name in ("group_order", "group_keys", "group_ends"):
         assert f"torch; {name} is done by torch" in explain(jfn)
 
 
-@pytest.mark.parametrize(("rows", "is_fused"), [(4096, True), (4000, False)])
-def test_alone_it_is_fused_for_a_large_table(rows: int, is_fused: bool) -> None:
+@pytest.mark.parametrize(
+    ("rows", "terms", "is_fused"), [(4096, 5, True), (4000, 5, False), (9, 4097, True)]
+)
+def test_alone_it_is_fused_for_a_large_table_or_many_rows(
+    rows: int, terms: int, is_fused: bool
+) -> None:
     """Of 32 MiB: 4096 rows of 2048 values in f32."""
-    jfn = check(F.embedding, places(rows, 5), table(rows, 2048), **KERNELS)
+    jfn = check(F.embedding, places(rows, terms), table(rows, 2048), **KERNELS)
     assert (regions(jfn).backward == (("embedding_backward",),)) is is_fused
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from thunder_fuser.codegen.column_text import column_lines
+from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.codegen.kept_text import kept_lines
 from thunder_fuser.codegen.map_text import map_lines
@@ -21,6 +22,7 @@ from thunder_fuser.codegen.stream_text import stream_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.digit_stages import DigitKernel
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.map_ir import Kernel
@@ -98,6 +100,8 @@ def _lines(kernel: AnyKernel) -> list[str]:
             return group_lines(kernel)
         case OrderKernel():
             return order_lines(kernel)
+        case DigitKernel():
+            return digit_lines(kernel)
 
 
 def _head(kernel: AnyKernel) -> list[str]:

@@ -31,6 +31,7 @@ _FILES = (
     "cluster",
     "stretch",
     "order",
+    "digits",
 )
 _HEADER = re.compile(r"// chunk: ([\w ]+?)(?: when ([\w ]+))?")
 _MENTION = re.compile(r"\btf::(\w+)|\b(TF_[A-Z0-9_]+)\b")

@@ -4,8 +4,8 @@
     index_add(a, index, value, dim)          =>    a + index_sum(value, index, size of dim, dim)
     index_put(a, (i, j), value, add=True)    =>    a + index_sum(value, i * size + j, sizes)
 
-One kernel puts the index in order, another adds the rows of each place in the order of their
-elements, so that no two runs differ. Every index is checked.
+One kernel puts the index in order, or several if it is long, and another adds the rows of each
+place in the order of their elements, so that no two runs differ. Every index is checked.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@
     T9 kept      columns that a block keeps in between    schedule/kept_columns.py
     T7 groups    rows that an index sends to one place    schedule/groups.py
     T8 order     the places of an index, group by group   schedule/ordering.py
+    T10 digits   those of a long index, digit by digit    schedule/digit_stages.py
 
 The first that does not reject a segment runs it. A template's parameters change how fast a kernel
 is and in which order it sums, nothing else; the first of `parameters` is what the model prefers.
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
+from thunder_fuser.kernel.digit_stages import DigitKernel, lower_digits
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
@@ -31,7 +33,16 @@ from thunder_fuser.kernel.ordering import OrderKernel, lower_order
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.kernel.streams import StreamKernel, lower_streams
-from thunder_fuser.schedule import columns, groups, kept_columns, map, ordering, rows, streams
+from thunder_fuser.schedule import (
+    columns,
+    digit_stages,
+    groups,
+    kept_columns,
+    map,
+    ordering,
+    rows,
+    streams,
+)
 from thunder_fuser.schedule.parameters import (
     NEVER,
     ColumnParameters,
@@ -40,6 +51,7 @@ from thunder_fuser.schedule.parameters import (
     RowParameters,
     StreamParameters,
     column_parameters,
+    digit_parameters,
     group_parameters,
     kept_parameters,
     map_parameters,
@@ -52,7 +64,14 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
 AnyKernel: TypeAlias = (
-    Kernel | RowKernel | StreamKernel | ColumnKernel | KeptKernel | GroupKernel | OrderKernel
+    Kernel
+    | RowKernel
+    | StreamKernel
+    | ColumnKernel
+    | KeptKernel
+    | GroupKernel
+    | OrderKernel
+    | DigitKernel
 )
 EndingParameters = TypeVar("EndingParameters", RowParameters, StreamParameters)
 NEAR_IN_GENERAL = 512  # bytes: a row of a head; over rows, what lies apart depends on their number
@@ -128,6 +147,7 @@ TEMPLATES = (
     Template(kept_parameters, kept_columns.reject, kept_columns.schedule, lower_kept_columns),
     Template(group_parameters, groups.reject, groups.schedule, lower_groups),
     Template(order_parameters, ordering.reject, ordering.schedule, lower_order),
+    Template(digit_parameters, digit_stages.reject, digit_stages.schedule, lower_digits),
 )
 
 

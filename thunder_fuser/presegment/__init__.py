@@ -19,6 +19,7 @@ from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.share_sums import share_sums
 from thunder_fuser.presegment.split_groups import split_groups
+from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
@@ -57,7 +58,8 @@ def arrange(
     fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
-    return split_groups(pack_rows(fusion, layouts, multiprocessors, max_cluster))
+    fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)
+    return split_orders(split_groups(fusion))  # that of what else is long reads keys of its index
 
 
 def tidy(fusion: Fusion) -> Fusion:

@@ -6,7 +6,7 @@ A block owns neighbouring groups and reads the whole index. It counts the places
 those of all groups before them, so it knows where its part of the order begins and waits for no
 other block. Then it writes its places, in their order: those that a warp kept while it counted, or,
 where they were too many to keep, what it reads once more. So a long index, or one of many groups,
-is better sorted by torch.
+is put in order by its digits instead (`digit_stages.py`).
 """
 
 from __future__ import annotations

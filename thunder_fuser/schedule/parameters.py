@@ -141,6 +141,13 @@ class OrderParameters:
     own: int | None = None  # groups of one block
 
 
+@dataclass(frozen=True)
+class DigitParameters:
+    """The knob of T10."""
+
+    groups: int = 256  # of one block, and its threads, that find where they end
+
+
 Parameters: TypeAlias = (
     MapParameters
     | RowParameters
@@ -149,6 +156,7 @@ Parameters: TypeAlias = (
     | KeptParameters
     | GroupParameters
     | OrderParameters
+    | DigitParameters
 )
 
 
@@ -255,3 +263,8 @@ def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
 def order_parameters(target: Target) -> tuple[OrderParameters, ...]:
     """Blocks of fewer groups are more, and each of them reads the whole index."""
     return (OrderParameters(), *(OrderParameters(own) for own in (256, 512, 128)))
+
+
+def digit_parameters(target: Target) -> tuple[DigitParameters, ...]:
+    """Of more groups a block looks between ends that are farther apart."""
+    return (DigitParameters(), DigitParameters(128), DigitParameters(512))

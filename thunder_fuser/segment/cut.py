@@ -24,6 +24,7 @@ from thunder_fuser.analysis.reductions import (
     is_ordering,
     is_scan,
     is_scattered,
+    made_by,
     plane_of,
     row_shape,
 )
@@ -338,7 +339,7 @@ class _Cutter:
         long = Segment((store,), leaves, self.layouts).long
         down = any(column_shape(tv) is not None for tv in long)
         along = any(row_shape(tv) is not None for tv in long)
-        orders = set(filter(is_ordering, long))
+        orders = {made_by(tv) for tv in long if is_ordering(tv)}
         order = next((k for k, tv in enumerate(self.fusion.tensors, 1) if tv in orders), 0)
         return order, any(map(is_grouped, long)), down, along
 

@@ -17,6 +17,7 @@ from thunder_fuser.analysis.reductions import (
     is_long,
     is_ordering,
     is_scan,
+    is_stage,
     is_walked,
     met_rows,
     row_shape,
@@ -174,7 +175,7 @@ def _never_follows(producer: TensorView, consumer: TensorView) -> bool:
 
 
 def _leaves_order(producer: TensorView, consumer: TensorView) -> bool:
-    return not is_ordering(consumer)
+    return not is_ordering(consumer) or is_stage(producer)
 
 
 def _goes_on(producer: TensorView, consumer: TensorView) -> bool:

@@ -1,0 +1,195 @@
+"""Stages of the order of a long index: values in every thread order, errors, and registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from tests.devices import ORDERS, copies, here
+from tests.programs import (
+    STRICT,
+    chain,
+    check,
+    cubin_of,
+    cuda_kernels,
+    fusion,
+    ints,
+    like,
+    ordered,
+    plan_of,
+    run,
+    whole,
+)
+from thunder_fuser.analysis.digit_stages import LONG, stages_of, threads_of
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.digit_stages import DigitKernel
+from thunder_fuser.options import Options
+from thunder_fuser.presegment.split_orders import in_stages, split_orders
+from thunder_fuser.runtime.errors import IndexRangeError
+from thunder_fuser.runtime.plan import Plan
+
+pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
+
+
+def staged(
+    index: TensorView, count: int, stages: Sequence[tuple[int, int]], parts: int = 1
+) -> tuple[TensorView, TensorView, TensorView]:
+    """The order, keys and ends of an index; a thread has `parts` places."""
+    chunk = parts * threads_of(stages[0][1])
+    order, keys = in_stages(index, ints([count]), stages, chunk)
+    return order, keys, call("group_ends", keys, count=ints([count]))
+
+
+def places(terms: int, count: int, often: int = 0) -> torch.Tensor:
+    """An index of which `often` elements name one group."""
+    index = torch.randint(count, (terms,))
+    index[torch.randperm(terms)[:often]] = count // 2
+    return index
+
+
+def is_ours(plan: Plan) -> bool:
+    return not any(segment.is_opaque for segment in plan.segmented.segments)
+
+
+def expected(index: torch.Tensor, count: int) -> list[list[int]]:
+    keys, order = torch.sort(index, stable=True)
+    ends = torch.bincount(index, minlength=count).cumsum(0)
+    return [t.tolist() for t in (order, keys, ends)]
+
+
+# Places, groups, how often one is named, the digits and the places of a thread: fewer places than a
+# warp has threads, chunks that end inside a warp, several chunks, one and several stages.
+CASES = (
+    (1, 2, 0, ((0, 5),), 1),
+    (31, 5, 0, ((0, 6),), 1),
+    (5000, 1000, 0, ((0, 10),), 3),
+    (3001, 256, 2900, ((0, 8),), 1),
+    (9001, 40, 5000, ((0, 5), (5, 5)), 2),
+    (2600, 2**15 + 1, 100, ((0, 8), (8, 8)), 1),
+    (2600, 300, 2600, ((0, 5), (5, 5)), 2),
+    (4000, 70000, 0, ((0, 6), (6, 6), (12, 6)), 1),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_groups_follow_each_other_and_places_of_a_group_too(
+    case: tuple[int, int, int, tuple[tuple[int, int], ...], int], order: str
+) -> None:
+    terms, count, often, stages, parts = case
+    index = places(terms, count, often)
+    (i,) = like(index)
+    options = Options(strict=True, thread_order=order)
+    program = fusion([i], *staged(i, count, stages, parts))
+    plan = plan_of(program, *copies([index]), options=options)
+    assert is_ours(plan), str(plan)
+    assert plan.launches == 2 * len(stages) + 1
+    made = run(program, index, options=options)
+    assert [t.tolist() for t in made] == expected(index, count)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_any_integers_are_put_in_order(dtype: torch.dtype) -> None:
+    index = places(2000, 120).to(dtype)
+    (i,) = like(index)
+    assert is_ours(check(fusion([i], *staged(i, 120, ((0, 7),))), index))
+
+
+def test_the_elements_of_an_index_may_lie_apart() -> None:
+    index = places(6000, 300).reshape(2000, 3)[:, 1]
+    (i,) = like(index)
+    made = staged(i, 300, ((0, 5), (5, 5)))
+    assert is_ours(check(fusion([i], *made), index))
+    (found, *_) = run(fusion([i], *made), *copies([index]))
+    assert found.tolist() == torch.sort(index, stable=True).indices.tolist()
+
+
+def test_an_index_may_be_computed_before() -> None:
+    index = places(300, 90)
+    (i,) = like(index)
+    plan = check(fusion([i], *staged(chain(chain(i, "neg"), "neg"), 90, ((0, 7),))), index)
+    assert is_ours(plan)
+    assert plan.launches == 4
+
+
+@pytest.mark.parametrize("kept", [(0,), (1,), (2,), (0, 2)], ids=str)
+def test_each_result_may_be_wanted_alone(kept: tuple[int, ...]) -> None:
+    index = places(3000, 900)
+    (i,) = like(index)
+    made = staged(i, 900, ((0, 5), (5, 5)))
+    assert is_ours(check(fusion([i], *(made[k] for k in kept)), index))
+
+
+def test_stages_are_kernels_of_their_own_beside_other_work() -> None:
+    """What is computed at the same depth neither joins them nor tears one apart."""
+    index, x, y = places(3000, 900), whole(3000, 8), whole(3000, 8)
+    i, a, b = like(index, x, y)
+    order, _, ends = staged(i, 900, ((0, 5), (5, 5)))
+    made = call("group_sum", chain(a, "neg"), order, ends, dim=0, skip=-1)
+    plan = check(fusion([i, a, b], made, chain(b, "neg")), index, x, y)
+    assert is_ours(plan)
+    assert plan.launches == 7
+
+
+def test_two_indices_of_one_length_are_put_in_order_side_by_side() -> None:
+    index, other = places(3000, 900), places(3000, 900)
+    i, j = like(index, other)
+    stages = ((0, 5), (5, 5))
+    plan = check(fusion([i, j], *staged(i, 900, stages), *staged(j, 900, stages)), index, other)
+    assert is_ours(plan)
+    assert plan.launches == 10
+
+
+# The last ones are 3 where only their low 16 or 32 bits count.
+@pytest.mark.parametrize("bad", [-1, 90, 2**16 + 3, 2**32 + 3, -(2**63)])
+@pytest.mark.parametrize("terms", [5, 5000])
+def test_an_element_that_is_no_group_is_an_error(terms: int, bad: int) -> None:
+    if here().type == "cuda":
+        pytest.skip("a failed assertion ends the process's use of the GPU")
+    index = places(terms, 90)
+    index[terms // 2] = bad
+    (i,) = like(index)
+    with pytest.raises(IndexRangeError, match=f"index {bad} is out of range .* extent 90"):
+        run(fusion([i], *staged(i, 90, ((0, 7),))), index, options=STRICT)
+
+
+def test_counts_that_a_caller_gives_are_torchs() -> None:
+    index = places(300, 30)
+    counts = torch.zeros(128 << 5, dtype=torch.int16)
+    i, c = like(index, counts)
+    order = call("digit_order", i, c, low=0, bits=5, chunk=1024)
+    assert not is_ours(check(fusion([i, c], order), index, counts))
+
+
+@pytest.mark.parametrize(("count", "launches"), [(1000, 5), (70000, 7)])
+def test_a_long_index_is_put_in_order_in_stages(count: int, launches: int) -> None:
+    """Also of Zipf's law: half of the places have one of 32 groups."""
+    index = (count ** torch.rand(LONG)).long().clamp(max=count - 1)
+    x = whole(LONG, 4)
+    a, i = like(x, index)
+    order, _, ends = ordered(i, count)
+    program = fusion([a, i], call("group_sum", a, order, ends, dim=0, skip=-1))
+    plan = plan_of(program, *copies([x, index]), options=STRICT)
+    assert is_ours(plan), str(plan)
+    assert plan.launches == launches
+    (found,) = run(program, *copies([x, index]), options=STRICT)
+    assert torch.equal(found.cpu(), torch.zeros(count, 4).index_add(0, index, x))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+@pytest.mark.parametrize(
+    ("terms", "count"), [(2**16, 200), (2**20, 262144), (2**20, 10**6), (2**23, 10**6)]
+)
+def test_nvrtc_compiles_it_without_spills(terms: int, count: int, dtype: torch.dtype) -> None:
+    x, index = torch.empty(terms, 8, dtype=torch.bfloat16), torch.empty(terms, dtype=dtype)
+    a, i = like(x, index)
+    order, _, ends = ordered(i, count)
+    summed = call("group_sum", a, order, ends, dim=0, skip=-1)
+    _, kernels = cuda_kernels(split_orders(fusion([a, i], summed)), x, index)
+    stages = [kernel for kernel in kernels if isinstance(kernel, DigitKernel)]
+    assert len(stages) == 2 * len(stages_of(count)) + 1
+    for kernel in stages:
+        assert cubin_of(kernel).spill_bytes == 0

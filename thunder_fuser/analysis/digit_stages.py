@@ -1,0 +1,47 @@
+"""How a long index is put in order: by its digits in binary, the lowest first, a stage each.
+
+    18 bits of 200,000 groups  =>  a stage by bits 0 to 8, and one by bits 9 to 17
+
+A stage counts the digits of each chunk of places, and then moves the places: each block knows from
+the counts of all chunks where those of its own go, so it reads its chunk and the counts, however
+many places and groups there are.
+"""
+
+from __future__ import annotations
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.ops.groups import CHUNKS
+from thunder_fuser.target import MAX_THREADS, WARP
+
+LONG = 1 << 16  # places from which on stages are faster than blocks that read the whole index each
+LONGEST = 1 << 23  # places up to which the counts of all chunks are few beside them
+MANY = 1 << 32  # places times groups from which on blocks that read the whole index are too many
+MIN_BITS, MAX_BITS = 5, 10  # of a digit
+MAX_STAGES = 3
+COUNTERS = 16384  # of a block, 16 bits each: one per digit and warp
+HELD = 16  # places of a thread that holds one counter of each warp
+
+
+def stages_of(groups: int) -> tuple[tuple[int, int], ...]:
+    """The lowest bit and the number of bits of each stage's digit."""
+    bits = max(MIN_BITS, (groups - 1).bit_length())
+    each = ceil_div(bits, ceil_div(bits, MAX_BITS))
+    return tuple((low, each) for low in range(0, bits, each))
+
+
+def threads_of(bits: int) -> int:
+    """Threads of a block, each warp with a counter per digit."""
+    return min(MAX_THREADS, (COUNTERS >> bits) * WARP)
+
+
+def chunk_of(places: int, bits: int) -> int:
+    """Places of a block: as many of each thread."""
+    threads = threads_of(bits)
+    most = HELD * MAX_THREADS // threads
+    return threads * min(most, max(1, ceil_div(places, CHUNKS * threads)))
+
+
+def is_worth_stages(places: int, groups: int) -> bool:
+    """True for an index that no block should read as a whole, and that few stages put in order."""
+    is_long = places >= LONG or places * groups > MANY
+    return is_long and 1 < places <= LONGEST and 1 < groups <= 1 << MAX_BITS * MAX_STAGES

@@ -1,0 +1,102 @@
+"""A schedule of a stage of an order to its kernel.
+
+digit kernel(T0: i64*, T1: i16*, T2: i32*, T3: i32*) 128 blocks of 1024 threads
+  put_digits<0, 9, 8192, 1024>(T0, 1, 1048576, T1, 128, T2, T3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from typing_extensions import assert_never
+
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
+from thunder_fuser.schedule.digit_stages import (
+    KEYS,
+    ORDERS,
+    CountSchedule,
+    Digit,
+    DigitSchedule,
+    EndsSchedule,
+    PutSchedule,
+)
+
+NULL = "nullptr"
+
+
+@dataclass(frozen=True)
+class DigitKernel:
+    """One launch, of the device function `name<constants>(arguments)`. Numbers among the arguments
+    are sizes and strides."""
+
+    pointers: tuple[Pointer, ...]
+    scalars: tuple[ScalarParameter, ...]
+    name: str
+    constants: tuple[int, ...]
+    arguments: tuple[str | int, ...]
+    threads: int
+    blocks: int
+
+    @property
+    def blocks_at_once(self) -> int:
+        """Blocks that are to fit on a multiprocessor: told nothing, the compiler would leave room
+        for two of 1,024 threads, and spill."""
+        return 1
+
+    def __str__(self) -> str:
+        constants, arguments = (", ".join(map(str, a)) for a in (self.constants, self.arguments))
+        return (
+            f"digit kernel({print_parameters(self.pointers, self.scalars)}) "
+            f"{self.blocks} blocks of {self.threads} threads\n"
+            f"  {self.name}<{constants}>({arguments})"
+        )
+
+
+def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
+    """The kernel of a stage, which rounds nothing."""
+    segment, threads = planned.segment, planned.threads
+    names = name_values(segment)
+    results = {_op(s.value): names.tensors[s.target] for s in segment.stores}
+    constants: tuple[int, ...]
+    arguments: tuple[str | int, ...]
+    match planned:
+        case CountSchedule(_, digit, count):
+            name, blocks, constants = "count_digits", digit.counted, _constants(digit, threads)
+            sizes = segment.layouts[digit.keys].strides[0], digit.keys.shape[0], count
+            arguments = (names.tensors[digit.keys], *sizes, results["digit_counts"])
+        case PutSchedule(_, digit, counts, places):
+            name, blocks, constants = "put_digits", digit.blocks, _constants(digit, threads)
+            made = _made(results, *ORDERS), _made(results, KEYS)
+            arguments = (
+                names.tensors[digit.keys],
+                segment.layouts[digit.keys].strides[0],
+                names.tensors[places] if places is not None else NULL,
+                digit.keys.shape[0],
+                names.tensors[counts],
+                digit.counted,
+                *made,
+            )
+        case EndsSchedule(_, keys, count):
+            name, blocks, constants = "find_ends", ceil_div(count, threads), (threads,)
+            arguments = (names.tensors[keys], keys.shape[0], count, results["group_ends"])
+        case _:
+            assert_never(planned)
+    pointers, scalars = pointers_of(segment, names), scalars_of(names)
+    return DigitKernel(pointers, scalars, name, constants, arguments, threads, blocks)
+
+
+def _made(results: Mapping[str, str], *ops: str) -> str:
+    return next((results[name] for name in ops if name in results), NULL)
+
+
+def _constants(digit: Digit, threads: int) -> tuple[int, ...]:
+    return digit.low, digit.bits, digit.chunk, threads
+
+
+def _op(tv: TensorView) -> str:
+    assert tv.definition is not None
+    return tv.definition.op.name

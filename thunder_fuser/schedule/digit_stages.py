@@ -1,0 +1,198 @@
+"""T10, the digit template: a stage of the order of a long index, by one of its digits.
+
+    T1 = digit_counts(T0, 200000, low=0, bits=9, chunk=8192)
+    T2 = digit_order(T0, T1, ...), T3 = digit_keys(T0, T1, ...)
+    T4 = group_ends(T3, 200000)
+
+Each of the three is a kernel. A block counts the digits of a chunk of places; it moves a chunk,
+where the counts of all chunks tell it to; or it finds where neighbouring groups end in keys that
+are in order. It waits for no other block, and what it reads does not grow with the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from thunder_fuser.analysis.digit_stages import HELD, MAX_BITS, MIN_BITS, threads_of
+from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.reductions import is_stage, made_by
+from thunder_fuser.ir.scalar import static_int
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.groups import CHUNKS
+from thunder_fuser.schedule.parameters import DigitParameters
+from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import MAX_THREADS, Target
+
+PREFERRED = DigitParameters()
+ORDERS, KEYS = ("digit_order", "digit_reorder"), "digit_keys"
+
+
+@dataclass(frozen=True)
+class Digit:
+    """The `bits` from `low` on of the elements of `keys`, in chunks of so many places."""
+
+    keys: TensorView
+    low: int
+    bits: int
+    chunk: int
+
+    def __str__(self) -> str:
+        return f"bits {self.low} to {self.low + self.bits - 1}, {self.chunk} places a block"
+
+    @property
+    def blocks(self) -> int:
+        return ceil_div(self.keys.shape[0], self.chunk)
+
+    @property
+    def counted(self) -> int:
+        """Chunks of which there are counts: those behind the last place are empty."""
+        return ceil_div(self.blocks, CHUNKS) * CHUNKS
+
+
+@dataclass(frozen=True, eq=False)
+class CountSchedule:
+    """Of groups below `count`."""
+
+    segment: Segment
+    digit: Digit
+    count: int
+    threads: int
+
+    def __str__(self) -> str:
+        return f"counts of the digits of {_shape(self.segment, self.digit)} of {self.threads}"
+
+
+@dataclass(frozen=True, eq=False)
+class PutSchedule:
+    """Of places that an order before has, or of all in turn; `counts` are those of the chunks."""
+
+    segment: Segment
+    digit: Digit
+    counts: TensorView
+    places: TensorView | None
+    threads: int
+
+    def __str__(self) -> str:
+        names = self.segment.names
+        made = ", ".join(f"{names[s.value]} = {_name(s.value)}" for s in self.segment.stores)
+        shape = _shape(self.segment, self.digit)
+        return f"order by the digits of {shape} of {self.threads}\n  {made}"
+
+
+@dataclass(frozen=True, eq=False)
+class EndsSchedule:
+    """Of groups below `count`, of which a thread has one."""
+
+    segment: Segment
+    keys: TensorView
+    count: int
+    threads: int
+
+    def __str__(self) -> str:
+        keys, places = self.segment.names[self.keys], self.keys.shape[0]
+        return f"ends of {self.count} groups in {keys} of {places}, {self.threads} groups a block"
+
+
+DigitSchedule: TypeAlias = CountSchedule | PutSchedule | EndsSchedule
+
+
+def _shape(segment: Segment, digit: Digit) -> str:
+    return f"{segment.names[digit.keys]} of {digit.keys.shape[0]}, {digit}"
+
+
+def reject(segment: Segment, target: Target) -> str | None:
+    """Why T10 cannot run this segment, or None."""
+    return rejection(schedule, segment, target)
+
+
+def schedule(
+    segment: Segment, target: Target, parameters: DigitParameters = PREFERRED
+) -> DigitSchedule:
+    """The stage and the threads of a block. Raises Rejected."""
+    values = [store.value for store in segment.stores]
+    if any(store.is_in_place for store in segment.stores):
+        raise Rejected("a stage of an order goes to a buffer of its own")
+    if len(values) == 1 and _name(values[0]) == "group_ends":
+        return _ends(segment, values[0], parameters.groups)
+    if not values or not all(map(is_stage, values)):
+        raise Rejected("not a stage of the order of an index, or others beside it")
+    digits = {_digit(tv) for tv in values}
+    if len(digits) != 1:
+        raise Rejected("stages by several digits")
+    digit = digits.pop()
+    threads = threads_of(digit.bits)
+    if (
+        not MIN_BITS <= digit.bits <= MAX_BITS
+        or digit.chunk % threads
+        or digit.chunk > HELD * MAX_THREADS
+    ):
+        raise Rejected(f"no block has {digit}")
+    if len(values) == 1 and _name(values[0]) == "digit_counts":
+        return CountSchedule(segment, _read(segment, digit), _count(values[0]), threads)
+    return _put(segment, values, digit, threads)
+
+
+def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: int) -> PutSchedule:
+    """Counts and orders that a caller gives would lead to places outside of the order."""
+    kinds = ["order" if _name(tv) in ORDERS else _name(tv) for tv in values]
+    made = {made_by(tv) for tv in values}
+    if len(made) > 1 or len(set(kinds)) < len(kinds) or "digit_counts" in kinds:
+        raise Rejected("several orders by a digit")
+    counts = made.pop()
+    if _name(counts) != "digit_counts" or _digit(counts) != digit:
+        raise Rejected("counts of other digits than those that are put in order")
+    before = [_inputs(tv)[2] for tv in values if _name(tv) == "digit_reorder"]
+    if any(_name(tv) not in ORDERS for tv in before):
+        raise Rejected("another order than one by the digits before")
+    for tv in (counts, *before):
+        if tv not in segment.leaves or segment.layouts[tv].strides != (1,):
+            raise Rejected("what a stage before made is not in memory")
+    places = before[0] if before else None
+    return PutSchedule(segment, _read(segment, digit), counts, places, threads)
+
+
+def _ends(segment: Segment, ends: TensorView, groups: int) -> EndsSchedule:
+    """Keys that a caller gives may be in no order."""
+    (keys,) = _inputs(ends)
+    if _name(keys) != KEYS:
+        raise Rejected("ends of keys that no stage has put in order")
+    if keys not in segment.leaves or segment.layouts[keys].strides != (1,):
+        raise Rejected("what a stage before made is not in memory")
+    return EndsSchedule(segment, keys, _count(ends), groups)
+
+
+def _read(segment: Segment, digit: Digit) -> Digit:
+    if digit.keys not in segment.leaves:
+        raise Rejected("the index is not in memory")
+    return digit
+
+
+def _digit(tv: TensorView) -> Digit:
+    assert tv.definition is not None
+    attrs = dict(tv.definition.attrs)
+    low, bits, chunk = (attrs[name] for name in ("low", "bits", "chunk"))
+    assert isinstance(low, int)
+    assert isinstance(bits, int)
+    assert isinstance(chunk, int)
+    return Digit(_inputs(tv)[0], low, bits, chunk)
+
+
+def _count(tv: TensorView) -> int:
+    assert tv.definition is not None
+    count = tv.definition.attr("count")
+    assert isinstance(count, tuple)
+    size = static_int(count[0])  # type: ignore[arg-type]
+    assert size is not None
+    return size
+
+
+def _inputs(tv: TensorView) -> tuple[TensorView, ...]:
+    assert tv.definition is not None
+    return tv.definition.tensors
+
+
+def _name(tv: TensorView) -> str:
+    return "" if tv.definition is None else tv.definition.op.name
