@@ -107,6 +107,14 @@ def turned_whole() -> Case:
     return fusion([a], call("lt", made, chain(made, "abs")), chain(made, "neg")), [x]
 
 
+def turned_odd() -> Case:
+    """Images of 9 channels of 7 x 7, of which neither aligns anything; two places are left."""
+    x = torch.empty(2002, 9, 49, dtype=torch.bfloat16)
+    (a,) = like(x)
+    made = permute(a, 0, 2, 1)
+    return fusion([a], call("lt", made, chain(made, "abs")), chain(made, "neg")), [x]
+
+
 def walked_down() -> Case:
     """Rows centred, and sums down the columns of four groups of 40 rows."""
     x = torch.empty(160, 520, dtype=torch.bfloat16)
@@ -283,6 +291,7 @@ CASES = {
         summed_shortly,
         turned,
         turned_whole,
+        turned_odd,
         walked_down,
         walked_side_by_side,
         walked_by_clusters,

@@ -30,6 +30,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.targets import target_for
 
 EXTENTS = [(2, 100, 72), (13, 16, 49), (3, 31, 8, 25), (40, 49, 24), (2, 141, 56)]
+ODD = [(2, 151, 7, 41), (3, 31, 257), (37, 9, 7, 7), (19, 49, 3, 5), (141, 9, 3, 3), (1, 319, 331)]
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_slabs_are_filled_before_and_emptied_after_the_values() -> None:
         turn t1 -> T3[6400*i0 + 800*i2 + 8*i1], 8 x bf16, 16 bytes at a time""")
 
 
-@pytest.mark.parametrize("extents", EXTENTS)
+@pytest.mark.parametrize("extents", [*EXTENTS, *ODD, (2, 150, 7, 41)])
 def test_every_element_is_read_and_written_once(extents: tuple[int, ...]) -> None:
     x = halves(*extents)
     kernel = kernel_of(segment_of([x], chain(last(x), "neg")))
@@ -75,6 +76,16 @@ def test_every_element_is_read_and_written_once(extents: tuple[int, ...]) -> Non
     assert found.misaligned == []
     assert found.read["T0"] == everything
     assert found.written["T2"] == dict.fromkeys(everything, 1)
+
+
+def test_what_is_turned_is_moved_in_vectors_though_the_rest_is_moved_one_by_one() -> None:
+    x = halves(8, 31, 257)
+    assert body_of(segment_of([x], chain(last(x), "neg"))) == dedent("""\
+        v0 = load T0[7967*(i0/257) + 257*i1 + (i0%257)], 1 x bf16, 2 bytes at a time
+        T0_0: f32 = v0[k][0*lane + 0]
+        T2_0: f32 = neg(T0_0)
+        t0[vector + lane, row] = T2_0
+        turn t0 -> T2[248*i0 + 8*i1], 8 x bf16, 16 bytes at a time""")
 
 
 def test_what_is_turned_is_moved_in_wider_vectors_than_two_places() -> None:
@@ -92,7 +103,7 @@ at a time
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
-@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+@pytest.mark.parametrize("extents", [*EXTENTS, *ODD], ids=str)
 @pytest.mark.usefixtures("device", "busy")
 def test_masks_and_values_of_images(
     extents: tuple[int, ...], dtype: torch.dtype, order: str

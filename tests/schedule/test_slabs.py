@@ -28,8 +28,8 @@ def swapped(x: TensorView) -> TensorView:
 
 
 def class_of(segment: Segment, busy: int = 1) -> VectorClass:
-    (found,) = map.schedule(segment, MapParameters(busy=busy)).classes
-    return found
+    """The class that has all elements but those that are no whole run."""
+    return map.schedule(segment, MapParameters(busy=busy)).classes[0]
 
 
 def shape_of(segment: Segment, busy: int = 1) -> str:
@@ -78,6 +78,50 @@ def test_places_side_by_side_of_patches_are_images_of_each_other() -> None:
     assert (tile.computed.beside, tile.lanes, tile.run) == (32, 2, 8)
 
 
+def test_what_is_not_turned_is_moved_one_by_one_where_rows_align_nothing() -> None:
+    """Of whichever images, so that runs of what is turned are of all; the places behind the last
+    run are a class of their own."""
+    x = halves(3, 31, 1517)
+    assert printed(segment_of([x], chain(swapped(x), "neg"))) == [
+        "  class over i0{4544}, i1{31}, in slabs of 31 x 128",
+        "    T2[(i0/1517), (i0%1517), i1]",
+        "  class over i0{7}, i1{31}",
+        "    T2[2, 1510 + i0, i1]",
+    ]
+
+
+def test_they_are_not_written_past_the_cache_which_puts_their_lines_together() -> None:
+    x = halves(300, 1517, 31)
+    parameters = MapParameters(busy=1, streamed=1)
+    whole, left = map.schedule(segment_of([x], chain(swapped(x), "neg")), parameters).classes
+    assert whole.tile is not None
+    assert (whole.streams, left.streams) == (None, None)
+
+
+def test_of_two_short_axes_the_longer_one_is_walked_as_it_lies() -> None:
+    for extents in ((900, 9, 49), (900, 49, 9)):
+        x = halves(*extents)
+        tile = class_of(segment_of([x], chain(swapped(x), "neg"))).tile
+        assert tile is not None
+        assert (tile.down.size, tile.computed.keeps) == (9, True)
+
+
+def test_rows_shorter_than_a_sector_are_walked_as_they_lie() -> None:
+    x = halves(900, 9, 9)
+    tile = class_of(segment_of([x], chain(swapped(x), "neg"))).tile
+    assert tile is not None
+    assert (tile.computed.beside, tile.computed.keeps) == (1, False)
+
+
+def test_runs_of_rows_that_lie_apart_are_as_wide_as_their_images_are_aligned() -> None:
+    x = halves(30, 31, 1517)
+    made = chain(swapped(x), "neg")
+    apart = Layout((30, 1517, 31), (1517 * 31 + 1, 31, 1))
+    tile = class_of(segment_of([x], made, lies={made: apart})).tile
+    assert tile is not None
+    assert (str(tile), tile.run) == ("slabs of 31 x 128", 4)
+
+
 def test_two_places_of_dense_rows_are_not_turned() -> None:
     """A thread has both."""
     x = halves(600, 31, 2)
@@ -103,7 +147,13 @@ def test_two_places_of_dense_rows_are_not_turned() -> None:
         ((3, 120, 4096), "squares of 64 x 64"),
         ((9, 289, 64), "slabs of 289 x 32"),  # 17 x 17 places
         ((3, 332, 4096), "squares of 64 x 64"),
-        ((3, 31, 4095), "squares of 32 x 32"),
+        ((3, 31, 4095), "slabs of 31 x 128"),  # vectors of one side
+        ((3, 150, 1517), "slabs of 150 x 64"),  # squares have pairs of it
+        ((900, 9, 49), "slabs of 9 x 512"),
+        ((900, 9, 9), "slabs of 9 x 512"),
+        ((3, 152, 1517), "slabs of 152 x 64"),  # squares are a fifth empty
+        ((3, 184, 1517), "squares of 64 x 64"),
+        ((3, 331, 1517), "squares of 32 x 32"),
     ],
 )
 def test_slabs_have_wider_vectors_than_squares_or_are_fuller(

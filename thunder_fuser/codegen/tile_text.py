@@ -72,6 +72,8 @@ def _loop(
     if not lines:
         return []
     starts = {tile.down: "down", tile.across: "across"}
+    if walk.keeps and (walk.vectors % threads == 0 or threads % walk.vectors == 0):
+        return _kept(lines, walk, starts, names, threads, kind)
     starts |= {tile.turned_down: "down", tile.turned_across: "across"}
     tests = [
         f"{names[axis]} < {number(axis.size)}"
@@ -90,6 +92,39 @@ def _loop(
     ]
     head = f"for (int k = 0; k < {_turns(walk, threads)}; ++k) {{"
     return ["#pragma unroll", head, *indent([*places, *inner]), "}"]
+
+
+def _kept(
+    lines: Sequence[str],
+    walk: Walk,
+    starts: Mapping[IterDomain, str],
+    names: Mapping[IterDomain, str],
+    threads: int,
+    kind: str,
+) -> list[str]:
+    """`lines` at each row of the thread's vectors, of which each is tested, and its place in memory
+    found, once: of single elements that would be most of what they take."""
+    rows, vectors, row, index = walk.rows, walk.vectors, names[walk.row], names[walk.vector]
+    parts, beneath = max(vectors // threads, 1), max(threads // vectors, 1)
+    start = f"const {kind} {row} = {starts[walk.row]} * {rows} + row;"
+    if beneath == 1:
+        head, own = f"for (int row = 0; row < {rows}; ++row) {{", f"part * {rows} + row"
+        number_of = f"const int k = {own if parts > 1 else 'row'};"
+        inner = [*([number_of] if any("[k]" in line for line in lines) else []), start, *lines]
+        vector = f"part * {threads} + threadIdx.x" if parts > 1 else "threadIdx.x"
+    else:
+        head = f"for (int k = 0; k < {ceil_div(rows, beneath)}; ++k) {{"
+        test = [f"if (row < {rows}) {{", *indent(lines), "}"] if rows % beneath else lines
+        inner = [f"const int row = k * {beneath} + threadIdx.x / {vectors};", start, *test]
+        vector = f"threadIdx.x % {vectors}"
+    loop = ["#pragma unroll", head, *indent(inner), "}"]
+    if walk.vector.size % vectors:
+        loop = [f"if ({index} < {number(walk.vector.size)}) {{", *indent(loop), "}"]
+    place = f"const {kind} {index} = {starts[walk.vector]} * {vectors} + vector;"
+    body = indent([f"const int vector = {vector};", place, *loop])
+    if parts == 1:
+        return ["{", *body, "}"]
+    return ["#pragma unroll", f"for (int part = 0; part < {parts}; ++part) {{", *body, "}"]
 
 
 def _place(walk: Walk, threads: int) -> list[str]:

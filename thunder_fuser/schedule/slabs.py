@@ -9,6 +9,9 @@
     T1[h, w, p, q, c] = T0[c, h, p, w, q]       c{31}, q{2}: two places lie side by side in T0, but
                                     four are 124 neighbours in T1; h, w, p and q are one axis
 
+    T1[n, p, c] = T0[n, c, p]       p{1517}, c{150}: T0 is read element by element, of whichever two
+                                    images, and 64 of n and p are 9600 neighbours in T1
+
 What is turned must lie dense over both axes, and vectors be wider than those of squares, or squares
 emptier. Runs of what is turned may be wider than vectors of the rest.
 """
@@ -43,6 +46,9 @@ SHORT = 320  # elements of an axis that a block takes all of, at most
 ENOUGH = 512  # vectors of a block: 4 for each of its threads
 MOST = 1024
 FEW = 2  # blocks of a row, which may have more for a third one
+SINGLES = 5120  # elements of a block that moves them one by one: 40 for each of its threads
+MOST_SINGLES = 2 * SINGLES
+LINE = 64  # elements side by side, of 2 bytes each
 WHOLE = 16  # elements of a row that threads side by side load or store: a sector, of 2 bytes each
 EMPTY = 5  # a square is emptier than that of which a fifth is
 
@@ -66,7 +72,8 @@ class SlabTile(Tile):
 
     @property
     def computed(self) -> Walk:
-        return Walk(self.down, self.down.size, self.across, self.vectors, self.beside)
+        keeps = self.lanes == 1 and self.beside == self.vectors
+        return Walk(self.down, self.down.size, self.across, self.vectors, self.beside, keeps)
 
     @property
     def moved(self) -> Walk:
@@ -97,10 +104,19 @@ def pitch(down: IterDomain) -> int:
 
 @dataclass(frozen=True)
 class Slab(Square):
-    """That of a class whose images may be one with `across`."""
+    """That of a class whose images may be one with `across`, of which some places are `left` that
+    are no whole run."""
 
     vectors: int
     beside: int
+
+    @property
+    def left(self) -> int:
+        return self.across.size % self.run
+
+    @property
+    def fills_lines(self) -> bool:
+        return self.lanes > 1
 
     @property
     def elements(self) -> int:
@@ -125,9 +141,10 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
 
 
 def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
-    """Those of either of the two axes."""
+    """Those of either of the two axes, of the longer one before those of the other."""
     most = most_lanes(group, max_lanes)
-    return [s for pair in pairs_of(group) if (s := _slab(group, *pair, most)) is not None]
+    pairs = sorted(pairs_of(group), key=lambda pair: -pair[1].size)
+    return [s for pair in pairs if (s := _slab(group, *pair, most)) is not None]
 
 
 def _widths(found: Square) -> list[int]:
@@ -136,9 +153,10 @@ def _widths(found: Square) -> list[int]:
 
 
 def _is_better(made: Slab, found: Square) -> bool:
-    """True where the narrowest vectors are wider, or where blocks with as wide ones are fuller."""
+    """True where the narrowest vectors are wider, or the others of single elements, or where blocks
+    with as wide ones are fuller."""
     ours, theirs = _widths(made), _widths(found)
-    if ours[0] != theirs[0]:
+    if ours[0] != theirs[0] or (made.lanes == 1 and ours[1] != theirs[1]):
         return ours > theirs
     room = ceil_div(made.down.size, found.side) * found.side
     is_fuller = EMPTY * (room - made.down.size) >= room
@@ -155,6 +173,8 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     if down.size < MIN_TURNED or (across.size < MIN_TURNED and is_dense):
         return None
     lanes, place = lanes_of(across, most), turned_bytes(group, down, across)
+    if lanes == 1 < most:
+        return _of_singles(group, down, across, most)
     row, line = across.size // lanes, max(MIN_SIDE // lanes, VECTORS)
     beside, vectors = line, _vectors(down.size, line)
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
@@ -168,6 +188,40 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     run = gcd(across.size, vectors * lanes, most)
     found = Slab(group, down, across, lanes, run, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
+
+
+def _of_singles(
+    group: IterationClass, down: IterDomain, across: IterDomain, most: int
+) -> Slab | None:
+    """What is not turned is moved element by element, by threads that each have a place of `across`
+    and a row after the other. So its images may lie anywhere: they are one axis with `across` if
+    what is turned is then aligned. Short rows that lie side by side are walked as they lie."""
+    place, row = turned_bytes(group, down, across), across.size
+    if row < WHOLE and not _goes_on(group, across, down):
+        return None
+    vectors = _singles(down.size, place)
+    while across.size % most and (images := _images(group, down, across)) is not None:
+        group, across = merged(group, images, across)
+    beside = row if row < WHOLE else vectors
+    run = gcd(vectors, _aligned(group, down, across, most))
+    found = Slab(group, down, across, 1, run, vectors, gcd(vectors, beside))
+    return found if place * found.elements <= SHARED_UNASKED and across.size >= run else None
+
+
+def _singles(rows: int, place: int) -> int:
+    """Elements of each of so many rows: a power of two, so that threads keep their places; lines,
+    or half of those of many rows, and what has room in shared memory."""
+    wanted = max(SINGLES // rows, LINE)
+    if rows * wanted > MOST_SINGLES:
+        wanted //= 2
+    room = SHARED_UNASKED // (place * (rows + 1))
+    return 1 << min(wanted, room).bit_length() - 1
+
+
+def _aligned(group: IterationClass, down: IterDomain, across: IterDomain, most: int) -> int:
+    """Elements that are aligned wherever what is turned begins."""
+    terms = [term for form in _moved(group, down, across) for term in form.terms]
+    return gcd(most, *(step for step, digit in terms if digit.base not in (down, across)))
 
 
 def _goes_on(group: IterationClass, across: IterDomain, down: IterDomain) -> bool:

@@ -41,13 +41,15 @@ FEW = 8  # squares side by side, which blocks that run at the same time walk tog
 @dataclass(frozen=True)
 class Walk:
     """The vectors of a block: `rows` of one axis, with so many `vectors` of the other each. Threads
-    side by side have those `beside` each other, then those of the next row."""
+    side by side have those `beside` each other, then those of the next row. One that `keeps` its
+    vectors has them of one row after the other."""
 
     row: IterDomain
     rows: int
     vector: IterDomain
     vectors: int
     beside: int
+    keeps: bool = False
 
     @property
     def places(self) -> int:
@@ -130,6 +132,16 @@ class Square:
     def side(self) -> int:
         """Elements along each of its two sides."""
         return max(MIN_SIDE, VECTORS * self.lanes)
+
+    @property
+    def left(self) -> int:
+        """Elements of `across` that it does not have."""
+        return 0
+
+    @property
+    def fills_lines(self) -> bool:
+        """True where what is not turned is stored in whole lines, but for its ends."""
+        return True
 
     @property
     def is_empty(self) -> bool:

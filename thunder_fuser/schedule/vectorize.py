@@ -65,7 +65,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     streams = _streams(group, parameters.streamed)
     found = turned(group, parameters.lanes, parameters.busy)
     if found is not None:
-        return (_tiled(found, streams),)
+        return _tiled(found, streams)
     lanes = lanes_of(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
@@ -107,15 +107,20 @@ def elements_at_once(group: IterationClass, tv: TensorView, offset: Form, lanes:
     )
 
 
-def _tiled(found: Square, streams: bool | None) -> VectorClass:
-    """The class of a square with its axes innermost."""
-    group, walked = found.group, found.order
+def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
+    """The class of a square with its axes innermost, and what is left that is no run of it."""
+    if found.left:
+        whole, rest = _cut(found.group, found.across, found.across.size - found.left)
+        (across,) = set(whole.axes) - set(found.group.axes)
+        made = replace(found, group=whole, across=across)
+        return (*_tiled(made, streams), VectorClass(rest, None, streams=None))
+    group, walked, hint = found.group, found.order, streams if found.fills_lines else None
     order = (*(a for a in group.axes if a not in walked), *walked)
     nests = tuple(replace(n, axes=(*order, *n.unrolled)) for n in group.nests)
     cut, across, lane = IterationClass(group.segment, nests), found.across, None
     if found.lanes > 1:
         cut, across, lane = _in_lanes(cut, across, found.lanes)
-    return VectorClass(cut, lane, streams, found.tile(across, lane))
+    return (VectorClass(cut, lane, hint, found.tile(across, lane)),)
 
 
 def _in_lanes(
