@@ -104,6 +104,35 @@ def test_a_value_per_row_is_loaded_once_and_weights_are_not_kept() -> None:
     assert [a.pointer for a in kernel.final.loads] == [found[weight]]
 
 
+def of_groups(x: TensorView, weight: TensorView) -> TensorView:
+    """Centred groups of channels, each times its weight."""
+    _, groups, channels, _ = x.shape
+    mean = expand(unsqueeze(unsqueeze(total(x, 2, 3), 2), 3), *x.shape)
+    wide = expand(unsqueeze(unsqueeze(reshape(weight, groups, channels), 0), 3), *x.shape)
+    return call("mul", call("sub", x, mean), wide)
+
+
+def test_a_weight_that_changes_once_along_a_vector_is_two_elements() -> None:
+    """That of the vector's first channel, of 49 places each, and of its last one."""
+    x, weight = halves(6, 4, 8, 49), halves(32)
+    segment = segment_of([x, weight], of_groups(x, weight))
+    (load,) = kernel_of(segment).final.loads
+    assert load.carried is not None
+    assert (load.pointer, load.length) == (segment.names[weight], 8)
+
+
+@pytest.mark.parametrize("places", [9, 49, 225, 5, 64])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.usefixtures("device")
+def test_weights_of_channels_that_vectors_lie_across(places: int, order: str) -> None:
+    x, weight = torch.randn(6, 4, 8, places).bfloat16(), torch.randn(32).bfloat16()
+    a, b = like(x, weight)
+    (got,) = run(fusion([a, b], of_groups(a, b)), x, weight, options=Options(thread_order=order))
+    wide = x.double() - x.double().sum((2, 3), keepdim=True)
+    want = wide * weight.double().view(4, 8, 1)
+    torch.testing.assert_close(got.double(), want, rtol=2e-2, atol=2e-1)
+
+
 def test_weights_for_which_no_registers_are_left_are_stowed_in_shared_memory() -> None:
     x, weight = floats(512, 8192), floats(8192)
     scaled = call("mul", centred(x), call("expand", weight, shape=ints([512, 8192])))

@@ -70,7 +70,9 @@ class _RowWriter:
             accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, has_edges)
         else:
             lane, suffix = self.axes.lane, self._suffix
-            accesses = Accesses(layouts, lane, tensors, False, suffix, leaves_out=True)
+            accesses = Accesses(
+                layouts, lane, tensors, False, suffix, leaves_out=True, carries=True
+            )
         self.accesses = accesses
         self.held: set[TensorView] = set()
         self.shared = self._shared()
