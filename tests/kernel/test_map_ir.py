@@ -30,6 +30,14 @@ def test_a_round_has_room_for_blocks_that_the_rounds_do_not_divide() -> None:
     assert (found.rounds, found.counts, found.end) == (3, (1, 2), 9)
 
 
+def test_a_single_block_does_not_make_the_others_wait_for_each_other() -> None:
+    """Three elements behind whole vectors, of a column whose lines others write parts of."""
+    (found,) = kernel((body(192), body(64), body(3))).ranges
+    assert (found.rounds, found.counts, found.end) == (2, (3, 1, 1), 10)
+    (found,) = kernel((body(192), body(3))).ranges
+    assert (found.rounds, found.counts) == (1, (6, 1))
+
+
 def test_groups_follow_one_another() -> None:
     found = kernel((body(64),), (body(96), body(96)))
     assert [(r.start, r.end) for r in found.ranges] == [(0, 2), (2, 8)]

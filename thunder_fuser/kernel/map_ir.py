@@ -15,6 +15,7 @@ kernel(T0: bf16*, T1: bf16*) 64 blocks of 128
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -139,7 +140,7 @@ class Kernel:
         made: list[BlockRange] = []
         for bodies in self.groups:
             blocks = [body.blocks(self.threads) for body in bodies]
-            rounds = min(blocks)
+            rounds = _rounds(blocks)
             counts = tuple(ceil_div(count, rounds) for count in blocks)
             made.append(BlockRange(bodies, counts, rounds, made[-1].end if made else 0))
         return tuple(made)
@@ -157,6 +158,13 @@ class Kernel:
 
     def __str__(self) -> str:
         return print_kernel(self)
+
+
+def _rounds(blocks: Sequence[int]) -> int:
+    """How often bodies of so many blocks take turns: as often as the smallest has one. A single
+    block does not make others wait for each other."""
+    several = [count for count in blocks if count > 1]
+    return min(several if len(several) > 1 else blocks)
 
 
 def print_kernel(kernel: Kernel) -> str:
