@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 
-from tests.programs import cat, chain, check, cuda_kernels, fusion, pad, permute, piece
+from tests.devices import ORDERS
+from tests.programs import STRICT, cat, chain, check, cuda_kernels, fusion, pad, permute, piece
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -81,6 +83,24 @@ def arguments(program: Fusion) -> list[torch.Tensor]:
 def test_rows_of_pieces_have_the_bits_of_eager(seed: int) -> None:
     program = Rows(seed).program()
     check(program, *arguments(program))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [DataType.BFloat16, DataType.Float, DataType.Double])
+@pytest.mark.parametrize("columns", [257, 131, 139])
+def test_halves_of_odd_rows_are_stored_by_threads_side_by_side(
+    columns: int, dtype: DataType, order: str
+) -> None:
+    """The gradients of both factors, and a zero between them."""
+    half = columns // 2
+    x, g = tensor(dtype, 37, columns), tensor(dtype, 37, half)
+    low, high = piece(x, 1, 0, half), piece(x, 1, columns - half, columns)
+    first = pad(call("mul", g, chain(high, "abs")), [0, columns - half])
+    second = pad(call("mul", g, chain(low, "neg")), [columns - half, 0])
+    program = fusion([x, g], call("add", first, second))
+    options = replace(STRICT, thread_order=order)
+    plan = check(program, *arguments(program), options=options)
+    assert "load_lanes" in plan.sources[0]
 
 
 def test_short_rows_are_one_body_and_leave_out_the_loads_of_others() -> None:

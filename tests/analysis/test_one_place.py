@@ -211,6 +211,7 @@ ALLOWED = {
     "schedule/tiles.py:tile": LANES,
     "schedule/vectorize.py:vectorize": LANES,
     "schedule/vectorize.py:lanes_of": LANES,
+    "schedule/vectorize.py:_is_stored_singly": LANES,
     "schedule/flat_stores.py:_traffic": LANES,
     "schedule/vectorize.py:_aligned": LANES,
     "segment/depth.py:_lines_up": PARTS,

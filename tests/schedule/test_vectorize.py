@@ -104,6 +104,24 @@ def test_rows_of_odd_length_align_no_row_but_the_first() -> None:
     assert widths(segment_of([x], chain(piece(x, 1, 0, 64), "neg"))) == [(64 * 16, 4)]
 
 
+@pytest.mark.parametrize(
+    ("row", "columns", "stored"),
+    [
+        (129, 128, "T1[i0, 32*lane + i1]"),
+        (129, 48, "T1[i0, 4*i1 + lane]"),  # 12 of 2 bytes fill no sector
+        (130, 128, "T1[i0, 8*i1 + lane]"),  # two at a time
+    ],
+)
+def test_what_is_stored_one_by_one_lies_side_by_side_in_threads(
+    row: int, columns: int, stored: str
+) -> None:
+    """Whatever is loaded as vectors."""
+    x = halves(64, columns)
+    made = chain(x, "neg")
+    segment = segment_of([x], made, lies={made: Layout((64, columns), (row, 1))})
+    assert str(map.schedule(segment, MapParameters())).splitlines()[2].strip() == stored
+
+
 @pytest.mark.parametrize(("step", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 2), (8, 2), (16, 1)])
 def test_lanes_with_a_short_stride_share_one_run_of_registers(step: int, lanes: int) -> None:
     x = floats(64, 16 * step)

@@ -68,16 +68,18 @@ def _holds(row: Window | None, lane: IterDomain | None, window: Window) -> bool:
 
 
 def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Accesses:
-    """What a flat class reads one by one is loaded before anything is computed."""
+    """What a flat class reads one by one, or one of lanes that lie apart, is loaded before anything
+    is computed."""
     layouts, tile, streams = planned.group.segment.layouts, planned.tile, planned.streams
     if tile is None:
         is_flat = planned.lane is not None and planned.group.nests[0].is_flat
+        is_kept = is_flat or planned.is_apart
         return Accesses(
             layouts,
             planned.lane,
             tensors,
             streams,
-            is_kept=lambda offset: is_flat,
+            is_kept=lambda offset: is_kept,
             leaves_out=True,
             carries=True,
         )

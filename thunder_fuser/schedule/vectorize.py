@@ -24,6 +24,7 @@ from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.schedule.tiles import Square, Tile
+from thunder_fuser.target import SECTOR
 
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
@@ -35,12 +36,13 @@ MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder cla
 class VectorClass:
     """An iteration class whose innermost axis is cut into lanes; None where a thread has one. With
     a tile its two innermost axes are walked in squares. `streams` is None where no store may bypass
-    the cache, however large it is."""
+    the cache, however large it is. Lanes that are `apart` have neighbours in other threads."""
 
     group: IterationClass
     lane: IterDomain | None
     streams: bool | None
     tile: Tile | None = None
+    is_apart: bool = False
 
     @property
     def lanes(self) -> int:
@@ -78,8 +80,9 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
         whole, remainder = _cut(group, innermost, innermost.size - left)
         exact = replace(parameters, rests=False)
         return (*vectorize(whole, exact), VectorClass(remainder, None, streams=None))
-    whole, _, lane = _in_lanes(group, innermost, lanes)
-    return (VectorClass(whole, lane, streams),)
+    is_apart = _is_stored_singly(group, lanes)
+    whole, _, lane = _in_lanes(group, innermost, lanes, is_apart)
+    return (VectorClass(whole, lane, streams, is_apart=is_apart),)
 
 
 def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
@@ -123,13 +126,30 @@ def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
     return (VectorClass(cut, lane, hint, found.tile(across, lane)),)
 
 
+def _is_stored_singly(group: IterationClass, lanes: int) -> bool:
+    """True where each large tensor that is stored is so element by element, as rows of odd length:
+    what threads side by side store at a time then lies side by side if their lanes lie apart, and
+    fills sectors if as much does."""
+    innermost, layouts = group.axes[-1], group.segment.layouts
+    large = {tv for tv, _ in large_accesses(group)}
+    stored = [(n.store.target, offset_of(layouts[n.store.target], n.index)) for n in group.nests]
+    found = [(tv, form) for tv, form in stored if tv in large]
+    return bool(found) and all(
+        weight(form, innermost) == 1 == _aligned(layouts[tv], form, innermost, tv)
+        and innermost.size // lanes * tv.dtype.itemsize >= SECTOR
+        for tv, form in found
+    )
+
+
 def _in_lanes(
-    group: IterationClass, target: IterDomain, lanes: int
+    group: IterationClass, target: IterDomain, lanes: int, is_apart: bool = False
 ) -> tuple[IterationClass, IterDomain, IterDomain]:
-    """`target` as vectors and lanes."""
+    """`target` as vectors and lanes, which lie side by side or as far `apart` as they can."""
     outer, inner = split(target, lanes)
     lane = parallelize(inner, ParallelType.VECTORIZE)
     value = combine(atom(outer), atom(lane), lanes)
+    if is_apart:
+        value = combine(atom(lane), atom(outer), outer.size)
     nests = tuple(replace_axis(n, target, (outer, lane), value) for n in group.nests)
     return IterationClass(group.segment, nests), outer, lane
 
