@@ -116,6 +116,21 @@ def test_results_may_lie_otherwise_than_operands(shape: tuple[int, ...]) -> None
     check(fusion([a], swapped(less_its_sums(swapped(a))), less_its_sums(swapped(a))), x)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_elements_behind_the_last_run_are_moved_one_by_one(dtype: torch.dtype, order: str) -> None:
+    """Of a copy of columns, an odd number of them in all: read, and stored."""
+    x = whole(3, 31, 67, dtype=dtype)
+    y = x.mT.contiguous()
+    a, b = like(x, y)
+    made = less_its_sums(call("add", swapped(a), b))
+    plan = check(fusion([a, b], made), x, y, options=replace(STRICT, thread_order=order))
+    one_kernel(plan)
+    text = plan.kernels[0].text
+    assert "[own] = T" in text
+    assert "[element] = t" in text
+
+
 def test_misaligned_and_strided_operands() -> None:
     x = whole(3 * 64 * 40 + 1)[1:].view(3, 64, 40)
     y = whole(3, 80, 64)[:, ::2]

@@ -49,13 +49,16 @@ def test_columns_of_a_strip_are_an_odd_number_of_their_banks_apart(
     assert (found.run, found.stride, found.piece.size) == (run, stride, rows // run)
 
 
-@pytest.mark.parametrize(("rows", "columns", "run"), [(65, 64, 8), (66, 68, 8), (33, 196, 4)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "run"), [(65, 64, 8), (66, 68, 8), (33, 196, 8), (33, 197, 8)]
+)
 def test_columns_of_odd_rows_are_copied_as_they_lie(rows: int, columns: int, run: int) -> None:
     _, found = planned(rows, columns)
     assert isinstance(found, FlatStrip)
     assert (found.run, found.piece.size) == (run, 1)
     assert found.width * found.run == found.across * found.axes.lanes * rows
-    assert found.column.size * found.run == 3 * rows * columns
+    assert found.column.size * found.run + found.left == 3 * rows * columns
+    assert found.left < found.run
 
 
 def test_columns_with_gaps_between_them_are_padded() -> None:

@@ -152,7 +152,8 @@ def _filled(kernel: KeptKernel) -> list[str]:
         slots = f"tf::Vec<{CUDA_TYPES[a.dtype]}, {a.length}>*"
         place = f"reinterpret_cast<{slots}>({_run(a, kernel.strip)}), 0"
         fills.append(copy_text(a, place, kernel.names))
-    return _over_pieces(kernel, fills)
+    left = [f"{a.name}[own] = {a.pointer}[element];" for a in kernel.fills]
+    return [*_over_pieces(kernel, fills), *_over_left(kernel, left)]
 
 
 def _awaited(kernel: KeptKernel) -> list[str]:
@@ -170,7 +171,8 @@ def _emptied(kernel: KeptKernel) -> list[str]:
     for a in kernel.empties:
         move = f"tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {_run_bytes(a)}>"
         lines.append(store_call(a, f"{address(a, kernel.names)}, {move}({_run(a, kernel.strip)})"))
-    return ["__syncthreads();", *_over_pieces(kernel, lines)]
+    left = [f"{a.pointer}[element] = {a.name}[own];" for a in kernel.empties]
+    return ["__syncthreads();", *_over_pieces(kernel, lines), *_over_left(kernel, left)]
 
 
 def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
@@ -178,8 +180,7 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
     if not lines or kernel.strip is None:
         return []
     strip, kind = kernel.strip, index_type(kernel.reach)
-    pieces, width = number(strip.piece.size), number(strip.width)
-    start = _first(kernel, width if kernel.group is None else strip.width)
+    pieces, width, start = number(strip.piece.size), number(strip.width), _first_piece(kernel)
     places = [
         f"const int own = n / {pieces};",
         f"const {kind} piece = n % {pieces};",
@@ -190,6 +191,30 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
         inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
     head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{"
     return ["#pragma unroll 4", head, *indent([*places, *inner]), "}"]
+
+
+def _over_left(kernel: KeptKernel, lines: list[str]) -> list[str]:
+    """The elements behind the last whole run, in the block that has them."""
+    strip, kind = kernel.strip, index_type(kernel.reach)
+    if not lines or strip is None or not strip.left:
+        return []
+    first, held = number(strip.column.size * strip.run), number(strip.width * strip.run)
+    start = f"({_first_piece(kernel)}) * {strip.run}"
+    body = [
+        f"const {kind} element = {first} + threadIdx.x;",
+        f"const {kind} own = element - {start};",
+        f"if (threadIdx.x < {number(strip.left)} && own < {held}) {{",
+        *indent(lines),
+        "}",
+    ]
+    return ["{", *indent(body), "}"]
+
+
+def _first_piece(kernel: KeptKernel) -> str:
+    """The column of the strip that the tile of a turn begins with."""
+    assert kernel.strip is not None
+    width = kernel.strip.width
+    return _first(kernel, number(width) if kernel.group is None else width)
 
 
 def _run(access: VectorAccess, strip: Strip) -> str:

@@ -53,6 +53,11 @@ class Strip:
         return self.run
 
     @property
+    def left(self) -> int:
+        """Elements behind the last run, which are moved one by one."""
+        return 0
+
+    @property
     def width(self) -> int:
         """Columns of a block."""
         return self.across * self.axes.lanes
@@ -98,6 +103,10 @@ class Strip:
 class FlatStrip(Strip):
     """A copy of columns that follow each other in memory, and are as good as far apart as they are
     long. A `column` is a run of elements, whatever columns these are of, and has one piece."""
+
+    @property
+    def left(self) -> int:
+        return _elements(self.axes) - self.column.size * self.run
 
     @property
     def width(self) -> int:
@@ -152,9 +161,14 @@ def strip(axes: ColumnAxes, turned: Turned, across: int, down: int) -> Strip:
 
 def _flat(axes: ColumnAxes, across: int, down: int, narrow: int) -> FlatStrip:
     rows = axes.row.size
-    elements, held = axes.vector.size * axes.lanes * rows, across * axes.lanes * rows
-    run = gcd(elements, held, MAX_ALIGNMENT // narrow)
-    return FlatStrip(axes, across, down, run, rows, across, axis(elements // run), axis(1))
+    run = gcd(across * axes.lanes * rows, MAX_ALIGNMENT // narrow)
+    columns = axis(_elements(axes) // run)
+    return FlatStrip(axes, across, down, run, rows, across, columns, axis(1))
+
+
+def _elements(axes: ColumnAxes) -> int:
+    """Of the plane."""
+    return axes.vector.size * axes.lanes * axes.row.size
 
 
 def _padded(axes: ColumnAxes, across: int, down: int, own: int, narrow: int) -> Strip:
