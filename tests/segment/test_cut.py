@@ -122,6 +122,18 @@ def test_a_unary_chain_of_an_input_is_recomputed_behind_the_stop() -> None:
     ) == 2
 
 
+@pytest.mark.parametrize(("rows", "is_recomputed"), [(40, True), (4, False)])
+def test_what_two_planes_and_little_else_make_is_recomputed(rows: int, is_recomputed: bool) -> None:
+    """Reading both is no more than writing the value and reading it. A scale of the columns counts
+    as nothing beside 40 rows, but not beside 4."""
+    x, y, scale = torch.randn(rows, 9), torch.randn(rows, 9), torch.randn(9)
+    a, b, c = like(x, y, scale)
+    value = call("mul", call("mul", a, b), expand(unsqueeze(c, 0), rows, 9))
+    program = fusion([a, b, c], call("add", stop(chain(value, "neg")), value))
+    plan = check(program, x, y, scale)
+    assert len(edges(plan)) == (1 if is_recomputed else 2)
+
+
 def test_a_gather_is_not_repeated_whose_rows_are_read_several_times() -> None:
     table, place, y = torch.randn(20, 9), torch.randint(20, (30,)), torch.randn(30, 9)
     t, i, b = like(table, place, y)

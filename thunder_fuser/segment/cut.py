@@ -42,6 +42,8 @@ from thunder_fuser.segment.segmented import SegmentedFusion
 
 Reject = Callable[[Segment], str | None]
 
+SLIGHT = 16  # what is so many times smaller counts as nothing beside what is written and read
+
 _APART = "reduces along other axes than the segment before"
 _ORDERS = "puts an index in order"
 
@@ -239,8 +241,8 @@ class _Cutter:
         return [w.value for w in self.fusion.writes if self.depth[w.value] == depth]
 
     def _is_cheap(self, tv: TensorView) -> bool:
-        """True where recomputing costs fewer bytes than writing and reading the value. What lies
-        behind a cut before `tv` is read from memory, unless it is cheap itself."""
+        """True where recomputing costs no more bytes than writing and reading the value, or but a
+        few. What lies behind a cut before `tv` is read from memory, unless it is cheap itself."""
         if tv not in self.cheap:
             self.cheap[tv] = self._recomputes_cheaply(tv)
         return self.cheap[tv]
@@ -261,7 +263,8 @@ class _Cutter:
             else:
                 stack.extend(current.definition.tensors)
                 extra += _repeated(current)
-        return extra <= 2 * prod(tv.shape) * tv.dtype.itemsize
+        own = prod(tv.shape) * tv.dtype.itemsize
+        return SLIGHT * (extra - 2 * own) <= own
 
     def _build(self) -> tuple[tuple[Segment, ...], tuple[str, ...]]:
         segments: list[Segment] = []
