@@ -173,8 +173,8 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     if down.size < MIN_TURNED or (across.size < MIN_TURNED and is_dense):
         return None
     lanes, place = lanes_of(across, most), turned_bytes(group, down, across)
-    if lanes == 1 < most:
-        return _of_singles(group, down, across, most)
+    if lanes == 1 < most and (single := _of_singles(group, down, across, most)) is not None:
+        return single
     row, line = across.size // lanes, max(MIN_SIDE // lanes, VECTORS)
     beside, vectors = line, _vectors(down.size, line)
     while across.size < vectors * lanes and (images := _images(group, down, across)) is not None:
@@ -195,7 +195,8 @@ def _of_singles(
 ) -> Slab | None:
     """What is not turned is moved element by element, by threads that each have a place of `across`
     and a row after the other. So its images may lie anywhere: they are one axis with `across` if
-    what is turned is then aligned. Short rows that lie side by side are walked as they lie."""
+    what is turned is then aligned. Short rows that lie side by side are walked as they lie. None for
+    other short ones, and for fewer places than a block has."""
     place, row = turned_bytes(group, down, across), across.size
     if row < WHOLE and not _goes_on(group, across, down):
         return None
@@ -205,7 +206,7 @@ def _of_singles(
     beside = row if row < WHOLE else vectors
     run = gcd(vectors, _aligned(group, down, across, most))
     found = Slab(group, down, across, 1, run, vectors, gcd(vectors, beside))
-    return found if place * found.elements <= SHARED_UNASKED and across.size >= run else None
+    return found if place * found.elements <= SHARED_UNASKED and across.size >= vectors else None
 
 
 def _singles(rows: int, place: int) -> int:
