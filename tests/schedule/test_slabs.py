@@ -106,6 +106,15 @@ def test_of_two_short_axes_the_longer_one_is_walked_as_it_lies() -> None:
         assert (tile.down.size, tile.computed.keeps) == (9, True)
 
 
+@pytest.mark.parametrize("extents", [(300, 49, 77), (300, 77, 49), (300, 49, 49)])
+def test_of_two_longer_ones_what_is_read_is_turned(extents: tuple[int, ...]) -> None:
+    """Copies to shared memory fill no registers, as loads of many elements do."""
+    x = halves(*extents)
+    tile = class_of(segment_of([x], chain(swapped(x), "neg"))).tile
+    assert tile is not None
+    assert (tile.down.size, tile.lanes, tile.run) == (extents[2], 1, 8)
+
+
 def test_rows_shorter_than_a_sector_are_walked_as_they_lie() -> None:
     x = halves(900, 9, 9)
     tile = class_of(segment_of([x], chain(swapped(x), "neg"))).tile

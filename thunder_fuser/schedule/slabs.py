@@ -141,10 +141,22 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
 
 
 def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
-    """Those of either of the two axes, of the longer one before those of the other."""
+    """Those of either of the two axes. First comes the one with the longer rows of what is not
+    turned, if either is shorter than a warp, else the one with fewer loads of that, which registers
+    hold."""
     most = most_lanes(group, max_lanes)
-    pairs = sorted(pairs_of(group), key=lambda pair: -pair[1].size)
+
+    def cost(pair: tuple[IterDomain, IterDomain]) -> tuple[int, int]:
+        return -min(pair[1].size, MIN_SIDE), _loads_beside(group, *pair)
+
+    pairs = sorted(pairs_of(group), key=cost)
     return [s for pair in pairs if (s := _slab(group, *pair, most)) is not None]
+
+
+def _loads_beside(group: IterationClass, down: IterDomain, across: IterDomain) -> int:
+    """Large loads that are not turned."""
+    read = [form for _, form in large_accesses(group) if form in group.forms_read]
+    return sum(not is_turned_by(form, down, across) for form in read)
 
 
 def _widths(found: Square) -> list[int]:
@@ -195,8 +207,8 @@ def _of_singles(
 ) -> Slab | None:
     """What is not turned is moved element by element, by threads that each have a place of `across`
     and a row after the other. So its images may lie anywhere: they are one axis with `across` if
-    what is turned is then aligned. Short rows that lie side by side are walked as they lie. None for
-    other short ones, and for fewer places than a block has."""
+    what is turned is then aligned. Short rows that lie side by side are walked as they lie. None
+    for other short ones, and for fewer places than a block has."""
     place, row = turned_bytes(group, down, across), across.size
     if row < WHOLE and not _goes_on(group, across, down):
         return None
