@@ -46,9 +46,9 @@ class Residency:
     `shared` name the tensors that stay on the multiprocessor, the latter in one of `slots` in
     shared memory; what is in both comes to shared memory first. `weights` of all rows are in
     registers too, of a block that walks rows, or are `stowed` in shared memory, where all that its
-    rows have one of is `gathered`, or `brought` by each row. `blocks` are to fit on a multiprocessor, None for as many as do.
-    Rows that are walked side by side come to registers in a `batch` of turns, and those of a warp
-    are so far `apart`."""
+    rows have one of is `gathered`, or `brought` by each row. `blocks` are to fit on a
+    multiprocessor, None for as many as do. Rows that are walked side by side come to registers in a
+    `batch` of turns, and those of a warp are so far `apart`."""
 
     threads: int
     registers: frozenset[TensorView] = frozenset()
