@@ -37,6 +37,7 @@ Address = tuple[TensorView, Form]  # of an element, by its offset
 
 FEW = 8192  # elements of a tensor, up to which an L1 cache soon has those that lanes meet next; the
 # gradient of a cross entropy, which reads new ones all the time, was a tenth slower
+CARRIED = 2  # elements that are loaded for all lanes, of which there are more
 MAX_RUN_BYTES = 64  # a longer run would hold too many registers in one value
 
 
@@ -199,7 +200,7 @@ class Accesses:
 
     def _carried(self, tv: TensorView, offset: Form, name: str) -> VectorAccess | None:
         """The two elements that all lanes have, of few; None for others."""
-        if not self.carries or self.lane is None or prod(tv.shape) > FEW:
+        if not self.carries or self.lane is None or self.lanes <= CARRIED or prod(tv.shape) > FEW:
             return None
         carry, first = carry_of((offset,), self.lane), straight(offset, self.lane)
         if carry is None or carry.modulus < self.lanes or self.lane in first.bases:
