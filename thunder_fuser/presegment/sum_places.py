@@ -5,14 +5,9 @@
              T4: f32[i512, i49] = reshape(T3);     T1: f32[i512] = sum(T4, dims=[1])
 
 A batch norm sums each channel over pieces of 49 elements, which no vector fits; down its columns
-the batch is whole vectors. What is left to sum is one element for each place of an image. Squared
-deviations from a mean are those of each place from its own, and those of these means from theirs:
-of n images,
-
-    sum (x - mean)^2 = sum over places of (sum (x - mean of place)^2 + n (mean of place - mean)^2)
-
-(Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). Larger planes are worth
-the launch; of smaller ones the blocks of a cluster may hold each channel, and read it once.
+the batch is whole vectors. What is left to sum is one element for each place of an image, also of
+squared deviations (`parts.py`). Larger planes are worth the launch; of smaller ones the blocks of a
+cluster may hold each channel, and read it once.
 """
 
 from __future__ import annotations
@@ -24,25 +19,17 @@ from math import gcd, prod
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.rewrite import lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family, OpDef, op
-from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+from thunder_fuser.ops import Family
 from thunder_fuser.presegment.pack_rows import (
     WIDE_ENOUGH,
     lies_dense,
     plane_below,
 )
-from thunder_fuser.presegment.split_reductions import (
-    constants,
-    op_of,
-    reduced,
-    reshaped,
-    widened,
-)
+from thunder_fuser.presegment.parts import Parts, has_parts
+from thunder_fuser.presegment.split_reductions import reshaped, widened
+from thunder_fuser.presegment.store_first import store_first
 
 MIN_BYTES = 360 * 1024  # read of a plane, per multiprocessor, that are worth a third launch
 MIN_BYTES_HELD = 2 * MIN_BYTES  # where it takes the place of one that reads the plane once
@@ -114,34 +101,20 @@ def _reduces(tv: TensorView) -> bool:
 def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
     """`fusion` with the reductions that are by places in two stages."""
     found = {tv: batch for tv in fusion.tensors if is_by_places(tv) and (batch := _batch_of(tv))}
-    stored, parts = dict[Value, TensorView](), _Parts({})
-    of_channels = set[TensorView]()  # such sums, and what is no larger and follows from them
+    parts = Parts({}, {})
 
-    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if tv in found:
-            of_channels.add(tv)
-            return _summed(tv, widened(tv, inputs[0]), found[tv], parts)
-        if tv.definition is None or of_channels.isdisjoint(tv.definition.tensors):
-            return None
-        if all(prod(tv.shape) <= prod(t.shape) for t in of_channels & {*tv.definition.tensors}):
-            of_channels.add(tv)
-            return None
-        read = [
-            stored.setdefault(new, call("segment_set", new)) if old in of_channels else new
-            for old, new in zip(tv.definition.inputs, inputs, strict=True)
-        ]
-        made = lying_like(tv, apply(tv.definition.op, read, dict(tv.definition.attrs)))
-        assert isinstance(made, TensorView)
-        return made
+    def reduce(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        batch = found.get(tv)
+        return None if batch is None else _summed(tv, widened(tv, inputs[0]), batch, parts)
 
-    return rewrite(fusion, rule)
+    return store_first(fusion, reduce)
 
 
 def _batch_of(tv: TensorView) -> _Batch | None:
     """What a reduction over images and places has of each; None for any other."""
     if tv.definition is None or is_scan(tv) or not is_long(tv) or row_shape(tv) is None:
         return None
-    if not (op_of(tv).is_finished or op_of(tv) is SQUARED_DEVIATION):
+    if not has_parts(tv):
         return None
     sizable = [a for a in tv.domain.logical if a.size != 1]
     kept = [k for k, a in enumerate(sizable) if not a.is_reduction]
@@ -152,32 +125,6 @@ def _batch_of(tv: TensorView) -> _Batch | None:
     return _Batch(prod(sizes[:first]), prod(sizes[first:last]), prod(sizes[last:]))
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What was reduced over images, by what it is of: one kernel makes all that a plane needs."""
-
-    found: dict[tuple[str, TensorView], TensorView]
-
-    def of(self, row: OpDef, source: TensorView, batch: _Batch) -> TensorView:
-        """One element for each place of each channel."""
-        key = row.name, source
-        if key not in self.found:
-            flat = reshaped(source, [batch.images, batch.channels * batch.places])
-            made = apply(row, [flat], {"dims": (0,)})
-            assert isinstance(made, TensorView)
-            self.found[key] = reshaped(made, [batch.channels, batch.places])
-        return self.found[key]
-
-
-def _summed(tv: TensorView, source: TensorView, batch: _Batch, parts: _Parts) -> TensorView:
-    own = parts.of(op_of(tv), source, batch)
-    if op_of(tv) is not SQUARED_DEVIATION:
-        return reshaped(reduced(tv, own, (1,)), tv.shape)
-    total = call("sum", own, dims=(1,))
-    images, places = sc.constant(float(batch.images)), sc.constant(float(batch.places))
-    means = call("truediv", parts.of(op("sum"), source, batch), images)
-    mean = call("truediv", call("sum", means, dims=(1,)), places)
-    shape = constants([batch.channels, batch.places])
-    away = call("sub", means, call("broadcast_in_dim", mean, shape=shape, broadcast_dims=(0,)))
-    between = call("sum", call("mul", away, away), dims=(1,))
-    return reshaped(call("add", total, call("mul", between, images)), tv.shape)
+def _summed(tv: TensorView, source: TensorView, batch: _Batch, parts: Parts) -> TensorView:
+    shape = batch.channels, batch.places
+    return reshaped(parts.whole(tv, source, batch.images, shape, 1), tv.shape)
