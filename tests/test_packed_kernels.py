@@ -21,6 +21,7 @@ from tests.programs import (
 )
 from thunder_fuser.analysis.layout import output_layout
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.kernel.column_ir import ColumnKernel
@@ -123,6 +124,27 @@ def test_what_depends_on_the_sums_at_every_element_reads_them() -> None:
     (found,) = plan_of(fusion([a], away), *copies([x]), options=STRICT).run(*copies([x]))
     assert launches(fusion([a], away), x) == 3
     assert torch.equal(found.cpu(), x - x.sum(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("rows", [2048, 2051])
+def test_a_batch_norm_of_features_errs_no_more_than_that_of_torch(
+    rows: int, dtype: torch.dtype
+) -> None:
+    """Whose rows begin anywhere in a vector, and about a mean that is no small number."""
+    x = (torch.randn(rows, 257) + 4 * torch.randn(257)).to(dtype)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    mean = call("truediv", total(wide, 0), sc.constant(float(rows)))
+    away = call("sub", wide, expand(unsqueeze(mean, 0), rows, 257))
+    squares = total(call("mul", away, away), 0)
+    scale = chain(call("truediv", squares, sc.constant(float(rows))), "rsqrt")
+    scaled = call("mul", away, expand(unsqueeze(scale, 0), rows, 257))
+    program = fusion([a], call("cast", scaled, dtype=a.dtype))
+    eager = torch.nn.functional.batch_norm(x, None, None, training=True, eps=1e-12)
+    exact = torch.nn.functional.batch_norm(x.double(), None, None, training=True, eps=1e-12)
+    got, of_eager = errors(program, [x], eager, exact)
+    assert got.max() <= 2 * of_eager.max()
 
 
 @pytest.mark.parametrize("shape", [(16384, 4097), (4096, 50257)], ids=str)

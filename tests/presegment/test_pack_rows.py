@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from textwrap import dedent
 
 import pytest
+import torch
 
-from tests.programs import cat, chain, expand, ints, piece, reshape, total, unsqueeze
+from tests.programs import cat, chain, expand, ints, like, piece, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.build import apply, call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.presegment.pack_rows import MIN_BYTES, MIN_TERMS, pack_rows
+from thunder_fuser.runtime.evaluate import evaluate
 
 SMS = 4
 ROWS = 8 * MIN_TERMS
@@ -185,6 +188,41 @@ def test_sums_of_one_plane_are_packed_alike() -> None:
     made = packed(Fusion((x, y), (total(y, 0), total(call("mul", x, y), 0))))
     shapes = [tv.shape for tv in made.tensors if tv.definition and tv.definition.op.name == "sum"]
     assert shapes == [(8 * 1031,), (1031,)] * 2
+
+
+def deviation(x: TensorView) -> TensorView:
+    made = apply(SQUARED_DEVIATION, [x], {"dims": (0,)})
+    assert isinstance(made, TensorView)
+    return made
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS + 3])
+def test_a_variance_comes_from_the_pass_of_its_mean(rows: int) -> None:
+    x = floats(rows, 1031)
+    made = packed(Fusion((x,), (total(x, 0), deviation(x))))
+    wide = [tv.definition for tv in made.tensors if tv.shape == (4 * 1031,) and tv.definition]
+    assert [definition.op.name for definition in wide] == ["sum", "squared_deviation"]
+    assert wide[0].inputs == wide[1].inputs
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS + 3])
+def test_a_variance_stays_what_it_is(rows: int) -> None:
+    x = torch.randn(rows, 1031) + 1e2
+    (a,) = like(x)
+    program = Fusion((a,), (deviation(a),))
+    made = packed(program)
+    assert made is not program
+    (got,), (want,) = evaluate(made, [x]), evaluate(program, [x.double()])
+    torch.testing.assert_close(got.double(), want.double(), rtol=1e-5, atol=0.0)
+
+
+def test_a_plane_that_waits_for_the_sums_is_no_matter_for_rows_that_are_left_over() -> None:
+    """Other than one that is stored beside them: of that pieces would be computed anew."""
+    x = floats(ROWS + 1, 1031)
+    away = call("sub", x, total(x, 0))
+    assert "slice" in str(packed(Fusion((x,), (away,))))
+    beside = Fusion((x,), (chain(x, "neg"), total(chain(x, "neg"), 0)))
+    assert packed(beside) is beside
 
 
 def test_reshaped_planes_are_planes() -> None:

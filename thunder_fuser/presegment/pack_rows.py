@@ -15,7 +15,11 @@ Short rows of another number that are stored too, as of the gradient of a bias, 
 in stretches that pass through shared memory (`split_reductions.py`): the row template walks them
 without a reduction along them.
 
-Where something larger depends on the sums, they are stored first.
+Squared deviations are packed as sums are (`parts.py`): both are of one pass. Rows that are left
+over are read again behind their packs, so none are left where a plane is stored beside the sums.
+
+Where something larger depends on the sums, what follows from them is stored first
+(`store_first.py`).
 
 So are sums over planes of odd rows, which are one dim then, several of them at a time if they end
 inside a vector themselves.
@@ -26,7 +30,8 @@ that order is fixed. The parts are summed in the accumulator's type.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import gcd, prod
 
@@ -38,24 +43,23 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
-from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
+from thunder_fuser.presegment.parts import Parts, has_parts
 from thunder_fuser.presegment.split_reductions import (
     Deal,
     constants,
     in_stretches,
     in_two,
-    is_summed,
     op_of,
     reduced,
     reshaped,
-    spread,
     walked_row,
     widened,
 )
+from thunder_fuser.presegment.store_first import store_first
 
 WIDE_ENOUGH = 8  # bytes of an access, as in schedule/flatten.py
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
@@ -71,10 +75,12 @@ def pack_rows(
 ) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Up to `max_cluster`
     blocks can hold a row. Inputs stay the same tensors."""
-    results = (tv for tv in fusion.outputs if isinstance(tv, TensorView))
-    stored, walks = {prod(tv.shape) for tv in results}, max_cluster > 1
     way_of = partial(
-        _way, layouts=layouts, stored=stored, walks=walks, multiprocessors=multiprocessors
+        _way,
+        layouts=layouts,
+        outputs=[tv for tv in fusion.outputs if isinstance(tv, TensorView)],
+        walks=max_cluster > 1,
+        multiprocessors=multiprocessors,
     )
     walked: dict[tuple[int, int], list[TensorView]] = {}
     for tv in fusion.tensors:
@@ -82,23 +88,24 @@ def pack_rows(
             walked.setdefault(plane, []).append(tv)
     alone = (_without_rows(plane, fusion, sums, max_cluster) for plane, sums in walked.items())
     found = {tv: way for sums in alone if (way := way_of(sums)) is not None for tv in sums}
-    apart = spread(fusion, found)
+    planes = _Planes({}, Parts({}, {}))
 
-    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        way = found.get(tv)
-        if way is None:
-            return None
-        made = in_two(tv, inputs[0], way) if isinstance(way, Deal) else _packed(tv, inputs[0], way)
-        return call("segment_set", made) if tv in apart else made
+    def reduce(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        match found.get(tv):
+            case Deal() as deal:
+                return in_two(tv, inputs[0], deal)
+            case int(rows):
+                return planes.packed(tv, inputs[0], rows)
+        return None
 
-    return rewrite(fusion, rule)
+    return store_first(fusion, reduce)
 
 
 def _without_rows(
     plane: tuple[int, int], fusion: Fusion, sums: Sequence[TensorView], max_cluster: int
 ) -> Sequence[TensorView]:
     """The sums down columns, where reductions along rows are no part of their kernel."""
-    down = [tv for tv in sums if is_summed(tv)]
+    down = [tv for tv in sums if _is_down(tv)]
     row = walked_row(plane, fusion, len(down))
     return down if blocks_of_row(row, max_cluster) is None else sums
 
@@ -106,13 +113,14 @@ def _without_rows(
 def _way(
     sums: Sequence[TensorView],
     layouts: Mapping[TensorView, Layout],
-    stored: Container[int],
+    outputs: Sequence[TensorView],
     walks: bool,
     multiprocessors: int,
 ) -> int | Deal | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors; or how they are
-    dealt out, if as many elements are `stored` in stretches too, which a machine may have that
-    `walks` so. None to leave it: what one kernel walks is packed together or not at all."""
+    dealt out, if as many elements of the `outputs` are stored beside them, in stretches, which a
+    machine may have that `walks` so. None to leave it: what one kernel walks is packed together or
+    not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
@@ -130,10 +138,17 @@ def _way(
         return packed
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
     has_rest = any(op_of(tv).neutral is None for tv in sums)
-    if rows * columns in stored:  # pieces would be stored, and read for it, anew
+    if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
         is_dealt = walks and is_in_one_dim and not has_rest
         return in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
     return packed if rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)) else None
+
+
+def _stores_beside(sums: Sequence[TensorView], outputs: Sequence[TensorView]) -> bool:
+    """True where a plane as large as that of the sums is an output, and does not wait for them."""
+    elements = prod(plane_of(sums[0]) or ())
+    planes = (tv for tv in outputs if prod(tv.shape) == elements)
+    return any(set(sums).isdisjoint(topological([tv])) for tv in planes)
 
 
 def _needs_others(tv: TensorView) -> bool:
@@ -142,11 +157,14 @@ def _needs_others(tv: TensorView) -> bool:
 
 
 def _is_column_sum(tv: TensorView) -> bool:
-    """True for a reduction over leading dims whose parts combine as its terms do."""
-    if is_scan(tv) or column_shape(tv) is None or tv.definition is None:
-        return False
+    """True for a reduction over leading dims, in parts."""
     is_reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return tv.definition.op.is_finished and is_reduced == sorted(is_reduced, reverse=True)
+    return _is_down(tv) and is_reduced == sorted(is_reduced, reverse=True)
+
+
+def _is_down(tv: TensorView) -> bool:
+    """True for a reduction down columns that what its parts come to leads to."""
+    return not is_scan(tv) and column_shape(tv) is not None and has_parts(tv)
 
 
 def plane_below(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
@@ -175,29 +193,40 @@ def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layou
     return row.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
 
 
-def _packed(tv: TensorView, source: Value, rows: int) -> TensorView:
-    """`tv` of so many rows at a time; those that are left over are summed behind their parts."""
-    assert tv.definition is not None
-    terms, columns = column_shape(tv) or (0, 0)
-    source, whole = widened(tv, source), terms // rows * rows
-    if whole < terms:
-        source = reshaped(source, [terms, columns])
-    flat = reshaped(_rows_of(source, 0, whole), [terms // rows, rows * columns])
-    parts = apply(tv.definition.op, [flat], {"dims": (0,)})
-    assert isinstance(parts, TensorView)
-    if rows == 1:
-        return reduced(tv, reshaped(parts, tv.shape))
+@dataclass(frozen=True)
+class _Planes:
+    """Planes in packs of rows, each with the rows that are left over, and what those come to."""
+
+    found: dict[TensorView, tuple[TensorView, TensorView | None]]
+    parts: Parts
+
+    def packed(self, tv: TensorView, operand: Value, rows: int) -> TensorView:
+        """`tv` of so many rows at a time; those that are left over are summed behind their
+        parts."""
+        terms, columns = column_shape(tv) or (0, 0)
+        source = widened(tv, operand)
+        if source not in self.found:
+            self.found[source] = _in_packs(source, terms, columns, rows)
+        whole, left = self.found[source]
+        if rows == 1:
+            return reduced(tv, self.parts.of(op_of(tv), whole, terms, tv.shape))
+        left = None if left is None else reshaped(left, [terms % rows, *tv.shape])
+        return self.parts.whole(tv, whole, terms // rows, [rows, *tv.shape], 0, left)
+
+
+def _in_packs(
+    source: TensorView, terms: int, columns: int, rows: int
+) -> tuple[TensorView, TensorView | None]:
+    """What packs of so many rows have of a plane, and what is left over."""
+    whole = terms // rows * rows
     if whole == terms:
-        return reduced(tv, reshaped(parts, [rows, *tv.shape]), (0,))
-    left = reshaped(_rows_of(source, whole, terms), [terms - whole, *tv.shape])
-    every = call("cat", reshaped(parts, [rows, *tv.shape]), left, dim=0)
-    return reduced(tv, every, (0,))
+        return source, None
+    plane = reshaped(source, [terms, columns])
+    return _rows_of(plane, 0, whole), _rows_of(plane, whole, terms)
 
 
 def _rows_of(source: TensorView, start: int, end: int) -> TensorView:
     """`source[start:end]`."""
-    if (start, end) == (0, source.shape[0]):
-        return source
     starts, ends = [0] * source.ndim, list(source.shape)
     starts[0], ends[0] = start, end
     sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
