@@ -34,6 +34,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.lower import lower
+from thunder_fuser.kernel.map_ir import Kernel
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.evaluate import evaluate
@@ -235,3 +236,40 @@ def test_offsets_between_heads_are_as_wide_as_they_must_be(length: int, kind: st
     assert [c.group.nests[0].instances for c in schedule.classes] == [11]
     text = emit(lower(schedule, strict=False)).text
     assert set(re.findall(r"const (int|long long) i[0-9]", text)) == {kind}
+
+
+def scaled_columns(x: TensorView, *others: TensorView) -> TensorView:
+    """A plane of 16 bits, computed with several values of each column, and of each row."""
+    wide = call("cast", x, dtype=DataType.Float)
+    for k, other in enumerate(others):
+        wide = call("mul" if k % 2 else "add", wide, other)
+    return call("cast", wide, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("columns", [257, 1031, 1030])
+@pytest.mark.parametrize("rows", [1, 8 * 16, 8 * 13, 8 * 9 + 5], ids=str)
+def test_columns_of_odd_rows_are_loaded_for_several_of_them(rows: int, columns: int) -> None:
+    x, per_row = torch.randn(rows, columns).bfloat16(), torch.randn(rows, 1)
+    values = [torch.randn(columns) for _ in range(4)]
+    a, r, *v = like(x, per_row, *values)
+    program = fusion([a, r, *v], scaled_columns(a, *v, expand(r, rows, columns)))
+    assert_traced(program, x, per_row, *values, owns=rows > 8)
+
+
+def test_a_target_of_odd_rows_is_written_in_place() -> None:
+    x, values = torch.randn(8 * 7 + 2, 259).half(), [torch.randn(259) for _ in range(4)]
+    a, *v = like(x, *values)
+    assert_traced(fusion([a, *v], writes=[(scaled_columns(a, *v), a)]), x, *values)
+
+
+def test_columns_of_odd_rows_spill_nothing() -> None:
+    """Two planes with five values of each column, as the gradient of a batch norm has."""
+    x, g = (torch.empty(32784, 2047, dtype=torch.float16) for _ in range(2))
+    values = [torch.empty(2047) for _ in range(5)]
+    a, b, *v = like(x, g, *values)
+    program = fusion([a, b, *v], scaled_columns(a, *v, call("cast", b, dtype=DataType.Float)))
+    _, (kernel,) = cuda_kernels(program, x, g, *values)
+    assert isinstance(kernel, Kernel)
+    ((body,),) = kernel.groups
+    assert len(body.stores) == 6
+    assert cubin_of(kernel).spill_bytes == 0

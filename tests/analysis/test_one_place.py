@@ -163,6 +163,8 @@ ALLOWED = {
     "schedule/ordering.py:schedule": THREADS,
     "schedule/own.py:_factor": PARTS,
     "schedule/own.py:_lanes": LANES,
+    "schedule/own_rows.py:_count": PARTS,
+    "schedule/own_rows.py:own_rows": PARTS,
     "schedule/residency.py:_fitting": THREADS,
     "schedule/residency.py:_in_both": THREADS,
     "schedule/residency.py:_in_one_block": THREADS,

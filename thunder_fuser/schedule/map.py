@@ -20,6 +20,7 @@ from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
+from thunder_fuser.schedule.own_rows import own_rows
 from thunder_fuser.schedule.parameters import MapParameters, Reuse, Sharing
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
@@ -47,6 +48,7 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     groups = _groups(segment, parameters.sharing, parameters.reuse)
     if not parameters.rests:  # a text for many lengths: what aligns is not known
         groups = flat_stores(tuple(flatten(g, parameters) for g in groups), parameters)
+        groups = tuple(found for g in groups for found in own_rows(g, parameters))
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():

@@ -77,7 +77,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     if parameters.rests and is_flat and left < 2 and innermost.size >= 3 * lanes:
         left += lanes
     if left:
-        whole, remainder = _cut(group, innermost, innermost.size - left)
+        whole, remainder = cut_class(group, innermost, innermost.size - left)
         exact = replace(parameters, rests=False)
         return (*vectorize(whole, exact), VectorClass(remainder, None, streams=None))
     is_apart = _is_stored_singly(group, lanes)
@@ -154,7 +154,7 @@ def _in_lanes(
     return IterationClass(group.segment, nests), outer, lane
 
 
-def _cut(
+def cut_class(
     group: IterationClass, target: IterDomain, point: int
 ) -> tuple[IterationClass, IterationClass]:
     """The classes below and from `point` on."""
