@@ -14,8 +14,11 @@ the same pass.
 
     T1 = sum(mul(w, T3), dims=[1])  =>  T1 = sum(mul(w, T3), dims=[1], met=256)
 
-Sums of the channels of a batch place by place (`sum_places.py`), of which a gradient has four, are
-two without their factors.
+The gradient of a batch norm has four sums over the same dims, which are two without their factors:
+
+    T1 = sum(x);  T2 = sum(mul(w, x))  =>  T1 = sum(x);  T2 = mul(w, T1)
+
+So has that of one whose channels are summed place by place (`sum_places.py`).
 
 Only of f32 and f64, since nothing is rounded there that was not before. Where a factor that was
 drawn out is infinite, and terms have both signs, the sum is infinite instead of NaN.
@@ -31,7 +34,12 @@ from math import prod
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.met_rows import MAX_MET, threads_of_met_row, vector_of
-from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, MET, is_long, walked_rows
+from thunder_fuser.analysis.reductions import (
+    MAX_SHORT_REDUCTION,
+    MET,
+    is_long,
+    walked_rows,
+)
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.dtypes import DataType
@@ -50,10 +58,12 @@ MIN_PLANE = 32 * 1024  # elements per multiprocessor: of fewer, one more launch 
 
 @dataclass(frozen=True)
 class _Plane:
-    """The dims of a plane that several sums reduce, and which of them all of these do."""
+    """The dims of a plane that several sums reduce, and which of them all of these do: where these
+    `are_alike` they reduce no others."""
 
     sizes: tuple[int, ...]
     common: frozenset[int]
+    are_alike: bool
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -77,13 +87,13 @@ class _Plane:
 
 def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
-    that are `is_by_places` are summed without factors even if all sum the same dims, and stored
-    where these are summed."""
+    that sum the same dims are summed without factors where these are fewer, or all of them are
+    `is_by_places`, and stored where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
-    apart = {tv for tv in spread(fusion, planes) if not is_by_places(tv)}
+    apart = {tv for tv in spread(fusion, planes) if not planes[tv].are_alike}
     meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors)
     met = {planes[tv] for tv in meeting}
-    planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or is_by_places(tv)}
+    planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or p.are_alike}
     apart = apart.intersection(planes) - meeting.keys()
     products = _Products()
     for tv in _needed_beside(fusion, planes):
@@ -102,7 +112,7 @@ def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusi
 
 
 def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
-    """The sums that share what they reduce with others, over other dims, that read the same."""
+    """The sums that share what they reduce with others that read the same."""
     groups: dict[tuple[TensorView, int, DataType], list[TensorView]] = {}
     for tv in filter(_is_sum, fusion.tensors):
         count = prod(_operand_shape(tv))
@@ -111,13 +121,24 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
                 groups.setdefault((source, count, tv.dtype), []).append(tv)
     found: dict[TensorView, _Plane] = {}
     for (_, count, _), sums in groups.items():
-        are_alike = len(sums) > 1 and all(map(is_by_places, sums))
-        plane = _shared(sums, are_alike)
+        plane = _shared(sums)
         if plane is None or count < MIN_PLANE * multiprocessors:
             continue
-        if prod(plane.rows) >= multiprocessors or are_alike:
+        is_whole = all(map(is_by_places, sums)) or _are_fewer(sums, plane)
+        if is_whole if plane.are_alike else prod(plane.rows) >= multiprocessors:
             found |= {tv: plane for tv in sums if tv not in found}
     return found
+
+
+def _are_fewer(sums: Sequence[TensorView], plane: _Plane) -> bool:
+    """True where some of the sums are the same without the factors that are drawn out of them."""
+    products = _Products()
+    kept = {
+        products.ordered(_parted(tv.definition.tensors[0], plane)[1])
+        for tv in sums
+        if tv.definition
+    }
+    return len(kept) < len(sums)
 
 
 def _is_wide(plane: _Plane) -> bool:
@@ -167,15 +188,15 @@ def _do_meet(fusion: Fusion, plane: _Plane, count: int, multiprocessors: int) ->
     return is_held and is_long and count <= MAX_MET and is_busy(blocks, multiprocessors)
 
 
-def _shared(sums: Sequence[TensorView], are_alike: bool) -> _Plane | None:
-    """The plane of sums over several sets of dims, in dims that are dims or parts of dims of each;
-    None for those that have no dims in common, or all of them, unless these `are_alike`."""
+def _shared(sums: Sequence[TensorView]) -> _Plane | None:
+    """The plane of several sums, in dims that are dims or parts of dims of each; None for those
+    that have no dims in common."""
     sizes = _refined([_operand_shape(tv) for tv in sums])
     if sizes is None:
         return None
     reduced = {_reduced(tv, sizes) for tv in sums}
     common = frozenset.intersection(*reduced)
-    return _Plane(sizes, common) if common and (are_alike or len(reduced) > 1) else None
+    return _Plane(sizes, common, len(reduced) == 1) if common and len(sums) > 1 else None
 
 
 def _refined(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:
@@ -225,11 +246,11 @@ class _Products:
         """A product that is needed beside the sums, which take it as it is."""
         factors, is_negative = _factors(tv)
         if len(factors) > 1 and not is_negative:
-            self.needed.setdefault(self._ordered(factors), tv)
+            self.needed.setdefault(self.ordered(factors), tv)
 
     def summed(self, factors: Sequence[TensorView], plane: _Plane) -> TensorView:
         """The sum of the product of `factors`, in any order."""
-        ordered = self._ordered(factors)
+        ordered = self.ordered(factors)
         key = (*ordered, plane)
         if key not in self.made:
             product, *others = (_reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
@@ -246,7 +267,7 @@ class _Products:
             return ordered
         return self.needed[most], *(factor for factor in ordered if factor not in most)
 
-    def _ordered(self, factors: Sequence[TensorView]) -> tuple[TensorView, ...]:
+    def ordered(self, factors: Sequence[TensorView]) -> tuple[TensorView, ...]:
         return tuple(sorted(map(self._first, factors), key=self._number))
 
     def _first(self, factor: TensorView) -> TensorView:
@@ -265,10 +286,8 @@ def _in_stages(
 ) -> TensorView:
     """`tv` as a sum over what is common, times what was drawn out of it, summed over the rest, of
     which so many are `met`."""
-    factors, is_negative = _factors(terms)
-    drawn = [f for f in factors if _is_of_rows(f, plane)]
-    drawn = drawn if len(drawn) < len(factors) else drawn[1:]
-    made = products.summed([f for f in factors if f not in drawn], plane)
+    drawn, kept, is_negative = _parted(terms, plane)
+    made = products.summed(kept, plane)
     for factor in drawn:
         made = call("mul", made, _of_rows(factor, plane))
     others = _reduced(tv, plane.sizes) - plane.common
@@ -278,6 +297,15 @@ def _in_stages(
         made = call("sum", made, dims=dims, **marks)
     made = call("neg", made) if is_negative else made
     return _reshaped(made, tv.shape)
+
+
+def _parted(terms: TensorView, plane: _Plane) -> tuple[list[TensorView], list[TensorView], bool]:
+    """The factors that are drawn out of a sum over what is common, and those that are summed, one
+    of them at least; whether the sum is to be negated."""
+    factors, is_negative = _factors(terms)
+    drawn = [f for f in factors if _is_of_rows(f, plane)]
+    drawn = drawn if len(drawn) < len(factors) else drawn[1:]
+    return drawn, [f for f in factors if f not in drawn], is_negative
 
 
 def _factors(terms: TensorView) -> tuple[list[TensorView], bool]:
