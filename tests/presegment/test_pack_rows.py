@@ -269,6 +269,27 @@ def test_others_are_not(rows: int, columns: int, max_cluster: int) -> None:
     assert not in_stretches(gradient(rows, columns), max_cluster)
 
 
+@pytest.mark.parametrize(
+    ("rows", "dtype", "count"),
+    [
+        (8 * ROWS, DataType.BFloat16, 8),
+        (8 * ROWS + 4, DataType.BFloat16, 4),  # accesses of 8 bytes
+        (8 * ROWS + 2, DataType.BFloat16, None),
+        (8 * ROWS + 2, DataType.Float, 2),
+        (8 * ROWS + 1, DataType.Float, None),
+    ],
+)
+def test_longer_ones_are_packed_in_halves_of_vectors(
+    rows: int, dtype: DataType, count: int | None
+) -> None:
+    x = tensor(dtype, rows, 1031)
+    moved = chain(x, "neg")
+    made = packed(Fusion((x,), (total(moved, 0), moved)))
+    found = [tv.shape for tv in made.tensors if tv.shape[1:] == (1031,) and tv.ndim == 2]
+    assert [shape[0] for shape in found if shape[0] < 16] == ([] if count is None else [count])
+    assert "slice" not in str(made)
+
+
 def test_sums_of_rows_that_are_not_stored_are_not_dealt() -> None:
     assert in_stretches(gradient(6141, 63))
     assert not in_stretches(column_sum(halves(6141, 63)))

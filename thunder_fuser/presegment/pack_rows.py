@@ -16,7 +16,8 @@ in stretches that pass through shared memory (`split_reductions.py`): the row te
 without a reduction along them.
 
 Squared deviations are packed as sums are (`parts.py`): both are of one pass. Rows that are left
-over are read again behind their packs, so none are left where a plane is stored beside the sums.
+over are read again behind their packs, so none are left where a plane is stored beside the sums:
+then packs are of fewer rows, for accesses of 8 bytes, if that leaves none.
 
 Where something larger depends on the sums, what follows from them is stored first
 (`store_first.py`).
@@ -117,10 +118,10 @@ def _way(
     walks: bool,
     multiprocessors: int,
 ) -> int | Deal | None:
-    """How many rows of the plane that `sums` walk are a whole number of vectors; or how they are
-    dealt out, if as many elements of the `outputs` are stored beside them, in stretches, which a
-    machine may have that `walks` so. None to leave it: what one kernel walks is packed together or
-    not at all."""
+    """How many rows of the plane that `sums` walk are a whole number of vectors, or of halves where
+    that leaves none over; or how they are dealt out, if as many elements of the `outputs` are
+    stored beside them, in stretches, which a machine may have that `walks` so. None to leave it:
+    what one kernel walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
@@ -128,8 +129,8 @@ def _way(
     itemsizes = [tv.dtype.itemsize for tv in plane if tv.definition is None]
     if not itemsizes or not all(lies_dense(tv, rows * columns, layouts) for tv in plane):
         return None
-    lanes = MAX_ALIGNMENT // min(itemsizes)
-    packed = lanes // gcd(columns, lanes)
+    lanes, half = (width // min(itemsizes) for width in (MAX_ALIGNMENT, WIDE_ENOUGH))
+    packed, narrow = lanes // gcd(columns, lanes), half // gcd(columns, half)
     is_large = rows * columns * sum(itemsizes) >= MIN_BYTES * multiprocessors
     innermost = gcd(*(next(size for size in reversed(tv.shape) if size != 1) for tv in sums))
     if not is_large or gcd(innermost, lanes) * min(itemsizes) >= WIDE_ENOUGH:
@@ -140,8 +141,12 @@ def _way(
     has_rest = any(op_of(tv).neutral is None for tv in sums)
     if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
         is_dealt = walks and is_in_one_dim and not has_rest
-        return in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
-    return packed if rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)) else None
+        dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
+        if dealt is not None:
+            return dealt
+    elif rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)):
+        return packed
+    return narrow if rows % narrow == 0 and rows // narrow >= MIN_TERMS else None
 
 
 def _stores_beside(sums: Sequence[TensorView], outputs: Sequence[TensorView]) -> bool:
