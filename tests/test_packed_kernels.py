@@ -22,10 +22,12 @@ from tests.programs import (
 from thunder_fuser.analysis.layout import output_layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import call
+from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.map_ir import Kernel
+from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.presegment.pack_rows import pack_rows
 
 pytestmark = [pytest.mark.usefixtures("device", "few_multiprocessors"), pytest.mark.sanitizer]
@@ -168,3 +170,18 @@ def test_the_plane_is_moved_in_whole_vectors_and_the_bias_loaded_once(
     (once,) = [access for access in walk.loop.loads if access not in of_rows]
     assert (once.pointer, once.length) == ("T2", 8)
     assert cubin_of(walk).spill_bytes == 0
+
+
+@pytest.mark.parametrize("shape", [(261123, 257), (43690, 1536), (32784, 2047)], ids=str)
+def test_means_and_variances_of_columns_spill_nothing(shape: tuple[int, int]) -> None:
+    """Nor does the block that combines the parts of others, which have five numbers a column."""
+    x = torch.empty(shape, dtype=torch.float16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    squares = apply(SQUARED_DEVIATION, [wide], {"dims": (0,)})
+    assert isinstance(squares, TensorView)
+    program = fusion([a], total(wide, 0), squares)
+    layouts = {a: output_layout(a)}
+    _, kernels = cuda_kernels(pack_rows(program, layouts, H200.multiprocessors), x)
+    assert isinstance(kernels[0], ColumnKernel)
+    assert all(cubin_of(kernel).spill_bytes == 0 for kernel in kernels)

@@ -138,6 +138,7 @@ ALLOWED = {
     "codegen/cluster_text.py:_sent": LANES,
     "codegen/beside_text.py:_met_in_shared": THREADS,
     "codegen/column_sums.py:combined_parts": THREADS,
+    "codegen/column_text.py:_parts_at_once": THREADS,
     "codegen/image_rows_text.py:_guarded": THREADS,
     "codegen/image_pieces_text.py:copied": LANES,
     "kernel/image_ir.py:piece_rows": PARTS,

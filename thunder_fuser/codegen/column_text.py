@@ -27,6 +27,7 @@ from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
 UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
+MAX_TAKEN = 512  # bytes of parts in flight: of more a thread of 80 registers spilled some
 SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 
@@ -147,9 +148,15 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
         "__shared__ bool is_last;",
         f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
         *clear,
-        f"#pragma unroll {UNROLL}",
+        f"#pragma unroll {_parts_at_once(kernel)}",
         f"for (int other = part; other < {parts}; other += {kernel.threads_down}) {{",
         *indent(take),
         "}",
         *shared_sums(kernel.sums, kernel),
     ]
+
+
+def _parts_at_once(kernel: ColumnKernel) -> int:
+    """Blocks whose parts a thread of the last one loads together."""
+    loaded = sum(total.itemsize for total in kernel.sums) * kernel.axes.lanes * UNROLL
+    return UNROLL if loaded <= MAX_TAKEN else UNROLL // 2
