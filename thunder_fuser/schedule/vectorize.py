@@ -113,7 +113,7 @@ def elements_at_once(group: IterationClass, tv: TensorView, offset: Form, lanes:
 def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
     """The class of a square with its axes innermost, and what is left that is no run of it."""
     if found.left:
-        whole, rest = _cut(found.group, found.across, found.across.size - found.left)
+        whole, rest = cut_class(found.group, found.across, found.across.size - found.left)
         (across,) = set(whole.axes) - set(found.group.axes)
         made = replace(found, group=whole, across=across)
         return (*_tiled(made, streams), VectorClass(rest, None, streams=None))
