@@ -233,6 +233,7 @@ ALLOWED = {
     "codegen/row_loops.py:_vectors": THREADS,
     "codegen/kept_text.py:_over_rows": THREADS,
     "codegen/row_loops.py:_vectors_of_part": THREADS,
+    "codegen/column_text.py:_in_batches": THREADS,
     "codegen/tile_text.py:_loop": THREADS,
     "codegen/tile_text.py:_kept": THREADS,
     "codegen/tile_text.py:_place": THREADS,

@@ -57,6 +57,8 @@ def test_each_part_goes_on_from_the_sum_of_those_before() -> None:
         ((1 << 14, 8192), 0, 256),
         ((511, 64), 0, None),  # short
         ((1 << 14, 1 << 20), 0, None),  # columns enough
+        ((1 << 14, SMS * 96 - 1), 0, 128),  # nearly
+        ((1 << 14, SMS * 96), 0, None),  # for threads with many rows in flight
     ],
 )
 def test_axes_are_split_where_they_are_long_and_few(

@@ -112,6 +112,26 @@ def test_what_is_computed_on_the_way_is_stored_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "width", "across", "batch"),
+    [
+        (100, 8 * 132 * 128 * 2, 128, 8),  # columns enough
+        (100, 8 * 132 * 128 * 2 - 2 * 128, 64, 8),
+        (577, 1163 * 100, 32, 16),
+        (4096, 42 * 384, 32, 64),
+        (100, 42 * 384, 32, 50),  # two batches, not 64 rows and 36
+        (3, 42 * 384, 32, 3),
+    ],
+)
+def test_a_thread_loads_more_rows_of_running_sums_where_columns_are_few(
+    rows: int, width: int, across: int, batch: int
+) -> None:
+    x = floats(rows, width)
+    segment = segment_of([x], call("cumsum", x, dim=0, reverse=False))
+    found = columns.schedule(segment, H200)
+    assert (found.threads_across, found.threads_down, found.batch) == (across, 1, batch)
+
+
+@pytest.mark.parametrize(
     ("rows", "width", "across", "down"),
     [
         (64, 4 * 32 * 3 * 132, 32, 8),  # blocks enough

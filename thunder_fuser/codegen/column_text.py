@@ -101,27 +101,44 @@ def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
 
 
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
-    """The thread's rows, a batch at a time. All loads of a batch stand before what is computed: a
+    """The thread's rows, a batch at a time. Batches of running sums have many rows and no tests but
+    in the last one: a thread has seven predicates, and would wait for those loads first."""
+    kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
+    row, tested = kernel.axes.row, indent(_batch(kernel, last))
+    others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.offset.bases]
+    if not kernel.scans:
+        head = f"for ({kind} start = {first}; start < {last}; start += {step}) {{"
+        return [*others, head, *tested, "}"]
+    is_divided = row.size % kernel.batch == 0
+    return [
+        *others,
+        f"{kind} start = {first};",
+        f"for (; start + {step} <= {last}; start += {step}) {{",
+        *indent(_batch(kernel, None)),
+        "}",
+        *([] if is_divided else [f"if (start < {last}) {{", *tested, "}"]),
+    ]
+
+
+def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
+    """A batch of rows, none of which is behind `last`. All loads stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
-    kind, batch = index_type(kernel.reach), kernel.batch
-    row, names = kernel.axes.row, kernel.names
-    loads = [a for a in kernel.loop.loads if row in a.offset.bases]
-    others = [load_text(a, names) for a in kernel.loop.loads if a not in loads]
+    kind, names, scope = index_type(kernel.reach), kernel.names, kernel.loop
+    loads = [a for a in scope.loads if kernel.axes.row in a.offset.bases]
+    declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in loads]
     taken = [f"{a.name}_rows[k] = {load_call(a, names)};" for a in loads]
     given = [f"const auto {a.name} = {a.name}_rows[k];" for a in loads]
-    scope = kernel.loop
     summed = lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
+    place, test = f"start + k * {_step(kernel)}", f"row < {last}"
+    if kernel.is_reversed:
+        place, test = f"{number(kernel.axes.row.size)} - 1 - ({place})", "row >= 0"
 
     def each(lines: list[str]) -> list[str]:
-        place = f"const {kind} row = start + k * {_step(kernel)};"
-        body = [place, f"if (row < {last}) {{", *indent(lines), "}"]
-        head = f"for (int k = 0; k < {batch}; ++k) {{"
-        return ["#pragma unroll", head, *indent(body), "}"]
+        tested = lines if last is None else [f"if ({test}) {{", *indent(lines), "}"]
+        body = indent([f"const {kind} row = {place};", *tested])
+        return ["#pragma unroll", f"for (int k = 0; k < {kernel.batch}; ++k) {{", *body, "}"]
 
-    declared = [f"{vector_type(a)} {a.name}_rows[{batch}];" for a in loads]
-    turn = [*declared, *each(taken), *each([*given, *summed])]
-    head = f"for ({kind} start = {first}; start < {last}; start += {_step(kernel, batch)}) {{"
-    return [*others, head, *indent(turn), "}"]
+    return [*declared, *each(taken), *each([*given, *summed])]
 
 
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:

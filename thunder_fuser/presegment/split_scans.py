@@ -27,7 +27,9 @@ MIN_PART_OF_COLUMN = 2 * MAX_SHORT_REDUCTION  # a thread would sum a shorter one
 FEWEST = 8  # parts that an axis must have room for: a shorter one is walked as soon
 MOST = 1024  # parts
 BLOCKS = 4  # of a multiprocessor that are enough
-COLUMN_BYTES = 32 * 1024  # of one row of columns, per multiprocessor, from which on it is busy
+COLUMN_BYTES = 384  # of a row of columns, per multiprocessor, that threads with many rows in flight
+# walk as fast as memory
+PARTS_BYTES = 32 * 1024  # of such a row, of all parts together
 
 
 def split_scans(fusion: Fusion, multiprocessors: int) -> Fusion:
@@ -50,7 +52,8 @@ def _parts(tv: TensorView, multiprocessors: int) -> int | None:
         wanted = wanted if rows[0] < multiprocessors else 1
     else:
         width = prod(tv.shape) // size * tv.dtype.itemsize
-        wanted, least = COLUMN_BYTES * multiprocessors // width, MIN_PART_OF_COLUMN
+        wanted, least = PARTS_BYTES * multiprocessors // width, MIN_PART_OF_COLUMN
+        wanted = wanted if width < COLUMN_BYTES * multiprocessors else 1
     limit = min(MOST, size // least)
     if wanted < 2 or limit < FEWEST:
         return None

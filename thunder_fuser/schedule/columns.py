@@ -54,6 +54,11 @@ BLOCKS_THAT_STORE = 16  # where they store rows too: a multiprocessor takes seve
 MIN_TERMS = 1024  # of a column, below which one block is as good
 MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
+SCANNING_BLOCKS = 8  # of a multiprocessor, so that none has many more to scan than others
+SCANNED_ROWS = 8  # that a thread loads at least before it scans them
+SCANNED_FLIGHT = 48 * 1024  # bytes for which a multiprocessor waits at once, with more rows
+SCANNED_REGISTERS = 128  # of loads that a thread has for it
+SCANNED_SCRATCH = 40  # registers beside them, for places of rows that the last batch tests
 MIN_SHARE = 128  # rows that a block sums at least, where rows are split
 MAX_DOWN = 64  # threads that share a column
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
@@ -158,7 +163,9 @@ def schedule(
         tuple(stores),
     )
     if scans:
-        return planned(_scanning(axes, target), 1)
+        across, batch = _scanning(axes, target), _scanned_rows(axes, segment, target)
+        registers = _registers(axes, segment, reductions, terms, batch) + SCANNED_SCRATCH
+        return planned(across, 1, 1, batch, REGISTERS // (registers * across))
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
     turns = MAX_BATCH if parameters.fills else ceil_div(ceil_div(rows, splits), down)
     batch = _batch(axes, segment, turns)
@@ -346,10 +353,21 @@ def _states(long: Sequence[TensorView], axes: ColumnAxes) -> int:
 
 def _scanning(axes: ColumnAxes, target: Target) -> int:
     """Threads of a block that scans columns: large ones only where there are blocks enough."""
-    across = MAX_SCANNING
-    while across > WARP and ceil_div(axes.vector.size, across) < ENOUGH * target.multiprocessors:
+    across, enough = MAX_SCANNING, SCANNING_BLOCKS * target.multiprocessors
+    while across > WARP and ceil_div(axes.vector.size, across) < enough:
         across //= 2
     return across
+
+
+def _scanned_rows(axes: ColumnAxes, segment: Segment, target: Target) -> int:
+    """Rows that a thread loads before it scans them: more where a row of all columns is little for
+    the machine, as nothing else keeps memory busy. All of its batches have about as many."""
+    loaded, size, rows = max(_loaded(axes, segment), 1), max(axes.row.size, 1), SCANNED_ROWS
+    row = axes.vector.size * loaded * REGISTER_BYTES
+    enough = SCANNED_FLIGHT * target.multiprocessors
+    while rows * row < enough and 2 * rows * loaded <= SCANNED_REGISTERS:
+        rows *= 2
+    return ceil_div(size, ceil_div(size, rows))
 
 
 def _threads_of(blocks: int, states: int, target: Target) -> int:
