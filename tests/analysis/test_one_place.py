@@ -94,6 +94,7 @@ ALLOWED = {
     "presegment/split_scans.py:_in_parts": PARTS,
     "schedule/classes.py:_unroll_replicated": THREADS,
     "schedule/classes.py:_longer": PARTS,
+    "schedule/vectorize.py:_leaves_more": LANES,
     "schedule/columns.py:column_axes": LANES,
     "schedule/columns.py:of_lanes": LANES,
     "schedule/columns.py:_in_one_turn": THREADS,

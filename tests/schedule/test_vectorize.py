@@ -14,7 +14,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import map
-from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.parameters import NEVER, MapParameters
 from thunder_fuser.schedule.vectorize import MIN_VECTORS
 from thunder_fuser.segment.segment import Segment
 
@@ -97,6 +97,21 @@ def test_a_small_misaligned_operand_does_not_narrow_a_large_one() -> None:
     x, bias = halves(64, 4096), halves(4096)
     segment = segment_of([x, bias], call("add", x, bias), lies={bias: Layout((4096,), (1,), 2)})
     assert widths(segment) == [(64 * 512, 8)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (100, [(64 * 25, 4)]),  # not 12 vectors of two accesses, and 4 elements
+        (196, [(64 * 24, 8), (64 * 4, 1)]),  # few, beside 24
+    ],
+)
+def test_vectors_of_two_accesses_do_not_leave_much_to_single_elements(
+    columns: int, expected: list[tuple[int, int]]
+) -> None:
+    x, y, bias = halves(4, 16, columns), halves(4, 1, columns), halves(columns)
+    added = call("add", call("mul", x, expand(y, 4, 16, columns)), bias)
+    assert widths(segment_of([x, y, bias], added), MapParameters(busy=NEVER)) == expected
 
 
 def test_rows_of_odd_length_align_no_row_but_the_first() -> None:

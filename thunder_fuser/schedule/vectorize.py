@@ -30,6 +30,7 @@ MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
+FEW_LEFT = 4  # vectors for each element that is left over, of which few are worth threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +194,21 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     for width in _stored_side_by_side(group, innermost):
         while lanes > 1 and lanes * width > MAX_ALIGNMENT:
             lanes //= 2
-    single = _single(group, innermost)
+    single, narrowest = _single(group, innermost), lanes
     for tv, form in large_accesses(group):
         if abs(weight(form, innermost)) == 1 and (tv, form) not in single:
             aligned = _aligned(group.segment.layouts[tv], form, innermost, tv)
-            lanes = min(lanes, MAX_SPLIT * aligned)
-    return lanes
+            narrowest = min(narrowest, aligned)
+    lanes = min(lanes, MAX_SPLIT * narrowest)
+    return narrowest if _leaves_more(innermost, lanes, narrowest) else lanes
+
+
+def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
+    """True where vectors of one access leave nothing of a row, of which those of two leave many
+    elements to threads of their own: 4 of 100, beside 12 vectors."""
+    vectors, left = divmod(innermost.size, lanes)
+    is_of_two = lanes == 2 * narrowest and innermost.size % narrowest == 0
+    return is_of_two and FEW_LEFT * left > vectors
 
 
 def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[int]:
