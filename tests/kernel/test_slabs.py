@@ -89,11 +89,11 @@ def test_what_is_turned_is_moved_in_vectors_though_the_rest_is_moved_one_by_one(
 
 
 def test_what_is_turned_is_moved_in_wider_vectors_than_two_places() -> None:
-    """Which are all that lie side by side in the image, but in rows of 31 channels go on."""
+    """Which are all that a patch has side by side in the image: two of its rows are neighbours too,
+    and in rows of 31 channels the places of both come in another order."""
     x = halves(3, 31, 8, 16)
     assert body_of(segment_of([x], chain(patches(x, 2, 2), "neg"))) == dedent("""\
-        v0 = load T0[3968*i0 + 128*i1 + 32*(i2/16) + 16*(i2%2) + 2*((i2/2)%8)], 2 x bf16, 4 bytes \
-at a time
+        v0 = load T0[3968*i0 + 128*i1 + 8*i2], 8 x bf16, 16 bytes at a time
         T0_0: f32 = v0[k][1*lane + 0]
         T4_0: f32 = neg(T0_0)
         t0[vector + lane, row] = T4_0
@@ -143,7 +143,17 @@ def test_few_channels_that_come_first(
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize(
     "extents",
-    [(3, 31, 8, 8, 2, 2), (2, 31, 16, 12, 4, 2), (2, 45, 15, 6, 5, 2), (7, 12, 4, 14, 1, 2)],
+    [
+        (3, 31, 8, 8, 2, 2),
+        (2, 31, 16, 12, 4, 2),
+        (2, 45, 15, 6, 5, 2),
+        (7, 12, 4, 14, 1, 2),
+        (1, 150, 4, 28, 2, 2),
+        (2, 17, 70, 8, 2, 2),  # the last block has a third of the places
+        (3, 29, 12, 20, 3, 5),
+        (4, 27, 16, 9, 4, 3),
+        (2, 48, 3, 43, 3, 1),  # the channels are in two orders, not the places
+    ],
     ids=str,
 )
 @pytest.mark.usefixtures("device", "busy")
@@ -181,6 +191,19 @@ def test_scales_of_channels_and_of_places() -> None:
     wide.append(expand(unsqueeze(unsqueeze(c, 0), 2), 21, 49, 16))
     made = call("add", call("mul", permute(a, 0, 2, 1), wide[0]), wide[1])
     plan = check(fusion([a, b, c], made), x, scale, bias)
+    assert "slab_vector" in plan.sources[0]
+
+
+@pytest.mark.usefixtures("device", "busy")
+def test_scales_of_channels_and_of_places_of_patches() -> None:
+    """Read where they lie beside places that are in two orders, and a mask in that of patches."""
+    x, scale, bias = torch.randn(5, 31, 8, 8), torch.randn(31), torch.randn(8, 8)
+    mask = torch.randn(5, 16, 124)
+    a, b, c, d = like(x, scale, bias, mask)
+    wide = expand(unsqueeze(unsqueeze(unsqueeze(b, 0), 2), 3), 5, 31, 8, 8)
+    places = expand(unsqueeze(unsqueeze(c, 0), 0), 5, 31, 8, 8)
+    moved = patches(call("add", call("mul", a, wide), places), 2, 2)
+    plan = check(fusion([a, b, c, d], call("mul", moved, d)), x, scale, bias, mask)
     assert "slab_vector" in plan.sources[0]
 
 

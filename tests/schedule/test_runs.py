@@ -63,11 +63,11 @@ def test_a_run_goes_on_until_it_is_whole_squares(
 
 
 def test_the_axis_of_one_run_is_not_taken_by_the_other() -> None:
-    """Behind 29 channels lie those of the next place, along which the image lies."""
-    x = floats(2, 29, 9, 12)
+    """Behind 331 channels lie those of the next place, along which the image lies."""
+    x = floats(2, 331, 9, 12)
     assert printed(segment_of([x], chain(patches(x, 3, 3), "neg"))) == [
-        "  class over i0{2}, i1{29}, i2{27} and lane{4}, in squares of 32 x 32",
-        "    T4[i0, 4*(i2/9) + (((4*i2 + lane)/3)%4), 87*((i2/3)%3) + 29*((4*i2 + lane)%3) + i1]",
+        "  class over i0{2}, i1{331}, i2{27} and lane{4}, in squares of 32 x 32",
+        "    T4[i0, 4*(i2/9) + (((4*i2 + lane)/3)%4), 993*((i2/3)%3) + 331*((4*i2 + lane)%3) + i1]",
     ]
 
 

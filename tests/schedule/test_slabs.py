@@ -67,15 +67,15 @@ def test_it_takes_images_of_images() -> None:
 
 def test_places_side_by_side_of_patches_are_images_of_each_other() -> None:
     """Threads side by side take those of a row of patches; what they store goes on with the next
-    row's."""
-    x = halves(3, 31, 8, 16)
+    row's. No block has room for 313 channels of two rows, which are places in two orders."""
+    x = halves(3, 313, 4, 64)
     assert printed(segment_of([x], chain(patches(x, 2, 2), "neg"))) == [
-        "  class over i0{3}, i1{31}, i2{64} and lane{2}, in slabs of 31 x 64",
-        "    T4[i0, (i2/2), 62*(i2%2) + 31*lane + i1]",
+        "  class over i0{3}, i1{2}, i2{313}, i3{64} and lane{2}, in slabs of 313 x 8",
+        "    T4[i0, 32*i1 + (i3/2), 626*(i3%2) + 313*lane + i2]",
     ]
     tile = class_of(segment_of([x], chain(patches(x, 2, 2), "neg"))).tile
     assert tile is not None
-    assert (tile.computed.beside, tile.lanes, tile.run) == (32, 2, 8)
+    assert (tile.computed.beside, tile.lanes, tile.run) == (4, 2, 8)
 
 
 def test_what_is_not_turned_is_moved_one_by_one_where_rows_align_nothing() -> None:

@@ -185,7 +185,7 @@ def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) ->
             return f"{place} = tf::convert<{CUDA_TYPES[dtype]}>({operand(value)});"
         case WriteSquare(square, tile, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
-            return f"{square}[{place_in_square(tile)}] = {converted};"
+            return f"{square}[{place_in_square(tile, form)}] = {converted};"
         case WriteElement(pointer, offset, value, dtype):
             converted = f"tf::convert<{CUDA_TYPES[dtype]}>({operand(value)})"
             return f"{pointer}[{form(offset)}] = {converted};"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Form, in_multiples
+from thunder_fuser.analysis.digits import Form, divmod_form, in_multiples
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, INT_LIMIT
 from thunder_fuser.dtypes import DataType, real_of
@@ -58,7 +58,7 @@ def expression(value: Expression, dtype: DataType, form: FormText, test: WindowT
             read = _widen(f"{pointer}[{form(offset)}]", stored)
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
-            return _widen(f"{square}[{place_in_square(tile)}]", stored)
+            return _widen(f"{square}[{place_in_square(tile, form)}]", stored)
         case IndexValue(index):
             return _index(index, form(index))
         case InRange(index, extent):
@@ -127,7 +127,7 @@ def lane_index(weight: int, delta: int) -> str:
     return f"{scaled} + {delta}" if delta else scaled
 
 
-def place_in_square(tile: Tile | Strip) -> str:
+def place_in_square(tile: Tile | Strip, form: FormText) -> str:
     """Where the element of a thread and lane lies in a square, or in a strip."""
     if isinstance(tile, Strip):
         lane = lane_index(tile.lane_step if tile.axes.lanes > 1 else 0, 0)
@@ -135,7 +135,9 @@ def place_in_square(tile: Tile | Strip) -> str:
     lane = "lane" if tile.lanes > 1 else "0"
     if isinstance(tile, SlabTile):
         vector, sizes = "vector", f"{tile.pitch}, {tile.run}, {tile.down.size}"
-        if tile.parts > 1:
+        if tile.order is not None:
+            vector, lane = map(form, divmod_form(tile.order, tile.run))
+        elif tile.parts > 1:
             vector, part = f"vector / {tile.parts}", f"vector % {tile.parts}"
             lane = f"{tile.lanes} * ({part}) + {lane}"
         return f"tf::slab_element<{sizes}>({vector}, {lane}, row)"

@@ -39,6 +39,13 @@ def lengthened(group: IterationClass, unit: int) -> IterationClass:
     return group
 
 
+def longest(group: IterationClass, run: IterDomain) -> tuple[IterationClass, IterDomain]:
+    """The class in which a run is as long as its memory goes on, and that."""
+    while (outer := _beyond(group, run)) is not None:
+        group, run = merged(group, outer, run)
+    return group, run
+
+
 def merged(
     group: IterationClass, outer: IterDomain, run: IterDomain
 ) -> tuple[IterationClass, IterDomain]:

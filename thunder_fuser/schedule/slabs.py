@@ -6,8 +6,11 @@
     T1[n, p, c] = T0[n, c, p]       p{49}, c{16}: rows of 49 align nothing, but 5 images are 3920
                                     neighbours in T0; n and c are walked as one axis
 
-    T1[h, w, p, q, c] = T0[c, h, p, w, q]       c{31}, q{2}: two places lie side by side in T0, but
-                                    four are 124 neighbours in T1; h, w, p and q are one axis
+    T1[h, w, p, q, c] = T0[c, h, p, w, q]       c{313}, q{2}: two places lie side by side in T0, but
+                                    eight are 2504 neighbours in T1; h, w, p and q are one axis
+
+    T1[h, w, p, q, c] = T0[c, h, p, w, q]       c{31}, p{2}, w{16}: a block has room for all of an
+                                    h, 64 places side by side in both, in two orders
 
     T1[n, p, c] = T0[n, c, p]       p{1517}, c{150}: T0 is read element by element, of whichever two
                                     images, and 64 of n and p are 9600 neighbours in T1
@@ -18,15 +21,26 @@ emptier. Runs of what is turned may be wider than vectors of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
-from thunder_fuser.analysis.digits import ZERO, Form, atom, ceil_div, scale
+from thunder_fuser.analysis.digits import (
+    ZERO,
+    Form,
+    add,
+    atom,
+    ceil_div,
+    combine,
+    divmod_form,
+    scale,
+    substitute,
+)
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.reordered import reordered
 from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
 from thunder_fuser.schedule.tiles import (
+    MIN_EXTENT,
     MIN_SIDE,
     MIN_TURNED,
     VECTORS,
@@ -57,9 +71,11 @@ EMPTY = 5  # a square is emptier than that of which a fifth is
 class SlabTile(Tile):
     """All of `down`, and so many `vectors` of `across`, of which those `beside` each other are
     computed by threads side by side. Turned accesses walk vectors of `turned_down`, as many as it
-    has elements, in each `turned_across`, which is as much as a run of `across` is."""
+    has elements, in each `turned_across`, which is as much as a run of `across` is. They may have
+    the places of a block in an order of their own, in which a place along `across` is `order`."""
 
     beside: int
+    order: Form | None = None
 
     @property
     def parts(self) -> int:
@@ -85,15 +101,16 @@ class SlabTile(Tile):
         return self.vectors * self.pitch * self.lanes
 
     def __str__(self) -> str:
-        return f"slabs of {self.down.size} x {self.side}"
+        order = "" if self.order is None else ", in two orders"
+        return f"slabs of {self.down.size} x {self.side}{order}"
 
-    @property
-    def starts(self) -> Mapping[IterDomain, Form]:
+    def begin(self, offset: Form) -> Form:
         """A vector may begin anywhere in a row, and goes on in the next one."""
         lane = {} if self.lane is None else {self.lane: ZERO}
+        outer = substitute(offset, {self.across: ZERO, self.down: ZERO, **lane})
         along = scale(atom(self.turned_down), self.run)
-        across = scale(atom(self.turned_across), self.parts)
-        return {self.across: across, self.down: along, **lane}
+        across = scale(atom(self.turned_across), self.run * self.down.size)
+        return add(outer, add(across, along))
 
 
 def pitch(down: IterDomain) -> int:
@@ -109,6 +126,7 @@ class Slab(Square):
 
     vectors: int
     beside: int
+    places: Form | None = None  # where each of `across` comes in what is turned
 
     @property
     def left(self) -> int:
@@ -124,7 +142,15 @@ class Slab(Square):
 
     def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
         turned = axis(self.down.size), axis(across.size * self.lanes // self.run)
-        return SlabTile(self.vectors, self.run, self.down, across, lane, *turned, self.beside)
+        order = None if self.places is None else self._order(self.places, across, lane)
+        walked = (self.down, across, lane, *turned, self.beside, order)
+        return SlabTile(self.vectors, self.run, *walked)
+
+    def _order(self, places: Form, across: IterDomain, lane: IterDomain | None) -> Form:
+        """Where a lane of a vector comes in its block."""
+        _, own = divmod_form(places, self.vectors * self.lanes)
+        whole = atom(across) if lane is None else combine(atom(across), atom(lane), self.lanes)
+        return substitute(own, {self.across: whole})
 
 
 def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
@@ -150,7 +176,8 @@ def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
         return -min(pair[1].size, MIN_SIDE), _loads_beside(group, *pair)
 
     pairs = sorted(pairs_of(group), key=cost)
-    return [s for pair in pairs if (s := _slab(group, *pair, most)) is not None]
+    made = [of(group, *pair, most) for of in (_slab, _in_two_orders) for pair in pairs]
+    return [slab for slab in made if slab is not None]
 
 
 def _loads_beside(group: IterationClass, down: IterDomain, across: IterDomain) -> int:
@@ -166,9 +193,10 @@ def _widths(found: Square) -> list[int]:
 
 def _is_better(made: Slab, found: Square) -> bool:
     """True where the narrowest vectors are wider, or the others of single elements, or where blocks
-    with as wide ones are fuller."""
+    with as wide ones are fuller and need no second order."""
     ours, theirs = _widths(made), _widths(found)
-    if ours[0] != theirs[0] or (made.lanes == 1 and ours[1] != theirs[1]):
+    are_single = made.lanes == 1 and ours[1] != theirs[1]
+    if ours[0] != theirs[0] or made.places is not None or are_single:
         return ours > theirs
     room = ceil_div(made.down.size, found.side) * found.side
     is_fuller = EMPTY * (room - made.down.size) >= room
@@ -200,6 +228,32 @@ def _slab(group: IterationClass, down: IterDomain, across: IterDomain, most: int
     run = gcd(across.size, vectors * lanes, most)
     found = Slab(group, down, across, lanes, run, vectors, gcd(vectors, beside))
     return found if place * found.elements <= SHARED_UNASKED else None
+
+
+def _in_two_orders(
+    group: IterationClass, down: IterDomain, across: IterDomain, most: int
+) -> Slab | None:
+    """All of `down` for places that either side has in an order of its own: for all that both have
+    side by side, which is one period or several."""
+    found = reordered(group, down, across)
+    if found is None or not MIN_EXTENT <= down.size <= SHORT:
+        return None
+    lanes = gcd(found.period, most)
+    if lanes == 1:
+        return None
+    row = found.period // lanes
+    vectors = min(max(ENOUGH // (down.size * row), 1) * row, found.across.size // lanes)
+    walked = (down, found.across, lanes, lanes, vectors, _about_a_line(row))
+    slab = Slab(found.group, *walked, found.places)
+    place = turned_bytes(found.group, down, found.across)
+    return slab if place * slab.elements <= SHARED_UNASKED else None
+
+
+def _about_a_line(row: int) -> int:
+    """Vectors of a row for threads side by side: of more, whose places lie at multiples of a power
+    of two in shared memory, several would meet each bank."""
+    found = [beside for beside in range(VECTORS // 2, 2 * VECTORS + 1) if row % beside == 0]
+    return max((b for b in found if b <= VECTORS), default=min(found, default=row))
 
 
 def _of_singles(

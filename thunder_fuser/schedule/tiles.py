@@ -10,7 +10,7 @@ the two axes may be several in one, for accesses that are contiguous along the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import gcd, prod
@@ -107,14 +107,14 @@ class Tile:
         """`offset` where a turned access begins; None for one that is not turned, or that has one
         element for all lanes of a vector."""
         across = self.across if self.lane is None else self.lane
-        return substitute(offset, self.starts) if is_turned_by(offset, self.down, across) else None
+        return self.begin(offset) if is_turned_by(offset, self.down, across) else None
 
-    @property
-    def starts(self) -> Mapping[IterDomain, Form]:
-        """Where on the axes of the class the vectors of turned accesses begin."""
+    def begin(self, offset: Form) -> Form:
+        """Where the vectors of a turned access begin."""
         high, low = divmod_form(atom(self.turned_across), self.lanes)
         lane = {} if self.lane is None else {self.lane: low}
-        return {self.across: high, self.down: scale(atom(self.turned_down), self.run), **lane}
+        along = scale(atom(self.turned_down), self.run)
+        return substitute(offset, {self.across: high, self.down: along, **lane})
 
 
 @dataclass(frozen=True)
