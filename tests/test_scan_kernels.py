@@ -112,6 +112,43 @@ def test_an_operand_may_lie_anyhow(lies: str) -> None:
     check(fusion([a], running(a)), x)
 
 
+# Rows that pass through shared memory: a thread has one, threads have runs of it, of pairs or of
+# more elements, all of a warp; the plane ends inside a vector, the last turn has fewer rows.
+STRETCHES = (
+    ((4567, 9), torch.float16),
+    ((2049, 20), torch.bfloat16),
+    ((1061, 63), torch.bfloat16),
+    ((641, 65), torch.float16),
+    ((401, 154), torch.bfloat16),
+    ((301, 257), torch.bfloat16),
+    ((171, 577), torch.bfloat16),
+    ((1283, 33), torch.float32),
+    ((701, 66), torch.int32),
+)
+WITH = {
+    "alone": lambda a: [running(a)],
+    "from its end": lambda a: [running(a, True)],
+    "of two directions": lambda a: [running(a), running(chain(a, "neg"), True)],
+    "beside a sum": lambda a: [call("mul", running(a), a), total(a, 1)],
+}
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", WITH)
+@pytest.mark.parametrize(("shape", "dtype"), STRETCHES, ids=str)
+def test_short_odd_rows_are_summed_in_runs(
+    shape: tuple[int, int], dtype: torch.dtype, name: str, order: str
+) -> None:
+    x = torch.randint(-2, 3, shape).to(dtype)
+    (a,) = like(x)
+    options = Options(strict=dtype.itemsize == 2, thread_order=order)
+    plan = check(fusion([a], *WITH[name](a)), x, options=options)
+    (source,) = (s for s in plan.kernels if s is not None)
+    assert "tf::scan_runs<" in source.text
+    assert "tf::copy_stretch(" in source.text
+
+
 AFTER = {
     "its end": lambda s: chain(piece(s, 1, 100, 131), "neg"),
     "turned": lambda s: chain(permute(s, 1, 0), "neg"),
@@ -251,6 +288,9 @@ def test_nothing_has_no_sums() -> None:
         ((16384, 8192), 0),
         ((32, 4096, 1024), 1),
         ((5000, 4097), 0),
+        ((1065220, 63), 1),
+        ((261123, 257), 1),
+        ((116306, 577), 1),
     ],
 )
 def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dim: int) -> None:

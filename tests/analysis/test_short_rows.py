@@ -18,7 +18,7 @@ from thunder_fuser.analysis.short_rows import (
     share_of,
     share_of_image,
     share_of_sides,
-    share_of_sums,
+    share_scanned,
     threads_of_row,
 )
 from thunder_fuser.target import WARP
@@ -82,6 +82,22 @@ def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
     assert share_of(columns, 8) is None
 
 
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (9, Share(1, 1, 9, runs=True)),
+        (20, Share(1, 4, 20, runs=True)),
+        (63, Share(4, 1, 16, runs=True)),
+        (65, Share(4, 1, 17, runs=True)),
+        (257, Share(16, 1, 17, runs=True)),
+        (577, Share(32, 1, 19, runs=True)),
+        (641, None),
+    ],
+)
+def test_threads_scan_runs(columns: int, expected: Share | None) -> None:
+    assert share_scanned(columns, 2) == expected
+
+
 def test_rows_that_are_vectors_of_floats_have_no_share() -> None:
     assert share_of(64, 4) is None
     assert share_of(66, 4) == Share(8, 2, 10)
@@ -99,22 +115,6 @@ def test_a_block_has_whole_vectors_and_all_of_a_row(columns: int) -> None:
 
 def test_threads_of_many_elements_leave_room_for_fewer_blocks() -> None:
     assert [Share(4, 2, held).blocks for held in (8, 10, 12, 14)] == [3, 3, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (9, Share(1, 1, 9)),
-        (34, Share(2, 2, 18)),
-        (50, Share(4, 2, 14)),  # 26 of them would be too many
-        (63, Share(4, 1, 16)),
-        (154, Share(8, 2, 20)),
-    ],
-)
-def test_rows_of_many_sums_have_half_as_many_threads(columns: int, expected: Share) -> None:
-    share = share_of(columns, 2)
-    assert share is not None
-    assert share_of_sums(share, columns) == expected
 
 
 @pytest.mark.parametrize(

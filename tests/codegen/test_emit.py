@@ -143,6 +143,13 @@ def walked_by_clusters() -> Case:
     return fusion([a, b], made, sums), [x, w]
 
 
+def scanned_in_runs() -> Case:
+    """Short odd rows, summed from their end."""
+    x = torch.empty(90_001, 63, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], call("cumsum", a, dim=1, reverse=True)), [x]
+
+
 def met_by_neighbours() -> Case:
     """Rows of which a block has sixteen groups of three, less the sum of their group."""
     x = torch.empty(40, 3, 90)
@@ -295,6 +302,7 @@ CASES = {
         walked_down,
         walked_side_by_side,
         walked_by_clusters,
+        scanned_in_runs,
         met_by_neighbours,
         roped,
         embedded,

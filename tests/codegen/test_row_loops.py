@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.programs import total
 from tests.schedule.segments import halves, segment_of
 from thunder_fuser.codegen.row_loops import over_vectors, with_inner
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.rows import lower_rows
@@ -32,6 +33,13 @@ def test_vectors_in_registers_are_unrolled_and_only_the_last_ones_tested() -> No
 
 def test_rows_that_divide_evenly_are_not_tested() -> None:
     assert "if (" not in plain(over_vectors(summed(halves(4096, 1024)), ["work(k);"]))
+
+
+def test_the_first_threads_have_a_vector_of_each_place_of_a_run() -> None:
+    x = halves(4096, 63)
+    planned = rows.schedule(segment_of([x], call("cumsum", x, dim=1, reverse=False)), HOST)
+    text = plain(over_vectors(lower_rows(planned, strict=False), ["work(k);"]))
+    assert "const int vector = part * 16 + k;\n  if (part < (63 - k + 15) / 16) {" in text
 
 
 def test_nothing_to_do_is_no_loop() -> None:

@@ -82,25 +82,28 @@ def test_rows_that_wait_for_an_index_are_not_walked() -> None:
     assert rows.schedule(segment_of([x], total(call("exp", away), 1)), SMALL).axes.side is not None
 
 
-def below_largest(x: TensorView) -> tuple[TensorView, ...]:
-    """The largest of each row, and how far below it the others are, once and squared."""
-    top = call("max", x, dims=(1,))
-    below = call("sub", x, expand(unsqueeze(top, 1), *x.shape))
-    return top, total(below, 1), total(call("mul", below, below), 1)
+@pytest.mark.parametrize("columns", [63, 257])
+def test_rows_are_scanned_in_runs(columns: int) -> None:
+    """Also those that are shifted elsewhere."""
+    x = halves(100_003, columns)
+    scan = call("cumsum", x, dim=1, reverse=False)
+    found = rows.schedule(segment_of([x], scan), SMALL)
+    assert found.is_staged
+    assert found.axes.has_runs
+    assert not rows.schedule(
+        segment_of([x], scan), SMALL, RowParameters(stretches=False)
+    ).axes.has_runs
+    whole = halves(100_003, 64)
+    scan = call("cumsum", whole, dim=1, reverse=False)
+    assert not rows.schedule(segment_of([whole], scan), SMALL).is_staged
 
 
-def test_rows_of_many_sums_have_fewer_threads() -> None:
-    x, w, y = plain(), halves(63), floats(100_000, 66)
-    top, once, squared = below_largest(x)
-    weighed = total(call("mul", x, expand(unsqueeze(w, 0), *x.shape)), 1)
-
-    def threads(inputs: list[TensorView], *results: TensorView) -> int:
-        return rows.schedule(segment_of(inputs, *results), SMALL).residency.threads
-
-    assert threads([x], top, once) == 8
-    assert threads([x], top, once, squared) == 4
-    assert threads([x, w], top, once, weighed) == 8
-    assert threads([y], *below_largest(y)) == 8
+def test_sums_of_two_directions_leave_registers_to_fewer_blocks() -> None:
+    x = halves(100_003, 63)
+    both = [call("cumsum", x, dim=1, reverse=reverse) for reverse in (False, True)]
+    made = call("add", *both)
+    blocks = [rows.schedule(segment_of([x], y), SMALL).residency.blocks for y in (both[0], made)]
+    assert blocks == [5, 4]
 
 
 def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:

@@ -11,7 +11,8 @@ through shared memory instead, all of a turn as one stretch, whether they are wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -27,11 +28,10 @@ TWO_WARPS = (2 * WARP,)
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
-MANY_SUMS = 3  # of a row, after each of which its threads meet, and all compute what follows
-MAX_STAGED_OF_SUMS = 20  # elements of such a row in a thread: a divergence of 154 columns takes 178
-# instructions of a warp a row so, and 235 with 10
+MAX_RUN = 20  # of one that it scans
 STAGED_LANES = (8, 4, 2, 1)  # of them at a time
 TAKING = 0.25  # of the work on an element is to take one out of shared memory
+TURN = 6.0  # elements, whose work is as much as what a thread does once a turn
 MIN_SIDES, MAX_SIDES = 128, 320  # threads of a block that has the same rows of each image
 MIN_STRETCH = 2048  # bytes of those: two turns of few blocks must keep memory busy
 FEW_STAGED, STAGED_BLOCKS = 10, 3  # of up to so many of a thread, blocks on a multiprocessor
@@ -74,11 +74,13 @@ def threads_beside(vectors: int, sums: int) -> int | None:
 @dataclass(frozen=True)
 class Share:
     """A thread's of a row that passes through shared memory: `held` elements, so many `lanes` of
-    them at a time, of a row that so many `threads` have."""
+    them at a time, of a row that so many `threads` have. They are neighbours where there are
+    `runs` of them, else the threads of a row have theirs by turns."""
 
     threads: int
     lanes: int
     held: int
+    runs: bool = field(default=False, kw_only=True)
 
     @property
     def rows(self) -> int:
@@ -94,6 +96,11 @@ class Share:
     def work(self) -> float:
         """For each row: its elements of all threads, and taking them out of shared memory."""
         return self.busy * self.held * (1 + TAKING / self.lanes)
+
+    @property
+    def work_alone(self) -> float:
+        """The same with what a thread does once a turn, whatever it has of a row."""
+        return self.work + self.busy * TURN
 
     @property
     def blocks(self) -> int:
@@ -124,37 +131,38 @@ def is_much(elements: int, multiprocessors: int) -> bool:
 
 def share_of(columns: int, itemsize: int) -> Share | None:
     """Of a row of elements of so many bytes, with few threads that have none in the last turn: of a
-    part of a warp, else of two warps. None for rows that are too long or no whole vectors in a
-    block, for vectors of floats, which are walked as fast without, and for elements of other sizes
-    than have been measured."""
-    if itemsize not in (2, 4) or (itemsize == 4 and columns * itemsize % MAX_ALIGNMENT == 0):
-        return None
-
+    part of a warp, else of two warps. None for rows that are too long, or are not walked so."""
     for counts in (WHOLE_PARTS, TWO_WARPS):
-        found = [
-            Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
-            for lanes in STAGED_LANES
-            for threads in counts
-            if columns % lanes == 0
-        ]
-        allowed = [
-            share
-            for share in found
-            if share.held <= MAX_STAGED and share.rows * columns * itemsize % MAX_ALIGNMENT == 0
-        ]
-        if allowed:
-            return min(allowed, key=lambda share: share.work)
+        found = _shares(columns, itemsize, counts, MAX_STAGED)
+        if found:
+            return min(found, key=lambda share: share.work)
     return None
 
 
-def share_of_sums(share: Share, columns: int) -> Share:
-    """Half as many threads of a row that has many sums and nothing beside, if each takes all of its
-    elements."""
-    threads = share.threads // 2
-    if threads == 0:
-        return share
-    held = ceil_div(columns // share.lanes, threads) * share.lanes
-    return Share(threads, share.lanes, held) if held <= MAX_STAGED_OF_SUMS else share
+def share_scanned(columns: int, itemsize: int) -> Share | None:
+    """The same of rows with running sums: a run of neighbours, which a thread sums alone."""
+    found = _shares(columns, itemsize, WHOLE_PARTS, MAX_RUN)
+    runs = [replace(share, runs=True) for share in found]
+    return min(runs, key=lambda share: share.work_alone, default=None)
+
+
+def _shares(columns: int, itemsize: int, counts: Sequence[int], most: int) -> list[Share]:
+    """All that have so many threads and hold no more elements. None of rows that are no whole
+    vectors in a block, of vectors of floats, which are walked as fast without, and of elements of
+    other sizes than have been measured."""
+    if itemsize not in (2, 4) or (itemsize == 4 and columns * itemsize % MAX_ALIGNMENT == 0):
+        return []
+    found = [
+        Share(threads, lanes, ceil_div(columns // lanes, threads) * lanes)
+        for lanes in STAGED_LANES
+        for threads in counts
+        if columns % lanes == 0
+    ]
+    return [
+        share
+        for share in found
+        if share.held <= most and share.rows * columns * itemsize % MAX_ALIGNMENT == 0
+    ]
 
 
 def share_of_image(rows: int, columns: int, itemsize: int) -> ImageShare | None:

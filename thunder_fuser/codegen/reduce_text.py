@@ -193,11 +193,13 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
         sums = f"{name}_sums{row}"
     direction = "true" if scan.reverse else "false"
     identity = scan.op.identity.format(t=kind)
-    call = f"tf::scan_row<{threads}, {direction}>"
     start = f"{name}_so_far" if kernel.chunk else identity
     before = f"{start} = " if kernel.chunk else ""
     step = combiner(scan.op, scan.dtype)
-    lines.append(f"{before}{call}({name}, {sums}, part, {identity}, {start}, {step});")
+    call = f"scan_row<{threads}, {direction}>({name}, {sums}, part, {identity}, {start}, {step})"
+    if kernel.axes.has_runs:
+        call = f"scan_runs<{threads}, {direction}>({name}, part, {identity}, {step})"
+    lines.append(f"{before}tf::{call};")
     if scan.rounded is not None:
         rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
         lines += [

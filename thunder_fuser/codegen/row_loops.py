@@ -36,6 +36,8 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
     known = f"k > 0 && (k + 1) * {threads} < {number(last)}"  # other turns may have an end
     if kernel.has_edges:
         return _vectors_inside(kernel, with_inner(kernel, lines, known))
+    if kernel.axes.has_runs:
+        return _vectors_of_run(kernel, lines)
     if not kernel.is_held:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
@@ -46,6 +48,16 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
         inner = [inner[0], test, *indent(inner[1:]), "}"]
     head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
+    return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def _vectors_of_run(kernel: RowKernel, lines: list[str]) -> list[str]:
+    """A loop over the thread's vectors where they are neighbours: the first threads have a k-th."""
+    threads, size, run = kernel.threads_per_row, kernel.vector.size, kernel.vectors_per_thread
+    if size != threads * run:
+        lines = [f"if (part < ({number(size)} - k + {run - 1}) / {run}) {{", *indent(lines), "}"]
+    head = f"for (int k = 0; k < {run}; ++k) {{"
+    inner = [f"const int vector = part * {run} + k;", *lines]
     return ["#pragma unroll", head, *indent(inner), "}"]
 
 

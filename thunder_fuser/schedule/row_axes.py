@@ -26,6 +26,7 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape, stretch_of
+from thunder_fuser.analysis.short_rows import Share
 from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
@@ -55,13 +56,18 @@ class RowAxes(VectorAxes):
     is_shifted: bool = False
     ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
-    is_staged: bool = False  # those pass through shared memory
+    share: Share | None = None  # a thread's of those, where they pass through shared memory
     keeps_sides: bool = False  # the sums down the columns are of each side
 
     @property
     def sides(self) -> int:
         """Rows of a turn."""
         return 1 if self.side is None else self.side.size
+
+    @property
+    def has_runs(self) -> bool:
+        """True where the vectors of a thread are neighbours."""
+        return self.share is not None and self.share.runs
 
     @property
     def _over_rows(self) -> tuple[IterDomain, ...]:
@@ -144,10 +150,10 @@ class RowAxes(VectorAxes):
         axes = replace(self, group=group, side=side, keeps_sides=True)
         return replace(axes, row=combine(atom(axes.turn), axes.summed, axes.sums))
 
-    def staged(self, lanes: int) -> RowAxes:
-        """With so many lanes of a vector, which threads take out of shared memory."""
-        vector = axis(self.columns // lanes)
-        return replace(self, vector=vector, lane=lane_of(lanes), is_shifted=False, is_staged=True)
+    def staged(self, share: Share) -> RowAxes:
+        """With the vectors of such a share, which threads take out of shared memory."""
+        vector, lane = axis(self.columns // share.lanes), lane_of(share.lanes)
+        return replace(self, vector=vector, lane=lane, is_shifted=False, share=share)
 
     @property
     def column(self) -> Form:

@@ -91,7 +91,7 @@ def schedule(
 ) -> RowSchedule:
     """Axes, phases and threads. Raises Rejected."""
     work, row, reads = _read(segment, target, parameters.stretches, parameters.ends)
-    if work.axes.is_staged:
+    if work.axes.share is not None:
         found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
         if found is None or (not work.columns.reductions and _waits(work)):
             return schedule(segment, target, replace(parameters, stretches=False))
@@ -125,8 +125,7 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     met = [tv for tv in segment.tensors if tv not in segment.leaves and met_rows(tv)]
     if met and (down or totals):
         raise Rejected("rows that meet beside sums over all of them")
-    is_plain = not (totals or met or any(map(is_scan, reductions)))
-    staging = target if is_plain and stretches else None
+    staging = target if stretches and not (totals or met) else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *met}]
@@ -329,8 +328,8 @@ def _axes(
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups, may_shift)
     if not down:
-        if staging is not None and not axes.is_shifted:
-            axes = alone_in_stretches(segment, axes, staging) or axes
+        if staging is not None and (not axes.is_shifted or any(map(is_scan, long))):
+            axes = alone_in_stretches(segment, long, axes, staging) or axes
         return axes, columns_of(segment, down, axes)
     if any(map(sides_of, down)):
         kept = None if staging is None else of_images_in_stretches(segment, down, axes, staging)

@@ -3,6 +3,7 @@
     gradient of a norm of 50 columns, bf16     4 threads a row, 64 rows a turn, 263 blocks
     norm of 257                                a warp a row, 8 rows a turn, 394 blocks
     of a bias of 8 x 17 x 17, 29025 images     2 threads a row, all 136 rows of one, 393 blocks
+    running sums of 63                         4 threads a row, a run of 16 elements each
 
 The stretches of the next turns are on their way while a block works on one, and what each row has
 one of, such as its mean, comes with them. Memory sees whole lines however long a row is, and no
@@ -18,15 +19,14 @@ from math import prod
 
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, divmod_form
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.reductions import row_shape, sides_of
+from thunder_fuser.analysis.reductions import is_scan, sides_of
 from thunder_fuser.analysis.short_rows import (
-    MANY_SUMS,
     THREADS,
     Share,
     is_much,
     share_of,
     share_of_sides,
-    share_of_sums,
+    share_scanned,
 )
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
@@ -54,7 +54,7 @@ def beside_sums_in_stretches(
     dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
     if share is None or dealt[-1:] != [share.rows] or axes.group.size == 1:
         return None
-    return axes.staged(share.lanes).side_by_side(share.rows)
+    return axes.staged(share).side_by_side(share.rows)
 
 
 def of_images_in_stretches(
@@ -68,23 +68,29 @@ def of_images_in_stretches(
         return None
     kept = axes.keeping_sides(sides)
     share = _share(segment, kept, target)
-    return None if share is None else kept.staged(share.lanes)
+    return None if share is None else kept.staged(share)
 
 
-def alone_in_stretches(segment: Segment, axes: RowAxes, target: Target) -> RowAxes | None:
+def alone_in_stretches(
+    segment: Segment, long: Sequence[TensorView], axes: RowAxes, target: Target
+) -> RowAxes | None:
     """The axes of rows without such sums, dealt to as many blocks as run at a time; None for those
     that are whole vectors, longer than a warp has, or too few."""
-    share = _share(segment, axes, target)
+    share = _share_alone(segment, long, axes, target)
     lanes = MAX_ALIGNMENT // _itemsize(segment, axes)
     is_worth = axes.columns % lanes and is_much(axes.rows * axes.columns, target.multiprocessors)
     if share is None or share.threads > WARP or not is_worth:
         return None
-    runs, blocks = ceil_div(axes.rows, share.rows), _blocks_alone(segment, axes, share, target)
+    scans = sum(map(is_scan, long))
+    runs, blocks = (
+        ceil_div(axes.rows, share.rows),
+        _blocks_alone(segment, scans, axes, share, target),
+    )
     turns = ceil_div(runs, blocks * target.multiprocessors)
     group, turn, side = axis(ceil_div(runs, turns)), axis(turns), axis(share.rows)
     run = combine(atom(turn), atom(group), group.size)
     row = combine(run, atom(side), side.size)
-    return replace(axes.staged(share.lanes), group=group, turn=turn, side=side, row=row)
+    return replace(axes.staged(share), group=group, turn=turn, side=side, row=row)
 
 
 def of_stretches(
@@ -99,6 +105,7 @@ def of_stretches(
     such as a bias of attention scores, comes from a cache, to registers too. None where something
     lies otherwise than row after row, or there is no room."""
     assert axes.side is not None
+    assert axes.share is not None
     count, whole = axes.sides, axes.rows * axes.columns
     of_rows = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
     held, taken = dict(of_rows), dict(m for m in of_rows if prod(m[0].shape) == whole)
@@ -118,14 +125,11 @@ def of_stretches(
     wanted = min(1 + parameters.slots, axes.turn.size + 1)
     if room < MIN_SLOTS * read:
         return None
-    share = _share(segment, axes, target)
-    assert share is not None
-    slots, threads = min(wanted, room // read), share.threads
-    apart = _apart(axes, threads, min(tv.dtype.itemsize for tv in taken))
+    apart = _apart(axes, axes.share, min(tv.dtype.itemsize for tv in taken))
     return Residency(
-        threads,
+        axes.share.threads,
         frozenset(held),
-        slots=slots,
+        slots=min(wanted, room // read),
         blocks=blocks,
         weights=True,
         gathered=each,
@@ -133,13 +137,13 @@ def of_stretches(
     )
 
 
-def _blocks_alone(segment: Segment, axes: RowAxes, share: Share, target: Target) -> int:
-    """Of a multiprocessor: registers hold the elements of the plane and the weights, and shared
-    memory the stretches."""
-    plane, columns = axes.rows * axes.columns, axes.columns
-    read = [tv for tv in segment.inputs if prod(tv.shape) == plane]
-    stored = [s.target for s in segment.stores if prod(s.target.shape) == plane]
+def _blocks_alone(segment: Segment, scans: int, axes: RowAxes, share: Share, target: Target) -> int:
+    """Of a multiprocessor: registers hold the elements of the plane, the weights and what `scans`
+    come to, the first of them in the place of what it sums, and shared memory the stretches."""
+    columns = axes.columns
+    read, stored = _of_plane(segment, axes)
     held = len(read) + sum(prod(tv.shape) == columns for tv in segment.inputs)
+    held += max(scans - 1, 0)
     of_block = share.rows * columns * ((1 + PREFERRED.slots) * bytes_of(read) + bytes_of(stored))
     room = min(
         REGISTERS // (THREADS * (SCRATCH + held * share.held)),
@@ -155,23 +159,31 @@ def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
     itemsize = _itemsize(segment, axes)
     if axes.keeps_sides:
         return share_of_sides(axes.sides, axes.columns, itemsize)
-    share = share_of(axes.columns, itemsize)
-    if share is not None and itemsize == 2 and _has_many_sums(segment, axes.columns):
-        return share_of_sums(share, axes.columns)
-    return share
+    return share_of(axes.columns, itemsize)
 
 
-def _has_many_sums(segment: Segment, columns: int) -> bool:
-    """True for rows that have many sums, and neither weights nor sums down their columns."""
-    are_along = all(row_shape(tv) is not None for tv in segment.long)
-    has_weights = any(prod(tv.shape) == columns for tv in segment.inputs)
-    return are_along and not has_weights and len(segment.long) >= MANY_SUMS
+def _share_alone(
+    segment: Segment, long: Sequence[TensorView], axes: RowAxes, target: Target
+) -> Share | None:
+    """The same of rows without sums down their columns."""
+    if target.max_cluster == 1:
+        return None
+    if any(map(is_scan, long)):
+        return share_scanned(axes.columns, _itemsize(segment, axes))
+    return share_of(axes.columns, _itemsize(segment, axes))
 
 
 def _itemsize(segment: Segment, axes: RowAxes) -> int:
     """Of the narrowest elements that are read of the plane, in bytes."""
-    plane = (tv for tv in segment.inputs if prod(tv.shape) == axes.rows * axes.columns)
-    return min((tv.dtype.itemsize for tv in plane), default=MAX_ALIGNMENT)
+    read, _ = _of_plane(segment, axes)
+    return min((tv.dtype.itemsize for tv in read), default=MAX_ALIGNMENT)
+
+
+def _of_plane(segment: Segment, axes: RowAxes) -> tuple[list[TensorView], list[TensorView]]:
+    """What is read and what is stored of the size of the plane."""
+    plane = axes.rows * axes.columns
+    read = [tv for tv in segment.inputs if prod(tv.shape) == plane]
+    return read, [s.target for s in segment.stores if prod(s.target.shape) == plane]
 
 
 def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
@@ -181,15 +193,16 @@ def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form)
     return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned and fills
 
 
-def _apart(axes: RowAxes, threads: int, itemsize: int) -> int:
+def _apart(axes: RowAxes, share: Share, itemsize: int) -> int:
     """How far apart the rows of a warp are, whose threads then meet the fewest banks of shared
     memory together: rows of about a line begin in the same one."""
-    width = axes.lanes * itemsize
+    width, threads = share.lanes * itemsize, share.threads
+    step = share.held if share.runs else share.lanes
     together = min(BANKS * BANK // width, WARP)
 
     def meetings(apart: int) -> int:
         places = (divmod(t, threads) for t in range(together))
-        starts = ((row * apart * axes.columns + p * axes.lanes) * itemsize for row, p in places)
+        starts = ((row * apart * axes.columns + p * step) * itemsize for row, p in places)
         words = {(s + byte) // BANK for s in starts for byte in range(0, width, BANK)}
         return max(Counter(word % BANKS for word in words).values())
 

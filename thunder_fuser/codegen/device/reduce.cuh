@@ -121,6 +121,34 @@ TF_FN T shuffle_along(T x, int delta) {
     return __shfl_up_sync(0xffffffffu, x, delta, WIDTH);
 }
 
+// chunk: scan_runs
+// The elements of a row of which each of THREADS, part of a warp, has a run x of neighbours, combined with
+// all before them or, in REVERSE, behind them. Every thread of the warp takes part.
+template <int THREADS, bool REVERSE, int HELD, int LANES, class T, class Combine>
+TF_FN void scan_runs(T (&x)[HELD][LANES], int part, T identity, Combine combine) {
+  constexpr int COUNT = HELD * LANES;
+  T sum = identity;
+#pragma unroll
+  for (int step = 0; step < COUNT; ++step) {
+    const int place = REVERSE ? COUNT - 1 - step : step;
+    T& own = x[place / LANES][place % LANES];
+    own = sum = step ? combine(sum, own) : own;
+  }
+  if constexpr (THREADS > 1) {
+    const int ahead = REVERSE ? THREADS - 1 - part : part;  // threads before this one
+#pragma unroll
+    for (int delta = 1; delta < THREADS; delta *= 2) {
+      const T other = tf::shuffle_along<THREADS, REVERSE>(sum, delta);
+      if (ahead >= delta) sum = combine(other, sum);
+    }
+    const T left = tf::shuffle_along<THREADS, REVERSE>(sum, 1), before = ahead ? left : identity;
+#pragma unroll
+    for (int k = 0; k < HELD; ++k)
+#pragma unroll
+      for (int lane = 0; lane < LANES; ++lane) x[k][lane] = combine(before, x[k][lane]);
+  }
+}
+
 // chunk: scan_row
 // The elements x[k][lane] of a row, at (k * THREADS + part) * LANES + lane, each combined with all
 // before it or, in REVERSE, behind it, and with what was there `so_far`. `sums` has room for a value
