@@ -6,6 +6,8 @@ import pytest
 
 from thunder_fuser.analysis.short_rows import (
     MAX_HELD,
+    MAX_READ,
+    MAX_RUN,
     MAX_SIDES,
     MAX_STAGED,
     MAX_VECTORS,
@@ -15,6 +17,7 @@ from thunder_fuser.analysis.short_rows import (
     Share,
     is_short,
     rows_at_once,
+    share_alone,
     share_of,
     share_of_image,
     share_of_sides,
@@ -83,6 +86,25 @@ def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
 
 
 @pytest.mark.parametrize(
+    ("columns", "planes", "expected"),
+    [
+        (9, 1, Share(1, 1, 9)),
+        (34, 1, Share(1, 2, 34)),
+        (50, 1, Share(2, 2, 26)),
+        (65, 1, Share(2, 1, 33)),
+        (65, 2, Share(4, 1, 17)),
+        (65, 4, share_of(65, 2)),
+        (257, 1, Share(8, 1, 33)),
+        (1153, 1, None),
+    ],
+)
+def test_threads_have_more_of_what_they_only_read(
+    columns: int, planes: int, expected: Share | None
+) -> None:
+    assert share_alone(columns, 2, planes) == expected
+
+
+@pytest.mark.parametrize(
     ("columns", "expected"),
     [
         (9, Share(1, 1, 9, runs=True)),
@@ -96,6 +118,17 @@ def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
 )
 def test_threads_scan_runs(columns: int, expected: Share | None) -> None:
     assert share_scanned(columns, 2) == expected
+
+
+@pytest.mark.parametrize("columns", range(9, 500))
+def test_a_thread_alone_has_no_more_than_registers_hold(columns: int) -> None:
+    for share, most in (
+        (share_alone(columns, 2, 1), MAX_READ),
+        (share_scanned(columns, 2), MAX_RUN),
+    ):
+        assert share is not None
+        assert share.held <= most
+        assert share.threads * share.held >= columns
 
 
 def test_rows_that_are_vectors_of_floats_have_no_share() -> None:

@@ -17,6 +17,7 @@ from tests.programs import (
     STRICT,
     check,
     cubin_of,
+    cuda_kernels,
     expand,
     fusion,
     like,
@@ -27,6 +28,7 @@ from tests.programs import (
 )
 from thunder_fuser import pipeline
 from thunder_fuser.analysis.short_rows import share_of
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -120,7 +122,7 @@ def divergence(*tensors: torch.Tensor) -> Fusion:
     given, wanted = like(*tensors)
 
     def logarithms(x: TensorView) -> TensorView:
-        wide, shape = call("cast", x, dtype=F), x.shape
+        wide, shape = call("cast", x, dtype=DataType.Float), x.shape
         top = expand(unsqueeze(call("max", wide, dims=(1,)), 1), *shape)
         below = call("sub", wide, top)
         summed = call("log", total(call("exp", below), 1))
@@ -131,7 +133,14 @@ def divergence(*tensors: torch.Tensor) -> Fusion:
     return fusion([given, wanted], total(terms, 1))
 
 
-F = like(torch.empty(1))[0].dtype
+def measured(*tensors: torch.Tensor) -> Fusion:
+    """The largest element of each row, and sums of what the others lie below it."""
+    (x,) = like(*tensors)
+    rows, columns = x.shape
+    wide = call("cast", x, dtype=DataType.Float)
+    top = call("max", wide, dims=(1,))
+    below = call("sub", wide, expand(unsqueeze(top, 1), rows, columns))
+    return fusion([x], top, total(below, 1), total(call("mul", below, wide), 1))
 
 
 @on_devices
@@ -150,6 +159,32 @@ def test_rows_of_many_sums_have_few_threads(
     ours, theirs = (torch.log_softmax(x.double(), 1) for x in given)
     wanted = (theirs.exp() * (theirs - ours)).sum(1)
     torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"),
+    [(1277, 33, F16), (1973, 34, BF16), (1061, 63, F16), (1032, 65, F16), (601, 95, F32)],
+)
+def test_rows_that_are_only_read_are_walked_too(
+    rows: int, columns: int, dtype: torch.dtype, order: str
+) -> None:
+    x = whole(rows, columns, dtype=dtype)
+    plan = check(measured(x), x, options=replace(STRICT, thread_order=order))
+    assert is_in_stretches(plan)
+    assert len(plan.kernels) == 1
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32])
+@pytest.mark.parametrize("columns", [33, 34, 63, 65, 155, 223])
+def test_nvrtc_compiles_rows_that_are_only_read_without_spills(
+    columns: int, dtype: torch.dtype
+) -> None:
+    x = torch.empty((1 << 23) // columns, columns, dtype=dtype)
+    for kernel in cuda_kernels(measured(x), x)[1]:
+        assert cubin_of(kernel).spill_bytes == 0
 
 
 def bias_gradients(*tensors: torch.Tensor) -> Fusion:

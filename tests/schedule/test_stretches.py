@@ -106,6 +106,14 @@ def test_sums_of_two_directions_leave_registers_to_fewer_blocks() -> None:
     assert blocks == [5, 4]
 
 
+def test_threads_have_more_of_rows_that_are_only_read() -> None:
+    x = halves(100_003, 63)
+    assert scheduled(x).residency.threads == 8
+    found = rows.schedule(segment_of([x], total(call("exp", x), 1)), SMALL)
+    assert found.is_staged
+    assert found.residency.threads == 2
+
+
 def test_rows_beside_sums_are_walked_as_they_were_dealt() -> None:
     x = halves(64 * 16 * 40, 50)
     found = scheduled(x, dealt(x, 16, 64))

@@ -24,6 +24,7 @@ from thunder_fuser.analysis.short_rows import (
     THREADS,
     Share,
     is_much,
+    share_alone,
     share_of,
     share_of_sides,
     share_scanned,
@@ -165,12 +166,15 @@ def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
 def _share_alone(
     segment: Segment, long: Sequence[TensorView], axes: RowAxes, target: Target
 ) -> Share | None:
-    """The same of rows without sums down their columns."""
+    """The same of rows without sums down their columns: stored, scanned or only read."""
+    read, stored = _of_plane(segment, axes)
     if target.max_cluster == 1:
         return None
     if any(map(is_scan, long)):
         return share_scanned(axes.columns, _itemsize(segment, axes))
-    return share_of(axes.columns, _itemsize(segment, axes))
+    if stored:
+        return share_of(axes.columns, _itemsize(segment, axes))
+    return share_alone(axes.columns, _itemsize(segment, axes), len(read))
 
 
 def _itemsize(segment: Segment, axes: RowAxes) -> int:
