@@ -11,7 +11,8 @@ import torch
 from tests.devices import ORDERS
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import STRICT, chain, check, fusion, ints, like, reshape, run, total
-from tests.schedule.segments import floats, segment_of
+from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
@@ -54,6 +55,17 @@ def test_what_all_phases_read_is_computed_by_the_first() -> None:
             T9_0: f32 = div(T6_1, T7_row)
             w0[1*lane + 0] = T9_0
             store w0 -> T9[48*group + 4*vector], 4 x f32, 16 bytes at a time""")
+
+
+@pytest.mark.parametrize("columns", [577, 769, 1537, 4097])
+def test_rows_that_are_only_read_are_held_beside_their_edges(columns: int) -> None:
+    """16 threads have up to 6 vectors of a row, and an element at its ends."""
+    x = halves(100_003, columns)
+    y = chain(call("cast", x, dtype=DataType.Float), *CAPPED)
+    top = along(call("max", y, dims=(1,)), columns)
+    kernel = kernel_of(segment_of([x], total(chain(call("sub", y, top), "exp"), 1)))
+    assert kernel.has_edges
+    assert len(held(kernel)) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.programs import H200
 from tests.schedule.segments import floats
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.residency import Residency, Row, of_rows
+from thunder_fuser.schedule.residency import Residency, Row, held_of_edged, of_rows
 
 X, Y = floats(1), floats(1)
 
@@ -24,6 +24,21 @@ def halves_of(columns: int, count: int = 1) -> Row:
 )
 def test_registers_hold_a_row(columns: int, threads: int) -> None:
     assert of_rows(halves_of(columns), H200) == Residency(threads, frozenset({X}))
+
+
+@pytest.mark.parametrize(
+    ("row", "held"),
+    [
+        (halves_of(576), 48),
+        (halves_of(1536), 48),
+        (halves_of(1544), None),  # more than a warp holds so
+        (halves_of(576, 2), None),  # registers for as many of one tensor as else
+        (replace(halves_of(576), is_stored=True), None),
+        (Row(144, 4, {X: 4}), None),
+    ],
+)
+def test_threads_hold_more_of_a_row_with_edges_that_is_only_read(row: Row, held: int) -> None:
+    assert held_of_edged(row) == held
 
 
 @pytest.mark.parametrize(("columns", "threads"), [(16384, 256), (65536, 512)])

@@ -43,6 +43,7 @@ from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Store
 
 HELD = 32  # values of a thread's elements that phases leave for each other, at most
+HELD_OF_READ = 56  # where no whole rows are stored
 HELD_BESIDE_SUMS = 16  # of one vector, where the sums down its columns are in registers too
 
 
@@ -250,7 +251,9 @@ class _RowWriter:
     def _shared(self) -> tuple[Key, ...]:
         """What phases compute alike, if a thread has registers for it."""
         planned, where = self.planned, self.planned.residency
-        vectors = self.in_flight or ceil_div(self.axes.vector.size, planned.threads_per_row)
+        size = self.axes.whole_vectors[1] if planned.has_edges else self.axes.vector.size
+        places = ceil_div(size, planned.threads_per_row) + planned.has_edges
+        vectors = self.in_flight or places
         is_again = planned.splits > 1 or planned.chunk or not (where.registers or where.shared)
         sums = planned.columns
         if is_again or (sums.reductions and vectors > 1):
@@ -264,7 +267,8 @@ class _RowWriter:
             for tv, index in computed_again(every, set(self.reductions), self._behind())
             if any(self.axes.vector in form.bases for form in index)
         ]
-        most = HELD_BESIDE_SUMS if sums.reductions else HELD
+        most = HELD if planned.full else HELD_OF_READ
+        most = HELD_BESIDE_SUMS if sums.reductions else most
         return tuple(found[: most // (vectors * self.axes.lanes)])
 
     def _behind(self) -> set[TensorView]:

@@ -21,11 +21,12 @@ from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.analysis.walked_rows import clusters_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, Target
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP, Target
 
 MIN_BLOCK = 128  # threads of a block, at least
 THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a multiprocessor
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
+EDGED = 24  # registers of one that is only read and has ends beside its vectors
 FEW = 8192  # elements up to which a row is not long
 HELD_OF_SHORT = 8  # of a short one that is stored: threads side by side fill lines with vectors
 SHORT = 128  # elements up to which a row is short
@@ -120,6 +121,15 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
         if (found := _in_cluster(row, allowed, target, least)) is not None:
             return found
     return alone
+
+
+def held_of_edged(row: Row) -> int | None:
+    """Elements of a thread of a shifted row, if they are more than of others: of one that is only
+    read, where a warp has it and few registers hold them. An element of the ends is each thread's,
+    and so is what a row costs whatever its length."""
+    vectors = EDGED // row.loaded
+    is_more = not row.is_stored and row.vectors <= vectors * WARP and vectors * row.lanes > HELD
+    return vectors * row.lanes if is_more else None
 
 
 def _again(row: Row) -> Residency:

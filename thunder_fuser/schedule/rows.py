@@ -42,7 +42,7 @@ from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
-from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, of_rows
+from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
     along,
@@ -269,7 +269,9 @@ def _with_edges(
     if not axes.is_shifted or has_weights or work.scans or not row.loads:
         return None
     _, most = axes.whole_vectors
-    found = of_rows(replace(row, vectors=most), target, parameters)
+    inner = replace(row, vectors=most)
+    parameters = replace(parameters, held=parameters.held or held_of_edged(inner))
+    found = of_rows(inner, target, parameters)
     if found is None or found.cluster > 1 or found.shared or found.registers != row.loads.keys():
         return None
     return replace(found, threads=max(found.threads, threads_of_row(axes.edges)))
