@@ -205,6 +205,16 @@ def test_any_real_type_is_walked(shape: tuple[int, ...], dim: int, dtype: torch.
     check(fusion([a], call("cumsum", a, dim=dim, reverse=False)), x, options=options)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_follows_may_need_the_terms_of_a_walked_row(reverse: bool, order: str) -> None:
+    x = whole(2, 20001)
+    (a,) = like(x)
+    options = Options(strict=True, thread_order=order)
+    plan = check(fusion([a], call("mul", running(a, reverse), a)), x, options=options)
+    assert plan.launches == 1
+
+
 @pytest.mark.parametrize("dims", [(0, 0), (0, 1), (1, 0)])
 def test_a_sum_of_sums_that_no_block_has_is_a_second_kernel(dims: tuple[int, int]) -> None:
     x = whole(200, 90)

@@ -42,3 +42,21 @@ def test_a_row_that_lies_at_an_index_follows_it() -> None:
     top = expand(unsqueeze(call("max", row, dims=(1,)), 1), 300, 4096)
     lines = lines_of([table, index], call("sub", row, top))
     assert first(lines, "tf::in_range(") < first(lines, "tf::load<float, 4, 16>(T0")
+
+
+def test_the_next_part_of_a_long_row_is_on_its_way_while_one_is_scanned() -> None:
+    x = floats(500, 40_000)
+    text = "\n".join(lines_of([x], call("cumsum", x, dim=1, reverse=True)))
+    loop = text[text.index("while (first >= 0) {") :]
+    ahead, scanned = loop.index("const int first = next;"), loop.index("tf::scan_row<")
+    loaded, moved = loop.index("tf::load<float, 4, 16>(T0"), loop.index("first = next;\n  __")
+    assert ahead < loaded < scanned < moved
+
+
+def test_it_is_not_where_what_follows_needs_this_one() -> None:
+    x = floats(500, 40_000)
+    scan = call("cumsum", x, dim=1, reverse=False)
+    text = "\n".join(lines_of([x], call("mul", scan, x)))
+    loop = text[text.index("while (first < 10000) {") :]
+    assert loop.index("tf::load<float, 4, 16>(T0") < loop.index("T1_scan[k][lane] =")
+    assert "const int first = next;" not in text

@@ -51,7 +51,7 @@ from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
-from thunder_fuser.kernel.statements import VectorAccess
+from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
 
 
 def row_lines(kernel: RowKernel) -> list[str]:
@@ -116,20 +116,25 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
 
 
 def _chunks_of_row(kernel: RowKernel) -> list[str]:
-    """The row, some vectors of each thread at a time; scans go on from what they came to."""
+    """The row, some vectors of each thread at a time; scans go on from what they came to. The next
+    vectors are on their way meanwhile, unless what follows the scans needs these."""
     (phase,) = kernel.phases
     step, size = kernel.chunk * kernel.threads, number(kernel.vector.size)
     kind = index_type(kernel.reach)
-    head = f"for ({kind} first = 0; first < {size}; first += {step}) {{"
+    start, move, there = "0", f"+ {step}", f"< {size}"
     if any(scan.reverse for scan in phase.scans):
-        start = f"({size} - 1) / {step} * {step}"
-        head = f"for ({kind} first = {start}; first >= 0; first -= {step}) {{"
+        start, move, there = f"({size} - 1) / {step} * {step}", f"- {step}", ">= 0"
+    loads, is_ahead = _vectors_loaded(kernel.kept, kernel), not _are_read_behind(kernel)
+    own = [f"const {kind} first = next;", *loads]
     turn = [
-        *_loaded(kernel.kept, kernel),
+        *([] if is_ahead else loads),
         *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
         *_walked(phase.scope, kernel),
+        f"const {kind} next = first {move};",
+        *([f"if (next {there}) {{", *indent(own), "}"] if is_ahead else []),
         *(line for scan in phase.scans for line in scanned(scan, kernel)),
         *_walked(kernel.final, kernel),
+        "first = next;",
         "__syncthreads();",  # what warps handed on was read
     ]
     return [
@@ -142,12 +147,22 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
             f"{state_type(s.op, s.dtype)} {s.name}_so_far = {identity(s.op, s.dtype)};"
             for s in phase.scans
         ),
-        head,
+        f"{kind} first = {start};",
+        *_declare(kernel.kept, kernel),
+        *(loads if is_ahead else []),
+        f"while (first {there}) {{",
         *indent(turn),
         "}",
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
     ]
+
+
+def _are_read_behind(kernel: RowKernel) -> bool:
+    """True where what follows the phases reads vectors of the row that are kept."""
+    kept = {f"{a.name}[k]" for a in kernel.kept}
+    values = (s.value for s in kernel.final.statements if isinstance(s, Assign))
+    return any(isinstance(value, ReadVector) and value.vector in kept for value in values)
 
 
 def _walk(kernel: RowKernel) -> list[str]:
@@ -225,9 +240,13 @@ def _turns_of_stretches(kernel: RowKernel) -> list[str]:
 
 def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
     """A thread's vectors in registers, from memory."""
-    loads = [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in accesses]
-    vectors = with_whole(kernel, over_vectors(kernel, loads))
+    vectors = _vectors_loaded(accesses, kernel)
     return [*_declare(accesses, kernel), *vectors, *edge_loads(accesses, kernel)]
+
+
+def _vectors_loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
+    loads = [f"{a.name}[k] = {load_of_row(a, kernel)};" for a in accesses]
+    return with_whole(kernel, over_vectors(kernel, loads))
 
 
 def _declare(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:

@@ -23,8 +23,9 @@ from thunder_fuser.target import MAX_THREADS, Target
 THREADS = 256  # of a block
 MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
 MUCH = 16  # registers of what a thread loads of a vector, beyond which those of large blocks spill
-SCANNING = 512  # of a block that walks a row
-SCANNED = 64  # registers that a thread fills with what it scans at a time
+SCANNING = 256  # of a block that walks a row: each adds what all warps come to
+SCANNING_BLOCKS = 4  # on a multiprocessor: while the warps of some meet, others go on
+SCANNED = 32  # registers that a thread fills with what it scans at a time
 FEWEST = 4  # pieces, below which a block has them all as soon
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 BLOCKS = 8  # rows of a multiprocessor from which on each may have a block of its own
@@ -48,7 +49,8 @@ def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:
     if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
         raise Rejected("running sums of two directions along rows too long to keep")
     chunk = max(SCANNED // max(row.loaded + row.scanned, 1), 1)
-    return Residency(SCANNING, registers=frozenset(row.loads)), chunk
+    where = Residency(SCANNING, registers=frozenset(row.loads), blocks=SCANNING_BLOCKS)
+    return where, chunk
 
 
 def needs_results(
