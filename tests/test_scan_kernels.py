@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 import pytest
 import torch
@@ -147,6 +148,21 @@ def test_short_odd_rows_are_summed_in_runs(
     (source,) = (s for s in plan.kernels if s is not None)
     assert "tf::scan_runs<" in source.text
     assert "tf::copy_stretch(" in source.text
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(1061, 63), (301, 257), (4567, 9)])
+def test_runs_are_summed_as_exactly_as_in_turn(shape: tuple[int, int], reverse: bool) -> None:
+    """Beside fp64 and f32 sums from one element to the next: torch's are in fp64 on CPUs."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    (a,) = like(x)
+    (found,) = run(fusion([a], running(a, reverse)), *copies([x]))
+    turned = x.flip(1) if reverse else x
+    exact = turned.double().cumsum(1)
+    in_turn = torch.stack(list(accumulate(turned.unbind(1))), 1)
+    made = found.cpu().flip(1) if reverse else found.cpu()
+    assert (made - exact).abs().max() <= 2 * (in_turn - exact).abs().max()
 
 
 AFTER = {
