@@ -40,6 +40,24 @@ def test_few_rows_have_as_many_threads_as_a_block_can() -> None:
     assert streams.schedule(segment_of([x], denominator(x)), H200).rows.threads_per_row == 1024
 
 
+@pytest.mark.parametrize(
+    ("count", "columns", "expected"),
+    [
+        (1335, 50256, (512, 2)),  # 1056 blocks of 256 threads at a time, and 279
+        (2097, 32000, (256, 4)),
+        (1056, 63552, (256, 4)),
+        (671, 100000, (256, 4)),
+        (8192, 32000, (256, 4)),
+    ],
+)
+def test_the_last_rows_do_not_leave_most_of_the_machine_idle(
+    count: int, columns: int, expected: tuple[int, int]
+) -> None:
+    x = halves(count, columns)
+    found = streams.schedule(segment_of([x], denominator(x)), H200)
+    assert (found.rows.threads_per_row, found.chunk) == expected
+
+
 def test_other_reductions_of_the_row_come_along() -> None:
     x = halves(6, LONG)
     assert streams.reject(segment_of([x], denominator(x), total(x, 1)), H200) is None

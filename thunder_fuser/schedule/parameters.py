@@ -101,7 +101,7 @@ class StreamParameters:
     """The knobs of T3."""
 
     threads: int | None = None  # of one row
-    chunk: int = 4  # vectors that a thread has in flight
+    chunk: int | None = None  # vectors that a thread has in flight
     ends: bool = False  # as of T2
 
 
@@ -213,11 +213,12 @@ def stream_parameters(target: Target) -> tuple[StreamParameters, ...]:
     """Small blocks keep several rows on a multiprocessor."""
     return (
         StreamParameters(),
-        StreamParameters(threads=512),
+        StreamParameters(threads=256, chunk=4),
+        StreamParameters(threads=512, chunk=4),
         StreamParameters(chunk=8),
         StreamParameters(threads=128, chunk=8),
         StreamParameters(threads=512, chunk=2),
-        StreamParameters(threads=1024),
+        StreamParameters(threads=1024, chunk=4),
     )
 
 

@@ -21,8 +21,10 @@ from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import MAX_THREADS, Target
 
-THREADS = 256  # of one row
+SHAPES = ((256, 4), (512, 2))  # threads of one row, and the vectors that each has in flight
 FEW_ROWS = 512  # below it a row gets a whole block's threads, to fill the multiprocessors
+CHUNK = 4  # vectors that each of those has in flight
+LAST = 0.5  # of a turn of the machine takes a part of it that is smaller: too little is in flight
 MIN_VECTORS = 2048  # of a row: below, the row template keeps the row
 PREFERRED = StreamParameters()
 
@@ -66,8 +68,21 @@ def schedule(
     found = planned.residency
     if planned.full and (found.registers or found.shared):
         raise Rejected("whole rows are stored, and the multiprocessor holds them")
-    preferred = MAX_THREADS if planned.axes.group.size < FEW_ROWS else THREADS
-    threads = parameters.threads or preferred
+    threads, chunk = _shape(planned.axes.group.size, target)
+    threads = parameters.threads or threads
     residency = Residency(threads, registers=frozenset(planned.row.loads))  # of a chunk
     walked = replace(planned, residency=residency, rows_per_block=1, has_edges=False)
-    return StreamSchedule(walked, parameters.chunk)
+    return StreamSchedule(walked, parameters.chunk or chunk)
+
+
+def _shape(rows: int, target: Target) -> tuple[int, int]:
+    """Threads of one of so many rows, and vectors that each has in flight: those of which the last
+    turn of the machine takes the least."""
+
+    def turns(shape: tuple[int, int]) -> float:
+        fitting = target.threads_per_multiprocessor // shape[0]
+        whole, rest = divmod(rows, fitting * target.multiprocessors)
+        last = rest / (fitting * target.multiprocessors)
+        return fitting * (whole + (max(last, LAST) if rest else 0))
+
+    return (MAX_THREADS, CHUNK) if rows < FEW_ROWS else min(SHAPES, key=turns)
