@@ -122,7 +122,7 @@ STRETCHES = (
     ((641, 65), torch.float16),
     ((401, 154), torch.bfloat16),
     ((301, 257), torch.bfloat16),
-    ((171, 577), torch.bfloat16),
+    ((171, 317), torch.bfloat16),
     ((1283, 33), torch.float32),
     ((701, 66), torch.int32),
 )

@@ -112,15 +112,15 @@ def test_threads_have_more_of_what_they_only_read(
         (63, Share(4, 1, 16, runs=True)),
         (65, Share(4, 1, 17, runs=True)),
         (257, Share(16, 1, 17, runs=True)),
-        (577, Share(32, 1, 19, runs=True)),
-        (641, None),
+        (317, Share(16, 1, 20, runs=True)),
+        (321, None),  # which a warp scans sooner in vectors of memory
     ],
 )
 def test_threads_scan_runs(columns: int, expected: Share | None) -> None:
     assert share_scanned(columns, 2) == expected
 
 
-@pytest.mark.parametrize("columns", range(9, 500))
+@pytest.mark.parametrize("columns", range(9, 321))
 def test_a_thread_alone_has_no_more_than_registers_hold(columns: int) -> None:
     for share, most in (
         (share_alone(columns, 2, 1), MAX_READ),

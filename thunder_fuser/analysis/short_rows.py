@@ -24,6 +24,7 @@ MAX_HELD_BESIDE_ONE = 4  # of a group that has one sum down its columns, and no 
 MAX_VECTORS = MAX_HELD * WARP
 THREADS = 256  # of a block, at most
 WHOLE_PARTS = (1, 2, 4, 8, 16, 32)  # threads, of a warp
+SCANNING = WHOLE_PARTS[:-1]  # of running sums: a whole warp scans vectors of memory in fewer steps
 TWO_WARPS = (2 * WARP,)
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
 # they are read again, and kernels that walk are others for other numbers of rows
@@ -151,7 +152,7 @@ def share_alone(columns: int, itemsize: int, planes: int) -> Share | None:
 
 def share_scanned(columns: int, itemsize: int) -> Share | None:
     """The same of rows with running sums: a run of neighbours, which a thread sums alone."""
-    found = _shares(columns, itemsize, WHOLE_PARTS, MAX_RUN)
+    found = _shares(columns, itemsize, SCANNING, MAX_RUN)
     runs = [replace(share, runs=True) for share in found]
     return min(runs, key=lambda share: share.work_alone, default=None)
 
