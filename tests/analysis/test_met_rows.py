@@ -11,11 +11,13 @@ from thunder_fuser.target import MAX_THREADS, REGISTERS
 @pytest.mark.parametrize(
     ("columns", "itemsizes", "expected"),
     [
-        (784, (2, 2), (8, 8)),
+        (784, (2, 2), (4, 4)),
         (196, (2, 2), (4, 4)),
         (49, (2, 2), (1, 2)),
-        (784, (2, 4), (8, 12)),
-        (784, (4, 4), (4, 8)),
+        (784, (2, 4), (4, 6)),
+        (784, (4, 4), (2, 4)),
+        (784, (8,), (1, 2)),
+        (784, (16,), (1, 4)),
         (7, (), (1, 0)),
     ],
 )
@@ -28,7 +30,7 @@ def test_a_vector_divides_the_row(
 @pytest.mark.parametrize(
     ("count", "columns", "expected"),
     [
-        (8, 784, 32),  # 98 vectors, four each
+        (8, 784, 32),  # 196 vectors, seven each
         (1, 8, 1),
         (20, 1024, 32),  # alone on a multiprocessor
         (8, 1517, 64),

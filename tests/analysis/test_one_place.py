@@ -182,6 +182,7 @@ ALLOWED = {
     "schedule/row_splits.py:walked": THREADS,
     "schedule/rows.py:_alone": THREADS,
     "schedule/staged.py:lies_in_plane": PERIODS,
+    "schedule/streams.py:turns": THREADS,
     "schedule/stretches.py:of_stretches": THREADS,
     "schedule/stretches.py:_blocks_alone": THREADS,
     "schedule/stretches.py:alone_in_stretches": LANES,

@@ -31,13 +31,13 @@ def scheduled(x: TensorView) -> RowSchedule:
 
 def test_a_block_has_the_rows_of_a_group_and_a_phase_in_which_they_meet() -> None:
     assert str(scheduled(floats(30, 4, 8, 784))) == dedent("""\
-        rows over group{960}, turn{1}, vector{196}, lane{4}, T0 in registers
+        rows over group{960}, turn{1}, vector{392}, lane{2}, T0 in registers
           32 threads a row, 8 rows a block
           phase 0: T1[(group/32), ((group/8)%4), (group%8)] of \
-T0[(group/32), ((group/8)%4), (group%8), 4*vector + lane]
+T0[(group/32), ((group/8)%4), (group%8), 2*vector + lane]
           phase 1, of 8 rows that meet: T2[(group/32), ((group/8)%4)] of \
 T1[(group/32), ((group/8)%4), (group%8)]
-          store whole rows: T5[(group/32), ((group/8)%4), (group%8), 4*vector + lane]
+          store whole rows: T5[(group/32), ((group/8)%4), (group%8), 2*vector + lane]
           store one element a row: T1[(group/32), ((group/8)%4), (group%8)]""")
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
@@ -25,12 +24,13 @@ HELD = (
 )  # elements of a row that one thread holds, the fewest that let a block have
 # all rows; with so many blocks on a multiprocessor
 SCRATCH = 32  # registers that a thread needs beside them
+WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of twice as many 224
 
 
 def vector_of(columns: int, itemsizes: Sequence[int]) -> tuple[int, int]:
     """Elements in a vector of a row of so many columns, and the registers of one of each tensor
     that is read."""
-    lanes = MAX_ALIGNMENT // min(itemsizes, default=4)
+    lanes = WIDTH // min(itemsizes, default=4) or 1
     while columns % lanes:
         lanes //= 2
     return lanes, sum(max(size * lanes // 4, 1) for size in itemsizes)

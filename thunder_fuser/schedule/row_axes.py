@@ -25,6 +25,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
+from thunder_fuser.analysis.met_rows import WIDTH as MET_WIDTH
 from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape, stretch_of
 from thunder_fuser.analysis.short_rows import Share
 from thunder_fuser.analysis.views import behind_views
@@ -273,7 +274,8 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     tables = [tv for tv in _tables(segment, columns) if tv not in plane]
     read = [*plane, *tables]
     plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
-    lanes = MAX_ALIGNMENT // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
+    width = MET_WIDTH if segment.met else MAX_ALIGNMENT
+    lanes = width // max(min((tv.dtype.itemsize for tv in read), default=4), 1)
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector

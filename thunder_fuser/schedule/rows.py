@@ -122,13 +122,12 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     plane = _plane_of_all(long)
     if down and totals:
         raise Rejected("a sum over all rows beside column sums")
-    met = [tv for tv in segment.tensors if tv not in segment.leaves and met_rows(tv)]
-    if met and (down or totals):
+    if segment.met and (down or totals):
         raise Rejected("rows that meet beside sums over all of them")
-    staging = target if stretches and not (totals or met) else None
+    staging = target if stretches and not (totals or segment.met) else None
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
-    reductions = [tv for tv in segment.tensors if tv in {*reductions, *met}]
+    reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
 
     def over(may_shift: bool) -> tuple[RowAxes, Columns]:
         axes, sums = _axes(segment, long, down, plane, staging, may_shift)

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.reductions import is_long
+from thunder_fuser.analysis.reductions import is_long, met_rows
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.scalar import Constant, Scalar
 from thunder_fuser.ir.tensor import TensorView
@@ -68,6 +68,12 @@ class Segment:
         """What of it more than a thread computes: reductions of many terms, scans, sums of
         groups."""
         return tuple(tv for tv in self.tensors if tv not in self.leaves and is_long(tv))
+
+    @cached_property
+    def met(self) -> tuple[TensorView, ...]:
+        """What of it rows of a block come to together."""
+        made = (tv for tv in self.tensors if tv not in self.leaves)
+        return tuple(tv for tv in made if met_rows(tv) is not None)
 
     @property
     def names(self) -> dict[TensorView, str]:
