@@ -91,6 +91,30 @@ def test_groups_follow_each_other_and_places_of_a_group_too(
     assert [t.tolist() for t in made] == expected(index, count)
 
 
+# Of 200 groups in chunks of 1024 places, the last of which is not full. Groups whose low bits are
+# all set come last, as what is no place does.
+ARRANGED = {
+    "the first group": torch.zeros(2503, dtype=torch.int64),
+    "the last digit": torch.full((2503,), 127),
+    "half of one": torch.where(torch.arange(2503) % 2 == 0, 31, torch.arange(2503) % 200),
+    "two in turn": torch.arange(2503) % 2 * 199,
+    "in order": torch.arange(2503) // 13,
+    "in reverse": torch.arange(2503).flip(0) // 13,
+    "all in turn": torch.arange(2503) % 200,
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ARRANGED)
+def test_any_arrangement_is_put_in_order(name: str, order: str) -> None:
+    index = ARRANGED[name]
+    (i,) = like(index)
+    options = Options(strict=True, thread_order=order)
+    program = fusion([i], *staged(i, 200, ((0, 5), (5, 5))))
+    made = run(program, index, options=options)
+    assert [t.tolist() for t in made] == expected(index, 200)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
 def test_any_integers_are_put_in_order(dtype: torch.dtype) -> None:
     index = places(2000, 120).to(dtype)
@@ -179,7 +203,7 @@ def test_a_long_index_is_put_in_order_in_stages(count: int, launches: int) -> No
     assert torch.equal(found.cpu(), torch.zeros(count, 4).index_add(0, index, x))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
 @pytest.mark.parametrize(
     ("terms", "count"), [(2**16, 200), (2**20, 262144), (2**20, 10**6), (2**23, 10**6)]
 )
