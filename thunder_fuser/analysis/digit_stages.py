@@ -19,7 +19,7 @@ MANY = 1 << 32  # places times groups from which on blocks that read the whole i
 MIN_BITS, MAX_BITS = 5, 10  # of a digit
 MAX_STAGES = 3
 COUNTERS = 16384  # of a block, 16 bits each: one per digit and warp
-HELD = 16  # places of a thread that holds one counter of each warp
+HELD = 8  # places of a thread that holds one counter of each warp
 
 
 def stages_of(groups: int) -> tuple[tuple[int, int], ...]:

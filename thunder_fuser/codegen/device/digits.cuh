@@ -26,55 +26,56 @@ TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, 
   for (int digit = threadIdx.x; digit < DIGITS; digit += THREADS) own[digit] = short(found[digit]);
 }
 
-// chunk: put_digits place_of put Null
-// Where the places of a block go, from what all blocks counted: behind all of smaller digits, and behind
-// those of their own digit in blocks before. Warps have a stretch of the chunk each, and keep the order of
-// its places.
-//
-//     order[i]   the i-th place, or what `places` has there
-//     keys[i]    its group
-//
-// A result may be null.
-using Null = decltype(nullptr);
-TF_FN int place_of(Null, int place) { return place; }
-TF_FN int place_of(const int* places, int place) { return places[place]; }
-TF_FN void put(Null, int, int) {}
-TF_FN void put(int* to, int at, int value) { to[at] = value; }
-template <int LOW, int BITS, int CHUNK, int THREADS, class I, class Places, class Order, class Keys>
-TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places, int terms,
-                      const short* __restrict__ counts, int blocks, Order order, Keys keys) {
-  constexpr int DIGITS = 1 << BITS, WARPS = THREADS / 32, EACH = CHUNK / THREADS;
-  constexpr int OWN = (DIGITS + THREADS - 1) / THREADS;  // digits of a thread
-  constexpr int PARTS = THREADS / (DIGITS / 2);  // threads that add counts of the same two digits
-  constexpr int BATCH = PARTS < 8 ? 16 : 128 / PARTS;  // of their loads on the way together
-  static_assert(DIGITS % 32 == 0 && THREADS % (DIGITS / 2) == 0, "each thread has as many counts");
-  __shared__ unsigned short found[WARPS][DIGITS];  // of each warp, and then of all warps before it
-  __shared__ int all[DIGITS], before[DIGITS], sums[WARPS];  // `all` are then where the block's places go
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int begin = blockIdx.x * CHUNK + warp * (32 * EACH) + lane;
-  int key[EACH], rank[EACH];
+// chunk: rank_digits
+// rank[k]    how many places of the warp before the k-th one of the thread have its digit
+// found[d]   how many places of the warp have the digit d; a zero before
+template <int LOW, int BITS, int EACH>
+TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short* found) {
+  const int lane = threadIdx.x % 32;
+  unsigned same[EACH];
 #pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    if (begin + 32 * k < terms) key[k] = (int)index[(begin + 32 * k) * stride];
+  for (int k = 0; k < EACH; ++k) same[k] = __match_any_sync(0xffffffffu, key[k] >> LOW & ((1 << BITS) - 1));
 #pragma unroll
-  for (int k = 0; k < DIGITS; k += 32) found[warp][k + lane] = 0;
-  for (int digit = threadIdx.x; digit < DIGITS; digit += THREADS) all[digit] = before[digit] = 0;
-  __syncthreads();
+  for (int k = 0; k < EACH; ++k) {
+    unsigned short& count = found[key[k] >> LOW & ((1 << BITS) - 1)];
+    rank[k] = count + __popc(same[k] & ((1u << lane) - 1));
+    __syncwarp();
+    if (same[k] >> lane == 1) count = (unsigned short)(rank[k] + 1);
+    __syncwarp();
+  }
+}
 
-  const int pair = threadIdx.x % (DIGITS / 2), part = threadIdx.x / (DIGITS / 2);
+// chunk: add_counts
+// all[d]      how many places of all blocks have the digit d; a zero before
+// before[d]   how many places of the blocks before this one; a zero before
+//
+// Counts of two neighbouring digits are read as one word, and a few of them added as one.
+template <int BITS, int CHUNK, int THREADS>
+TF_FN void add_counts(const short* __restrict__ counts, int blocks, int* all, int* before) {
+  constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;  // threads that add the same counts
+  constexpr int BATCH = PARTS < 8 ? 16 : 128 / PARTS;  // of their loads on the way together
+  constexpr int FEW = BATCH < 4 ? BATCH : 4;
+  static_assert(THREADS % PAIRS == 0 && FEW * CHUNK < 1 << 16, "a few counts fit in 16 bits");
+  const int pair = threadIdx.x % PAIRS, part = threadIdx.x / PAIRS;
   int total[2] = {}, smaller[2] = {};
   for (int start = part; start < blocks; start += BATCH * PARTS) {
-    const unsigned* const from = reinterpret_cast<const unsigned*>(counts) + (start * (DIGITS / 2) + pair);
+    const unsigned* const from = reinterpret_cast<const unsigned*>(counts) + (start * PAIRS + pair);
+    const int earlier = (int)blockIdx.x - start;  // blocks
     unsigned count[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) count[b] = from[b * (PARTS * DIGITS / 2)];
+    for (int b = 0; b < BATCH; ++b) count[b] = from[b * (PARTS * PAIRS)];
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) {
-      const unsigned earlier = start + b * PARTS < (int)blockIdx.x ? count[b] : 0;
-      total[0] += count[b] & 0xffffu;
-      total[1] += count[b] >> 16;
-      smaller[0] += earlier & 0xffffu;
-      smaller[1] += earlier >> 16;
+    for (int few = 0; few < BATCH; few += FEW) {
+      unsigned sum = 0, below = 0;
+#pragma unroll
+      for (int b = few; b < few + FEW; ++b) {
+        sum += count[b];
+        below += b * PARTS < earlier ? count[b] : 0;
+      }
+      total[0] += sum & 0xffffu;
+      total[1] += sum >> 16;
+      smaller[0] += below & 0xffffu;
+      smaller[1] += below >> 16;
     }
   }
 #pragma unroll
@@ -82,66 +83,126 @@ TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places
     atomicAdd(&all[2 * pair + k], total[k]);
     atomicAdd(&before[2 * pair + k], smaller[k]);
   }
+}
+
+// chunk: start_digits
+// found[w][p]   how many places of the warp w have each of two neighbouring digits, in 16 bits
+//     =>        where they begin in the order of the block
+// all[d]        how many places of all blocks have the digit d
+//     =>        what a place of the digit in the order of the block lacks to that in the order of all
+template <int PAIRS, int WARPS>
+TF_FN void start_digits(unsigned* found, int* all, const int* before) {
+  constexpr int OWNERS = (PAIRS + 31) / 32;  // warps that have digits
+  __shared__ tf::i64 sums[OWNERS];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pair = threadIdx.x;
+  const bool is_pair = pair < PAIRS;
+  unsigned counted = 0;
+  int first = 0;
+  tf::i64 own = 0, through = 0;  // of the block in the low half, of all blocks in the high one
+  if (warp < OWNERS) {
+    if (is_pair) {
+#pragma unroll
+      for (int w = 0; w < WARPS; ++w) counted += found[w * PAIRS + pair];
+      first = all[2 * pair];
+      own = (tf::i64)(first + all[2 * pair + 1]) << 32 | (counted & 0xffffu) + (counted >> 16);
+    }
+    through = own;
+    for (int delta = 1; delta < 32; delta *= 2) {
+      const tf::i64 other = __shfl_up_sync(0xffffffffu, through, delta);
+      if (lane >= delta) through += other;
+    }
+    if (lane == 31) sums[warp] = through;
+  }
+  __syncthreads();
+  if (!is_pair) return;
+  tf::i64 start = through - own;
+#pragma unroll
+  for (int w = 0; w < OWNERS; ++w) start += w < warp ? sums[w] : 0;
+  const int begin = (int)start, next = begin + (counted & 0xffffu), smaller = (int)(start >> 32);
+  all[2 * pair] = smaller + before[2 * pair] - begin;
+  all[2 * pair + 1] = smaller + first + before[2 * pair + 1] - next;
+  unsigned at = (unsigned)next << 16 | (unsigned)begin;
+#pragma unroll
+  for (int w = 0; w < WARPS; ++w) {
+    const unsigned count = found[w * PAIRS + pair];
+    found[w * PAIRS + pair] = at;
+    at += count;
+  }
+}
+
+// chunk: clear
+template <int SIZE, int THREADS, class T>
+TF_FN void clear(T* all) {
+#pragma unroll
+  for (int k = 0; k < SIZE; k += THREADS)
+    if (k + THREADS <= SIZE || k + threadIdx.x < SIZE) all[k + threadIdx.x] = 0;
+}
+
+// chunk: put_digits place_of put Null
+// Where the places of a block go, from what all blocks counted: behind all of smaller digits, and behind
+// those of their own digit in blocks before. Warps have a stretch of the chunk each, and keep the order of
+// its places. They are put in order in shared memory first, so places of a digit are stored side by side.
+//
+//     order[i]   the i-th place, or what `places` has there
+//     keys[i]    its group
+//
+// A result may be null.
+using Null = decltype(nullptr);
+TF_FN int place_of(Null, int place) { return place; }
+TF_FN int place_of(const int* places, int place) { return __ldcg(places + place); }
+TF_FN void put(Null, int, int) {}
+TF_FN void put(int* to, int at, int value) { to[at] = value; }
+template <int LOW, int BITS, int CHUNK, int THREADS, class I, class Places, class Order, class Keys>
+TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places, int terms,
+                      const short* __restrict__ counts, int blocks, Order order, Keys keys) {
+  constexpr int DIGITS = 1 << BITS, PAIRS = DIGITS / 2, WARPS = THREADS / 32, EACH = CHUNK / THREADS;
+  __shared__ union {
+    unsigned found[WARPS * PAIRS];  // of each warp and two digits: how many, and then where they begin
+    int ordered[CHUNK];
+  } block;
+  __shared__ int all[DIGITS], before[DIGITS];
+  const int warp = threadIdx.x / 32, chunk = blockIdx.x * CHUNK;
+  const int begin = chunk + warp * (32 * EACH) + threadIdx.x % 32;
+  int key[EACH], local[EACH], place[EACH], at[EACH];
+  // Behind the last place all bits are set, so that what is no place comes last. Loads of memory that
+  // nobody writes may be put off until they are used; these are on their way while the block waits.
+#pragma unroll
+  for (int k = 0; k < EACH; ++k)
+    key[k] = begin + 32 * k < terms ? (int)__ldcg(index + (begin + 32 * k) * stride) : -1;
+  tf::clear<WARPS * PAIRS, THREADS>(block.found);
+  tf::clear<DIGITS, THREADS>(all);
+  tf::clear<DIGITS, THREADS>(before);
+  __syncthreads();
+
+  unsigned short* const found = reinterpret_cast<unsigned short*>(block.found) + warp * DIGITS;
+  tf::add_counts<BITS, CHUNK, THREADS>(counts, blocks, all, before);
+  tf::rank_digits<LOW, BITS>(key, local, found);
+#pragma unroll
+  for (int k = 0; k < EACH; ++k)
+    place[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
+  __syncthreads();
+  tf::start_digits<PAIRS, WARPS>(block.found, all, before);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) local[k] += found[key[k] >> LOW & (DIGITS - 1)];
+  __syncthreads();
+
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) block.ordered[local[k]] = key[k];
+  __syncthreads();
 #pragma unroll
   for (int k = 0; k < EACH; ++k) {
-    const bool is_place = begin + 32 * k < terms;
-    const int digit = is_place ? key[k] >> LOW & (DIGITS - 1) : DIGITS;
-    const unsigned same = __match_any_sync(0xffffffffu, digit);
-    const int ahead = __popc(same & ((1u << lane) - 1));
-    const int known = is_place ? found[warp][digit] : 0;
-    __syncwarp();
-    if (is_place && ahead == 0) found[warp][digit] = (unsigned short)(known + __popc(same));
-    __syncwarp();
-    rank[k] = known + ahead;
+    const int own = k * THREADS + threadIdx.x, moved = block.ordered[own];
+    at[k] = chunk + own < terms ? all[moved >> LOW & (DIGITS - 1)] + own : -1;
+    if (at[k] >= 0) tf::put(keys, at[k], moved);
   }
   __syncthreads();
-
-  int own = 0;  // places of the thread's digits, and then of all up to them
 #pragma unroll
-  for (int k = 0; k < OWN; ++k) {
-    const int digit = threadIdx.x * OWN + k;
-    if (digit < DIGITS) {
-      int count = 0;
-      for (int w = 0; w < WARPS; ++w) {
-        const int here = found[w][digit];
-        found[w][digit] = (unsigned short)count;
-        count += here;
-      }
-      own += all[digit];
-    }
-  }
-  int through = own;
-  for (int delta = 1; delta < 32; delta *= 2) {
-    const int other = __shfl_up_sync(0xffffffffu, through, delta);
-    if (lane >= delta) through += other;
-  }
-  if (lane == 31) sums[warp] = through;
+  for (int k = 0; k < EACH; ++k) block.ordered[local[k]] = place[k];
   __syncthreads();
-  int start = through - own;
-  for (int w = 0; w < warp; ++w) start += sums[w];
-#pragma unroll
-  for (int k = 0; k < OWN; ++k) {
-    const int digit = threadIdx.x * OWN + k;
-    if (digit < DIGITS) {
-      const int count = all[digit];
-      all[digit] = start + before[digit];
-      start += count;
-    }
-  }
-  __syncthreads();
-
-  int value[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; ++k)
-    value[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
-#pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    if (begin + 32 * k < terms) {
-      const int digit = key[k] >> LOW & (DIGITS - 1);
-      const int at = all[digit] + found[warp][digit] + rank[k];
-      tf::put(order, at, value[k]);
-      tf::put(keys, at, key[k]);
-    }
+    if (at[k] >= 0) tf::put(order, at[k], block.ordered[k * THREADS + threadIdx.x]);
 }
 
 // chunk: find_ends places_below
