@@ -26,6 +26,20 @@ TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, 
   for (int digit = threadIdx.x; digit < DIGITS; digit += THREADS) own[digit] = short(found[digit]);
 }
 
+// chunk: lanes_of
+// The lanes that have the same lowest BITS bits. A vote on each takes as long whatever the digits are.
+template <int BITS>
+TF_FN unsigned lanes_of(int digit) {
+  unsigned same = 0xffffffffu;
+#pragma unroll
+  for (int bit = 0; bit < BITS; ++bit) {
+    const bool is_set = tf::settled(digit & 1 << bit) != 0;  // tested once
+    const unsigned set = __ballot_sync(0xffffffffu, is_set);
+    same &= is_set ? set : ~set;
+  }
+  return same;
+}
+
 // chunk: rank_digits
 // rank[k]    how many places of the warp before the k-th one of the thread have its digit
 // found[d]   how many places of the warp have the digit d; a zero before
@@ -34,7 +48,7 @@ TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short
   const int lane = threadIdx.x % 32;
   unsigned same[EACH];
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) same[k] = __match_any_sync(0xffffffffu, key[k] >> LOW & ((1 << BITS) - 1));
+  for (int k = 0; k < EACH; ++k) same[k] = tf::lanes_of<BITS>(key[k] >> LOW);
 #pragma unroll
   for (int k = 0; k < EACH; ++k) {
     unsigned short& count = found[key[k] >> LOW & ((1 << BITS) - 1)];
