@@ -59,25 +59,28 @@ TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short
   }
 }
 
-// chunk: add_counts
-// all[d]      how many places of all blocks have the digit d; a zero before
-// before[d]   how many places of the blocks before this one; a zero before
-//
-// Counts of two neighbouring digits are read as one word, and a few of them added as one.
+// chunk: DigitCounts
+// What all blocks counted of two neighbouring digits, or a part of the blocks where several threads have
+// the same. Two counts are read as one word, and a few words added as one.
 template <int BITS, int CHUNK, int THREADS>
-TF_FN void add_counts(const short* __restrict__ counts, int blocks, int* all, int* before) {
-  constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;  // threads that add the same counts
-  constexpr int BATCH = PARTS < 8 ? 16 : 128 / PARTS;  // of their loads on the way together
-  constexpr int FEW = BATCH < 4 ? BATCH : 4;
+struct DigitCounts {
+  static constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;
+  static constexpr int BATCH = PARTS < 8 ? 16 : 128 / PARTS;  // loads on their way together
+  static constexpr int FEW = BATCH < 4 ? BATCH : 4, STEP = BATCH * PARTS;  // blocks of a batch
   static_assert(THREADS % PAIRS == 0 && FEW * CHUNK < 1 << 16, "a few counts fit in 16 bits");
-  const int pair = threadIdx.x % PAIRS, part = threadIdx.x / PAIRS;
+  unsigned count[BATCH];
   int total[2] = {}, smaller[2] = {};
-  for (int start = part; start < blocks; start += BATCH * PARTS) {
-    const unsigned* const from = reinterpret_cast<const unsigned*>(counts) + (start * PAIRS + pair);
-    const int earlier = (int)blockIdx.x - start;  // blocks
-    unsigned count[BATCH];
+
+  TF_FN static int part() { return threadIdx.x / PAIRS; }
+  TF_FN static int pair() { return threadIdx.x % PAIRS; }
+  TF_FN void load(const short* counts, int start) {
+    const int first = (start + part()) * PAIRS + pair();
+    const unsigned* const from = reinterpret_cast<const unsigned*>(counts) + first;
 #pragma unroll
-    for (int b = 0; b < BATCH; ++b) count[b] = from[b * (PARTS * PAIRS)];
+    for (int b = 0; b < BATCH; ++b) count[b] = __ldcg(from + b * (PARTS * PAIRS));
+  }
+  TF_FN void add(int start) {
+    const int earlier = (int)blockIdx.x - start - part();  // blocks
 #pragma unroll
     for (int few = 0; few < BATCH; few += FEW) {
       unsigned sum = 0, below = 0;
@@ -92,12 +95,16 @@ TF_FN void add_counts(const short* __restrict__ counts, int blocks, int* all, in
       smaller[1] += below >> 16;
     }
   }
+  // all[d]      how many places of all blocks have the digit d; a zero before
+  // before[d]   how many places of the blocks before this one; a zero before
+  TF_FN void share(int* all, int* before) const {
 #pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    atomicAdd(&all[2 * pair + k], total[k]);
-    atomicAdd(&before[2 * pair + k], smaller[k]);
+    for (int k = 0; k < 2; ++k) {
+      atomicAdd(&all[2 * pair() + k], total[k]);
+      atomicAdd(&before[2 * pair() + k], smaller[k]);
+    }
   }
-}
+};
 
 // chunk: start_digits
 // found[w][p]   how many places of the warp w have each of two neighbouring digits, in 16 bits
@@ -189,8 +196,17 @@ TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places
   __syncthreads();
 
   unsigned short* const found = reinterpret_cast<unsigned short*>(block.found) + warp * DIGITS;
-  tf::add_counts<BITS, CHUNK, THREADS>(counts, blocks, all, before);
+  // Places are ranked while the last counts are on their way.
+  tf::DigitCounts<BITS, CHUNK, THREADS> counted;
+  const int last = blocks - counted.STEP;
+  for (int start = 0; start < last; start += counted.STEP) {
+    counted.load(counts, start);
+    counted.add(start);
+  }
+  counted.load(counts, last);
   tf::rank_digits<LOW, BITS>(key, local, found);
+  counted.add(last);
+  counted.share(all, before);
 #pragma unroll
   for (int k = 0; k < EACH; ++k)
     place[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
