@@ -1,5 +1,15 @@
 // The places of an index in the order of one of its digits: bits LOW to LOW + BITS - 1 of an element.
-// Blocks have CHUNK places each, of an index whose elements are `stride` apart.
+// Blocks have CHUNK places each, of an index whose elements are `stride` apart. What they read is loaded by
+// __ldcg: other loads of memory that nobody writes may be moved behind a barrier that comes after them.
+
+// chunk: clear
+// Zeros, written by all threads of the block.
+template <int SIZE, int THREADS, class T>
+TF_FN void clear(T* all) {
+#pragma unroll
+  for (int k = 0; k < SIZE; k += THREADS)
+    if (k + THREADS <= SIZE || k + threadIdx.x < SIZE) all[k + threadIdx.x] = 0;
+}
 
 // chunk: count_digits
 // counts[d]   of each block: how many of its places have the digit d
@@ -10,12 +20,12 @@ TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, 
                         short* __restrict__ counts) {
   constexpr int DIGITS = 1 << BITS, EACH = CHUNK / THREADS;
   __shared__ int found[DIGITS];
-  for (int digit = threadIdx.x; digit < DIGITS; digit += THREADS) found[digit] = 0;
   const int begin = blockIdx.x * CHUNK + threadIdx.x;
   tf::i64 group[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; ++k)
-    if (begin + k * THREADS < terms) group[k] = index[(begin + k * THREADS) * stride];
+    if (begin + k * THREADS < terms) group[k] = __ldcg(index + (begin + k * THREADS) * stride);
+  tf::clear<DIGITS, THREADS>(found);
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < EACH; ++k)
@@ -151,14 +161,6 @@ TF_FN void start_digits(unsigned* found, int* all, const int* before) {
   }
 }
 
-// chunk: clear
-template <int SIZE, int THREADS, class T>
-TF_FN void clear(T* all) {
-#pragma unroll
-  for (int k = 0; k < SIZE; k += THREADS)
-    if (k + THREADS <= SIZE || k + threadIdx.x < SIZE) all[k + threadIdx.x] = 0;
-}
-
 // chunk: put_digits place_of put Null
 // Where the places of a block go, from what all blocks counted: behind all of smaller digits, and behind
 // those of their own digit in blocks before. Warps have a stretch of the chunk each, and keep the order of
@@ -185,8 +187,7 @@ TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places
   const int warp = threadIdx.x / 32, chunk = blockIdx.x * CHUNK;
   const int begin = chunk + warp * (32 * EACH) + threadIdx.x % 32;
   int key[EACH], local[EACH], place[EACH], at[EACH];
-  // Behind the last place all bits are set, so that what is no place comes last. Loads of memory that
-  // nobody writes may be put off until they are used; these are on their way while the block waits.
+  // Behind the last place all bits are set, so that what is no place comes last.
 #pragma unroll
   for (int k = 0; k < EACH; ++k)
     key[k] = begin + 32 * k < terms ? (int)__ldcg(index + (begin + 32 * k) * stride) : -1;
