@@ -71,6 +71,8 @@ CASES = (
     (2600, 2**15 + 1, 100, ((0, 8), (8, 8)), 1),
     (2600, 300, 2600, ((0, 5), (5, 5)), 2),
     (4000, 70000, 0, ((0, 6), (6, 6), (12, 6)), 1),
+    (20001, 300, 9000, ((0, 5), (5, 5)), 10),  # two rounds of 5120 places
+    (30000, 1000, 30000, ((0, 10),), 64),
 )
 
 
@@ -205,7 +207,8 @@ def test_a_long_index_is_put_in_order_in_stages(count: int, launches: int) -> No
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
 @pytest.mark.parametrize(
-    ("terms", "count"), [(2**16, 200), (2**20, 262144), (2**20, 10**6), (2**23, 10**6)]
+    ("terms", "count"),
+    [(2**16, 200), (2**20, 262144), (2**20, 10**6), (2**23, 65536), (2**23, 10**6)],
 )
 def test_nvrtc_compiles_it_without_spills(terms: int, count: int, dtype: torch.dtype) -> None:
     x, index = torch.empty(terms, 8, dtype=torch.bfloat16), torch.empty(terms, dtype=dtype)

@@ -11,8 +11,11 @@ from thunder_fuser.analysis.digit_stages import (
     LONGEST,
     MAX_BITS,
     MIN_BITS,
+    ROUNDS,
     chunk_of,
+    is_chunk,
     is_worth_stages,
+    round_of,
     stages_of,
     threads_of,
 )
@@ -46,13 +49,34 @@ def test_each_warp_has_a_counter_of_each_digit(bits: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "bits", "chunk"),
-    [(1, 9, 1024), (87381, 8, 1024), (2**20, 9, 8192), (2**20, 10, 8192), (LONGEST, 10, 8192)],
+    ("places", "bits", "chunk", "size"),
+    [
+        (1, 9, 1024, 1024),
+        (1, 10, 512, 512),
+        (87381, 8, 1024, 1024),
+        (2**20, 9, 8192, 8192),
+        (2**20, 10, 8192, 8192),
+        (2**20 + 1, 9, 10240, 5120),  # two rounds
+        (3 * 2**20, 10, 24576, 8192),
+        (LONGEST, 10, 32768, 8192),
+    ],
 )
-def test_a_thread_has_the_same_number_of_places(places: int, bits: int, chunk: int) -> None:
+def test_a_thread_has_the_same_number_of_places_in_each_round(
+    places: int, bits: int, chunk: int, size: int
+) -> None:
     assert chunk_of(places, bits) == chunk
-    assert chunk % threads_of(bits) == 0
-    assert chunk <= HELD * MAX_THREADS
+    assert is_chunk(chunk, bits)
+    assert round_of(chunk) == size
+
+
+@pytest.mark.parametrize("chunk", [0, 1000, 9216, 40960])
+def test_a_block_has_whole_rounds_of_whole_warps(chunk: int) -> None:
+    assert not is_chunk(chunk, 9)
+
+
+def test_places_of_a_block_have_16_bits_and_fit_where_its_counters_are() -> None:
+    assert ROUNDS * HELD < 1 << 16
+    assert 4 * HELD <= 2 * COUNTERS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ MANY = 1 << 32  # places times groups from which on blocks that read the whole i
 MIN_BITS, MAX_BITS = 5, 10  # of a digit
 MAX_STAGES = 3
 COUNTERS = 16384  # of a block, 16 bits each: one per digit and warp
-HELD = 8  # places of a thread that holds one counter of each warp
+HELD = 8 * MAX_THREADS  # places that a block puts in order in the memory of its counters
+ROUNDS = 4  # of so many places that a block may have: all of them are counted in 16 bits
 
 
 def stages_of(groups: int) -> tuple[tuple[int, int], ...]:
@@ -35,10 +36,22 @@ def threads_of(bits: int) -> int:
 
 
 def chunk_of(places: int, bits: int) -> int:
-    """Places of a block: as many of each thread."""
-    threads = threads_of(bits)
-    most = HELD * MAX_THREADS // threads
-    return threads * min(most, max(1, ceil_div(places, CHUNKS * threads)))
+    """Places of a block: as many of each thread in each round."""
+    each = ceil_div(places, CHUNKS)
+    unit = threads_of(bits) * min(ROUNDS, max(1, ceil_div(each, HELD)))
+    return min(ROUNDS * HELD, unit * max(1, ceil_div(each, unit)))
+
+
+def round_of(chunk: int) -> int:
+    """Places that a block moves at a time, in as few rounds as can be."""
+    return ceil_div(chunk, ceil_div(chunk, HELD))
+
+
+def is_chunk(chunk: int, bits: int) -> bool:
+    """True for a number of places that a block may have."""
+    if not 0 < chunk <= ROUNDS * HELD:
+        return False
+    return chunk % round_of(chunk) == 0 and round_of(chunk) % threads_of(bits) == 0
 
 
 def is_worth_stages(places: int, groups: int) -> bool:

@@ -1,7 +1,7 @@
 """A schedule of a stage of an order to its kernel.
 
 digit kernel(T0: i64*, T1: i16*, T2: i32*, T3: i32*) 128 blocks of 1024 threads
-  put_digits<0, 9, 8192, 1024>(T0, 1, 1048576, T1, 128, T2, T3)
+  put_digits<0, 9, 8192, 8192, 1024>(T0, 1, 1048576, T1, 128, T2, T3)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
+from thunder_fuser.analysis.digit_stages import round_of
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -94,7 +95,7 @@ def _made(results: Mapping[str, str], *ops: str) -> str:
 
 
 def _constants(digit: Digit, threads: int) -> tuple[int, ...]:
-    return digit.low, digit.bits, digit.chunk, threads
+    return digit.low, digit.bits, digit.chunk, round_of(digit.chunk), threads
 
 
 def _op(tv: TensorView) -> str:

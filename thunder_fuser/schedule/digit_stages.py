@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from thunder_fuser.analysis.digit_stages import HELD, MAX_BITS, MIN_BITS, threads_of
+from thunder_fuser.analysis.digit_stages import MAX_BITS, MIN_BITS, is_chunk, threads_of
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import is_stage, made_by
 from thunder_fuser.ir.scalar import static_int
@@ -24,7 +24,7 @@ from thunder_fuser.ops.groups import CHUNKS
 from thunder_fuser.schedule.parameters import DigitParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
-from thunder_fuser.target import MAX_THREADS, Target
+from thunder_fuser.target import Target
 
 PREFERRED = DigitParameters()
 ORDERS, KEYS = ("digit_order", "digit_reorder"), "digit_keys"
@@ -123,13 +123,9 @@ def schedule(
     if len(digits) != 1:
         raise Rejected("stages by several digits")
     digit = digits.pop()
-    threads = threads_of(digit.bits)
-    if (
-        not MIN_BITS <= digit.bits <= MAX_BITS
-        or digit.chunk % threads
-        or digit.chunk > HELD * MAX_THREADS
-    ):
+    if not MIN_BITS <= digit.bits <= MAX_BITS or not is_chunk(digit.chunk, digit.bits):
         raise Rejected(f"no block has {digit}")
+    threads = threads_of(digit.bits)
     if len(values) == 1 and _name(values[0]) == "digit_counts":
         return CountSchedule(segment, _read(segment, digit), _count(values[0]), threads)
     return _put(segment, values, digit, threads)

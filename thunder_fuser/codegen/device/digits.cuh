@@ -1,6 +1,6 @@
 // The places of an index in the order of one of its digits: bits LOW to LOW + BITS - 1 of an element.
-// Blocks have CHUNK places each, of an index whose elements are `stride` apart. What they read is loaded by
-// __ldcg: other loads of memory that nobody writes may be moved behind a barrier that comes after them.
+// Blocks have CHUNK places each, ROUND at a time, of an index whose elements are `stride` apart. What they
+// read is loaded by __ldcg: other loads of memory that nobody writes may be moved behind later barriers.
 
 // chunk: clear
 // Zeros, written by all threads of the block.
@@ -15,22 +15,27 @@ TF_FN void clear(T* all) {
 // counts[d]   of each block: how many of its places have the digit d
 //
 // An element of the index that is no group ends the launch.
-template <int LOW, int BITS, int CHUNK, int THREADS, class I>
+template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, class I>
 TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, tf::i64 groups,
                         short* __restrict__ counts) {
-  constexpr int DIGITS = 1 << BITS, EACH = CHUNK / THREADS;
+  constexpr int DIGITS = 1 << BITS, EACH = ROUND / THREADS;
   __shared__ int found[DIGITS];
-  const int begin = blockIdx.x * CHUNK + threadIdx.x;
-  tf::i64 group[EACH];
+#pragma unroll 1
+  for (int round = 0; round < CHUNK; round += ROUND) {
+    const int begin = blockIdx.x * CHUNK + round + threadIdx.x;
+    tf::i64 group[EACH];
 #pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    if (begin + k * THREADS < terms) group[k] = __ldcg(index + (begin + k * THREADS) * stride);
-  tf::clear<DIGITS, THREADS>(found);
-  __syncthreads();
+    for (int k = 0; k < EACH; ++k)
+      if (begin + k * THREADS < terms) group[k] = __ldcg(index + (begin + k * THREADS) * stride);
+    if (round == 0) {
+      tf::clear<DIGITS, THREADS>(found);
+      __syncthreads();
+    }
 #pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    if (begin + k * THREADS < terms)
-      atomicAdd(&found[tf::in_range(group[k], groups) >> LOW & (DIGITS - 1)], 1);
+    for (int k = 0; k < EACH; ++k)
+      if (begin + k * THREADS < terms)
+        atomicAdd(&found[tf::in_range(group[k], groups) >> LOW & (DIGITS - 1)], 1);
+  }
   __syncthreads();
   short* const own = counts + blockIdx.x * (tf::i64)DIGITS;
   for (int digit = threadIdx.x; digit < DIGITS; digit += THREADS) own[digit] = short(found[digit]);
@@ -75,8 +80,9 @@ TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short
 template <int BITS, int CHUNK, int THREADS>
 struct DigitCounts {
   static constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;
-  static constexpr int BATCH = PARTS < 8 ? 16 : 128 / PARTS;  // loads on their way together
-  static constexpr int FEW = BATCH < 4 ? BATCH : 4, STEP = BATCH * PARTS;  // blocks of a batch
+  static constexpr int MOST = CHUNK < 1 << 14 ? 16 : 8, ALL = 128 / PARTS;
+  static constexpr int BATCH = ALL < MOST ? ALL : MOST, STEP = BATCH * PARTS;  // loads on their way, blocks
+  static constexpr int FEW = CHUNK < 1 << 14 ? (BATCH < 4 ? BATCH : 4) : 1;
   static_assert(THREADS % PAIRS == 0 && FEW * CHUNK < 1 << 16, "a few counts fit in 16 bits");
   unsigned count[BATCH];
   int total[2] = {}, smaller[2] = {};
@@ -117,25 +123,31 @@ struct DigitCounts {
 };
 
 // chunk: start_digits
+// Of a round, in whose order a block has its places:
 // found[w][p]   how many places of the warp w have each of two neighbouring digits, in 16 bits
 //     =>        where they begin in the order of the block
-// all[d]        how many places of all blocks have the digit d
+// all[d]        how many places of all blocks have the digit d, in the first round
 //     =>        what a place of the digit in the order of the block lacks to that in the order of all
+// before[d]     how many places of the blocks before have the digit d; later where those of the round begin
+//     =>        where those of the next round begin
 template <int PAIRS, int WARPS>
-TF_FN void start_digits(unsigned* found, int* all, const int* before) {
+TF_FN void start_digits(unsigned* found, int* all, int* before, bool is_first) {
   constexpr int OWNERS = (PAIRS + 31) / 32;  // warps that have digits
   __shared__ tf::i64 sums[OWNERS];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pair = threadIdx.x;
   const bool is_pair = pair < PAIRS;
   unsigned counted = 0;
-  int first = 0;
+  int first = 0, second = 0;
   tf::i64 own = 0, through = 0;  // of the block in the low half, of all blocks in the high one
   if (warp < OWNERS) {
     if (is_pair) {
 #pragma unroll
       for (int w = 0; w < WARPS; ++w) counted += found[w * PAIRS + pair];
-      first = all[2 * pair];
-      own = (tf::i64)(first + all[2 * pair + 1]) << 32 | (counted & 0xffffu) + (counted >> 16);
+      if (is_first) {
+        first = all[2 * pair];
+        second = all[2 * pair + 1];
+      }
+      own = (tf::i64)(first + second) << 32 | (counted & 0xffffu) + (counted >> 16);
     }
     through = own;
     for (int delta = 1; delta < 32; delta *= 2) {
@@ -149,9 +161,12 @@ TF_FN void start_digits(unsigned* found, int* all, const int* before) {
   tf::i64 start = through - own;
 #pragma unroll
   for (int w = 0; w < OWNERS; ++w) start += w < warp ? sums[w] : 0;
-  const int begin = (int)start, next = begin + (counted & 0xffffu), smaller = (int)(start >> 32);
-  all[2 * pair] = smaller + before[2 * pair] - begin;
-  all[2 * pair + 1] = smaller + first + before[2 * pair + 1] - next;
+  const int smaller = (int)(start >> 32), begin = (int)start, next = begin + (counted & 0xffffu);
+  const int at_first = smaller + before[2 * pair], at_second = smaller + first + before[2 * pair + 1];
+  all[2 * pair] = at_first - begin;
+  all[2 * pair + 1] = at_second - next;
+  before[2 * pair] = at_first + (counted & 0xffffu);
+  before[2 * pair + 1] = at_second + (counted >> 16);
   unsigned at = (unsigned)next << 16 | (unsigned)begin;
 #pragma unroll
   for (int w = 0; w < WARPS; ++w) {
@@ -161,79 +176,95 @@ TF_FN void start_digits(unsigned* found, int* all, const int* before) {
   }
 }
 
-// chunk: put_digits place_of put Null
+// chunk: put_ordered put Null
+// The places of a round, `size` at most, to where `local` says in shared memory, and on to where they go.
+using Null = decltype(nullptr);
+TF_FN void put(Null, int, int) {}
+TF_FN void put(int* to, int at, int value) { to[at] = value; }
+template <int LOW, int BITS, int THREADS, int EACH, class Order, class Keys>
+TF_FN void put_ordered(int* ordered, const int (&local)[EACH], const int (&key)[EACH],
+                       const int (&place)[EACH], const int* all, int size, Order order, Keys keys) {
+  int at[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) ordered[local[k]] = key[k];
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) {
+    const int own = k * THREADS + threadIdx.x, moved = ordered[own];
+    at[k] = own < size ? all[moved >> LOW & ((1 << BITS) - 1)] + own : -1;
+    if (at[k] >= 0) tf::put(keys, at[k], moved);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) ordered[local[k]] = place[k];
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; ++k)
+    if (at[k] >= 0) tf::put(order, at[k], ordered[k * THREADS + threadIdx.x]);
+}
+
+// chunk: put_digits place_of
 // Where the places of a block go, from what all blocks counted: behind all of smaller digits, and behind
-// those of their own digit in blocks before. Warps have a stretch of the chunk each, and keep the order of
+// those of their own digit in blocks before. Warps have a stretch of a round each, and keep the order of
 // its places. They are put in order in shared memory first, so places of a digit are stored side by side.
 //
 //     order[i]   the i-th place, or what `places` has there
 //     keys[i]    its group
 //
 // A result may be null.
-using Null = decltype(nullptr);
-TF_FN int place_of(Null, int place) { return place; }
+TF_FN int place_of(tf::Null, int place) { return place; }
 TF_FN int place_of(const int* places, int place) { return __ldcg(places + place); }
-TF_FN void put(Null, int, int) {}
-TF_FN void put(int* to, int at, int value) { to[at] = value; }
-template <int LOW, int BITS, int CHUNK, int THREADS, class I, class Places, class Order, class Keys>
+template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, class I, class Places, class Order,
+          class Keys>
 TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places, int terms,
                       const short* __restrict__ counts, int blocks, Order order, Keys keys) {
-  constexpr int DIGITS = 1 << BITS, PAIRS = DIGITS / 2, WARPS = THREADS / 32, EACH = CHUNK / THREADS;
+  constexpr int DIGITS = 1 << BITS, PAIRS = DIGITS / 2, WARPS = THREADS / 32, EACH = ROUND / THREADS;
   __shared__ union {
     unsigned found[WARPS * PAIRS];  // of each warp and two digits: how many, and then where they begin
-    int ordered[CHUNK];
+    int ordered[ROUND];
   } block;
   __shared__ int all[DIGITS], before[DIGITS];
-  const int warp = threadIdx.x / 32, chunk = blockIdx.x * CHUNK;
-  const int begin = chunk + warp * (32 * EACH) + threadIdx.x % 32;
-  int key[EACH], local[EACH], place[EACH], at[EACH];
-  // Behind the last place all bits are set, so that what is no place comes last.
-#pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    key[k] = begin + 32 * k < terms ? (int)__ldcg(index + (begin + 32 * k) * stride) : -1;
-  tf::clear<WARPS * PAIRS, THREADS>(block.found);
-  tf::clear<DIGITS, THREADS>(all);
-  tf::clear<DIGITS, THREADS>(before);
-  __syncthreads();
-
+  const int warp = threadIdx.x / 32;
   unsigned short* const found = reinterpret_cast<unsigned short*>(block.found) + warp * DIGITS;
-  // Places are ranked while the last counts are on their way.
   tf::DigitCounts<BITS, CHUNK, THREADS> counted;
   const int last = blocks - counted.STEP;
-  for (int start = 0; start < last; start += counted.STEP) {
-    counted.load(counts, start);
-    counted.add(start);
-  }
-  counted.load(counts, last);
-  tf::rank_digits<LOW, BITS>(key, local, found);
-  counted.add(last);
-  counted.share(all, before);
+#pragma unroll 1
+  for (int round = 0; round < CHUNK; round += ROUND) {
+    const int start = blockIdx.x * CHUNK + round, begin = start + warp * (32 * EACH) + threadIdx.x % 32;
+    int key[EACH], local[EACH], place[EACH];
+    // Behind the last place all bits are set, so that what is no place comes last.
 #pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    place[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
-  __syncthreads();
-  tf::start_digits<PAIRS, WARPS>(block.found, all, before);
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < EACH; ++k) local[k] += found[key[k] >> LOW & (DIGITS - 1)];
-  __syncthreads();
+    for (int k = 0; k < EACH; ++k)
+      key[k] = begin + 32 * k < terms ? (int)__ldcg(index + (begin + 32 * k) * stride) : -1;
+    if (round > 0) __syncthreads();
+    tf::clear<WARPS * PAIRS, THREADS>(block.found);
+    if (round == 0) tf::clear<DIGITS, THREADS>(all), tf::clear<DIGITS, THREADS>(before);
+    __syncthreads();
 
+    if (round == 0) {
+      for (int batch = 0; batch < last; batch += counted.STEP) {
+        counted.load(counts, batch);
+        counted.add(batch);
+      }
+      counted.load(counts, last);
+    }
+    tf::rank_digits<LOW, BITS>(key, local, found);  // while the last counts are on their way
+    if (round == 0) {
+      counted.add(last);
+      counted.share(all, before);
+    }
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) block.ordered[local[k]] = key[k];
-  __syncthreads();
+    for (int k = 0; k < EACH; ++k)
+      place[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
+    __syncthreads();
+    tf::start_digits<PAIRS, WARPS>(block.found, all, before, round == 0);
+    __syncthreads();
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) {
-    const int own = k * THREADS + threadIdx.x, moved = block.ordered[own];
-    at[k] = chunk + own < terms ? all[moved >> LOW & (DIGITS - 1)] + own : -1;
-    if (at[k] >= 0) tf::put(keys, at[k], moved);
+    for (int k = 0; k < EACH; ++k) local[k] += found[key[k] >> LOW & (DIGITS - 1)];
+    __syncthreads();
+    tf::put_ordered<LOW, BITS, THREADS>(block.ordered, local, key, place, all, terms - start, order, keys);
+    if (start + ROUND >= terms) return;
   }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < EACH; ++k) block.ordered[local[k]] = place[k];
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < EACH; ++k)
-    if (at[k] >= 0) tf::put(order, at[k], block.ordered[k * THREADS + threadIdx.x]);
 }
 
 // chunk: find_ends places_below
