@@ -139,6 +139,22 @@ def test_a_kernel_carries_little_text_beside_its_own() -> None:
     assert len(prelude(SWIGLU).splitlines()) < 260
 
 
+NARROW = """extern "C" __global__ void kernel(const tf::{0}* x, {1}* y) {{
+  const tf::{0} difference = x[0] - x[1];
+  y[0] = tf::convert<{1}>(difference);
+}}
+"""
+
+
+@pytest.mark.parametrize("made", ["float", "double"])
+@pytest.mark.parametrize(("kind", "bits"), [("i8", "s8"), ("u8", "u8")])
+def test_the_bits_of_narrow_integers_are_named_where_they_are_converted(
+    kind: str, bits: str, made: str
+) -> None:
+    width = {"float": "f32", "double": "f64"}[made]
+    assert f"cvt.rn.{width}.{bits}" in nvrtc_ptx(NARROW.format(kind, made))
+
+
 def test_vector_accesses_are_as_wide_as_asked_and_bf16_narrows_in_pairs() -> None:
     ptx = nvrtc_ptx(SWIGLU)
     assert ptx.count("ld.global.v4.u32") == 2
