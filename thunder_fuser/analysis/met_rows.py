@@ -18,11 +18,9 @@ from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
 MAX_MET = 64  # rows, whose values a thread combines one after another
-HELD = (
-    (32, 1),
-    (64, 2),
-)  # elements of a row that one thread holds, the fewest that let a block have
-# all rows; with so many blocks on a multiprocessor
+# Elements of a row that one thread holds, the fewest that let a block have all rows, with so many
+# blocks on a multiprocessor.
+HELD = ((32, 1), (64, 2))
 SCRATCH = 32  # registers that a thread needs beside them
 WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of twice as many 224
 

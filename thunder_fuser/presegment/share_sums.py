@@ -12,7 +12,7 @@ Where something larger depends on a sum, it is stored first, unless a block has 
 summed (`analysis/met_rows.py`): their sums meet in it, and the gradient of the input is stored in
 the same pass.
 
-    T1 = sum(mul(w, T3), dims=[1])  =>  T1 = sum(mul(w, T3), dims=[1], met=256)
+    T1 = sum(T3: f32[i64, i32, i8], dims=[2])  =>  T1 = sum(T3, dims=[2], met=8)
 
 The gradient of a batch norm has four sums over the same dims, which are two without their factors:
 
