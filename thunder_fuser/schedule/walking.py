@@ -43,7 +43,7 @@ IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
-PLACES = 16  # for what rows bring, at most
+PLACES = 2 * MAX_SLOTS  # for what rows bring, at most
 RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside those and what it sends,
 # with no other one on its multiprocessor
 
