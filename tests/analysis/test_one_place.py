@@ -34,7 +34,7 @@ ALLOWED = {
     "ir/domains.py:_infer": SIZES,
     "ir/domains.py:pad": SIZES,
     "ir/group_domains.py:group_pieces": SIZES,
-    "ir/group_domains.py:digit_counts": SIZES,
+    "ops/groups.py:counted_chunks": SIZES,
     "analysis/carries.py:carry_of": PERIODS,
     "analysis/digit_stages.py:is_chunk": THREADS,
     "analysis/image_slots.py:_alone": THREADS,

@@ -30,7 +30,7 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
 MAX_READ = 36  # of a row that it only reads
-MAX_READ_OF_ALL = 40  # of such rows of all planes: a divergence of 154 columns took 125 us with 10, 102 with 20
+MAX_READ_OF_ALL = 40  # of the rows of all planes: a divergence takes 102 us by 20 of two, 125 by 10
 MAX_RUN = 20  # of one that it scans
 STAGED_LANES = (8, 4, 2, 1)  # of them at a time
 TAKING = 0.25  # of the work on an element is to take one out of shared memory

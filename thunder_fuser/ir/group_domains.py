@@ -14,7 +14,7 @@ from typing import TypeAlias
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain, IterType, TensorDomain, axis, tensor_domain
 from thunder_fuser.ir.tensor import Attr, TensorView
-from thunder_fuser.ops.groups import CHUNKS
+from thunder_fuser.ops.groups import counted_chunks
 
 Inputs: TypeAlias = Sequence[TensorView]
 Attrs: TypeAlias = Mapping[str, Attr]
@@ -84,8 +84,7 @@ def digit_counts(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     low, bits, chunk = (_int(attrs, name) for name in ("low", "bits", "chunk"))
     if places is None or low < 0 or bits < 1 or chunk < 1:
         raise ValueError(f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on")
-    chunks = -(-places // (chunk * CHUNKS)) * CHUNKS
-    return tensor_domain([axis(chunks << bits)]), ((None,),)
+    return tensor_domain([axis(counted_chunks(places, chunk) << bits)]), ((None,),)
 
 
 def digit_order(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:

@@ -42,6 +42,11 @@ _COUNTS = Param("counts", Kind.TENSOR, dtypes=INTEGERS)
 _DIGIT = (Param("low", Kind.INT), Param("bits", Kind.INT), Param("chunk", Kind.INT))
 
 
+def counted_chunks(places: int, chunk: int) -> int:
+    """Chunks of so many places of which there are counts: those behind the last place are empty."""
+    return -(-places // (chunk * CHUNKS)) * CHUNKS
+
+
 def _sum(name: str, params: tuple[Param, ...], torch: str, dtype: DtypeRule = same) -> OpDef:
     return OpDef(
         name,

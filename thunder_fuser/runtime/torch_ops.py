@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from thunder_fuser.ops.groups import CHUNKS
+from thunder_fuser.ops.groups import counted_chunks
 
 Number = bool | int | float | complex
 Ints = Sequence[int]
@@ -159,7 +159,7 @@ def tf_digit_counts(x: Tensor, count: Ints, low: int, bits: int, chunk: int) -> 
     """How many elements of each chunk of x have each digit, whose lowest bit is `low`."""
     digits = _digits(_keys(x, count[0]), low, bits)
     chunks = torch.arange(len(x), device=x.device) // chunk
-    size = (-(-len(x) // (chunk * CHUNKS)) * CHUNKS) << bits
+    size = counted_chunks(len(x), chunk) << bits
     return torch.bincount((chunks << bits) + digits, minlength=size).to(torch.int16)
 
 

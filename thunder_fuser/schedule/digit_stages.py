@@ -20,7 +20,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import is_stage, made_by
 from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops.groups import CHUNKS
+from thunder_fuser.ops.groups import counted_chunks
 from thunder_fuser.schedule.parameters import DigitParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
@@ -49,7 +49,7 @@ class Digit:
     @property
     def counted(self) -> int:
         """Chunks of which there are counts: those behind the last place are empty."""
-        return ceil_div(self.blocks, CHUNKS) * CHUNKS
+        return counted_chunks(self.keys.shape[0], self.chunk)
 
 
 @dataclass(frozen=True, eq=False)
