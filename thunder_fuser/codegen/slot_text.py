@@ -75,8 +75,8 @@ def gather_rows(kernel: RowKernel) -> list[str]:
 
 
 def await_gathered(kernel: RowKernel) -> list[str]:
-    """Let all threads read it, once the first row is there: in its turn or, by then, behind the
-    barrier of its sums."""
+    """Wait for it, and for the first row with which it comes, before a thread reads what another
+    one has copied."""
     if not kernel.gathered:
         return []
     return [f"tf::await_copies<{kernel.slots - 1}>();", "__syncthreads();"]
