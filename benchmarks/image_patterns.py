@@ -60,11 +60,12 @@ def _dice(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def _patches(x: torch.Tensor) -> torch.Tensor:
-    """Rows of patches of two by two elements of all channels, or of one where they do not fit."""
+    """Rows of patches of two by two elements of all channels, or of a whole image where they do
+    not fit."""
     batch, channels, height, width = x.shape
-    side = 2 if height % 2 == width % 2 == 0 else 1
-    parts = x.reshape(batch, channels, height // side, side, width // side, side)
-    return parts.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, side * side * channels)
+    high, wide = (2, 2) if height % 2 == width % 2 == 0 else (height, width)
+    parts = x.reshape(batch, channels, height // high, high, width // wide, wide)
+    return parts.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, high * wide * channels)
 
 
 def _doubled(x: torch.Tensor) -> torch.Tensor:
