@@ -60,12 +60,12 @@ def _dice(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def _patches(x: torch.Tensor) -> torch.Tensor:
-    """Rows of patches of two by two elements of all channels, or of a whole image where they do
-    not fit."""
+    """Rows of patches of two by two elements of all channels. An odd row or column is left out, as
+    by a convolution that takes such steps."""
     batch, channels, height, width = x.shape
-    high, wide = (2, 2) if height % 2 == width % 2 == 0 else (height, width)
-    parts = x.reshape(batch, channels, height // high, high, width // wide, wide)
-    return parts.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, high * wide * channels)
+    high, wide = height // 2, width // 2
+    parts = x[:, :, : 2 * high, : 2 * wide].reshape(batch, channels, high, 2, wide, 2)
+    return parts.permute(0, 2, 4, 3, 5, 1).reshape(batch, high * wide, 4 * channels)
 
 
 def _doubled(x: torch.Tensor) -> torch.Tensor:
@@ -78,6 +78,12 @@ def _doubled(x: torch.Tensor) -> torch.Tensor:
 def _shifted(x: torch.Tensor) -> torch.Tensor:
     """A Swin transformer's shift of its windows."""
     return torch.roll(x, (-3, -3), (2, 3))
+
+
+def _cut(make: Make, *shape: int) -> Case:
+    x = make.random(*shape)
+    taken = nbytes(x[:, :, : shape[2] // 2 * 2, : shape[3] // 2 * 2])
+    return Case(_patches, (x,), 2 * taken, taken + nbytes(x))
 
 
 def _residual_scale(make: Make, *shape: int) -> Case:
@@ -114,7 +120,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "excited": Pattern(IMAGES, scaled(_excited, (0, 1), 2, 3)),
     "residual_scale": Pattern(IMAGES, _residual_scale),
     "perm": Pattern(IMAGES, alone(lambda x: x.permute(0, 2, 3, 1).relu().contiguous(), 2, 3)),
-    "patches": Pattern(IMAGES, alone(_patches, 2, 2)),
+    "patches": Pattern(IMAGES, _cut),
     "doubled": Pattern(IMAGES, alone(_doubled, 5, 5)),
     "shifted": Pattern(IMAGES, alone(_shifted, 2, 2)),
     "padded": Pattern(IMAGES, alone(lambda x: F.pad(x, (1, 1, 1, 1)), 2, 2)),
