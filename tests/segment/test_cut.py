@@ -376,6 +376,17 @@ def test_only_column_sums_travel_to_what_reads_them_row_by_row() -> None:
     assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
 
 
+def test_rows_of_column_sums_have_a_launch_of_their_own() -> None:
+    """Beside a plane with other rows no template holds them."""
+    x = (torch.randint(999, (2, 20000, 48)) == 0).double()
+    (a,) = like(x)
+    columns = total(a, 1)
+    shares = call("div", columns, expand(unsqueeze(total(columns, 1), 1), 2, 48))
+    plan = check(fusion([a], call("mul", a, expand(unsqueeze(shares, 1), 2, 20000, 48))), x)
+    assert edges(plan) == ["f64[2, 48]", "f64[2]"]
+    assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
+
+
 def test_running_sums_of_two_kinds_are_written_where_they_are_made(device: torch.device) -> None:
     """Kernels apart for sums down columns and for a number, each with its own in-place write."""
     x, mean, count = torch.randint(9, (70, 12)), torch.randint(9, (12,)), torch.tensor(3)

@@ -81,8 +81,10 @@ def cut(
         # What needs them whole, or has sums down its columns, may be too much for one kernel.
         scattered = frozenset(filter(is_scattered, found)) - apart
         behind = frozenset(tv for segment in refused for tv in _behind_rows(segment)) - late
-        apart, late = apart | scattered, late | behind
-        opaque |= frozenset() if scattered or behind else found
+        # So may other rows, of what reads their results: then it waits for another launch.
+        rest = frozenset() if scattered or behind else found
+        opaque |= rest & apart
+        apart, late = apart | scattered | rest, late | behind
 
 
 def _may_be_kept(tv: TensorView) -> bool:
