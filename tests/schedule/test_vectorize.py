@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.programs import cat, chain, expand, flip, pad, piece, unsqueeze
+from tests.programs import cat, chain, expand, flip, pad, piece, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import evaluate
 from thunder_fuser.analysis.layout import Layout
@@ -42,6 +42,15 @@ def copied(x: TensorView, layout: Layout | None = None) -> Segment:
 )
 def test_a_vector_fills_the_widest_access(dtype: DataType, lanes: int) -> None:
     assert widths(copied(tensor(dtype, 4096))) == [(4096 // lanes, lanes)]
+
+
+@pytest.mark.parametrize(("busy", "lanes"), [(4096, 8), (4097, 2)])
+def test_few_threads_have_vectors_of_what_their_registers_hold(busy: int, lanes: int) -> None:
+    """14 loads of 4 bytes for each lane, of which 48 registers hold three."""
+    x = floats(14, 4096)
+    made = call("cast", total(x, 0), dtype=DataType.BFloat16)
+    found = widths(segment_of([x], made), MapParameters(busy=busy))
+    assert found == [(4096 // lanes, lanes)]
 
 
 @pytest.mark.parametrize(("times", "lanes"), [(2, 4), (4, 2), (8, 1)])

@@ -21,11 +21,10 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
-from thunder_fuser.schedule.parameters import FIFTH, Reuse, Sharing
+from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, Reuse, Sharing
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
 
-MAX_LOADED = 192  # bytes that one thread loads: 48 registers
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
 

@@ -23,8 +23,7 @@ from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
-from thunder_fuser.schedule.own import MAX_LOADED
-from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
 from thunder_fuser.schedule.vectorize import cut_class, lanes_of
 from thunder_fuser.target import WARP
 

@@ -15,6 +15,7 @@ from thunder_fuser.target import Target
 
 MAX_LANES = 8  # elements of one vector: 16 bytes of the 2-byte types
 MAX_OWNED = 8  # values of one axis that a thread may own beyond its vector
+MAX_LOADED = 192  # bytes that one thread loads: 48 registers
 BUSY_THREADS = 512  # per multiprocessor: below it latency, not bandwidth, decides
 NEAR = 2048  # bytes; stores of one thread that lie farther apart scatter the writes of a block
 KEPT = 32 << 10  # bytes of a tensor that the L1 cache of a multiprocessor keeps beside what streams
