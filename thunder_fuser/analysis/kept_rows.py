@@ -49,8 +49,8 @@ class KeptRows:
         return threads < (FEW_THREADS if is_turned and left < MIN_HELD else THREADS)
 
     def shared_by(self, cluster: int) -> KeptRows:
-        """Those of one of so many blocks, an equal part."""
-        return replace(self, rows=self.rows // cluster)
+        """Those of one of so many blocks, an equal part or up to one."""
+        return replace(self, rows=ceil_div(self.rows, cluster))
 
     def registers(self, down: int) -> int:
         """Of a thread that has every so many-th row."""

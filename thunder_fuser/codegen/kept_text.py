@@ -247,11 +247,14 @@ def _loaded(kernel: KeptKernel) -> list[str]:
 def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's rows, unrolled, as they are in registers."""
     down, rows = kernel.threads_down, number(kernel.rows_per_block)
-    own, inner = f"k * {down} + part", lines
+    own, inner, tests = f"k * {down} + part", lines, list[str]()
     if kernel.rows_per_block % down:
         place = "row" if kernel.cluster == 1 else own
-        test = f"if ((k + 1) * {down} <= {rows} || {place} < {rows}) {{"
-        inner = [test, *indent(lines), "}"]
+        tests.append(f"(k + 1) * {down} <= {rows} || {place} < {rows}")
+    if kernel.axes.row.size % kernel.cluster:
+        tests.append(f"row < {number(kernel.axes.row.size)}")
+    for test in tests:
+        inner = [f"if ({test}) {{", *indent(inner), "}"]
     head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent([row_of_thread(kernel, own), *inner]), "}"]
 

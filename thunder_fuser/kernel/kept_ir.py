@@ -126,7 +126,7 @@ class KeptKernel:
 
     @property
     def rows_per_block(self) -> int:
-        return self.axes.row.size // self.cluster
+        return ceil_div(self.axes.row.size, self.cluster)
 
     @property
     def meets_in_shared(self) -> bool:

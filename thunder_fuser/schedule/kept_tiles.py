@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
@@ -35,6 +36,7 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import Turned, strip_bytes
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import (
+    CLUSTERS,
     LINE,
     MAX_THREADS,
     REGISTER_BYTES,
@@ -156,6 +158,10 @@ def tiling(
     if held.dealt and held.dealt % widths[0]:
         raise Rejected("columns dealt to blocks in other numbers than they have threads")
     possible = list(_possible(room, widths, vector_bytes, parameters))
+    if not possible or possible[0].across * vector_bytes < 2 * SECTOR:
+        shared = _shared(room, widths, vector_bytes, target, parameters)
+        if shared is not None:
+            return Tiling(shared, None, renews=False)
     if not possible:
         raise Rejected("columns that are too long to be kept")
     enough = BLOCKS * target.multiprocessors if not held.dealt else 0
@@ -172,6 +178,31 @@ def tiling(
     are_halves = axes.lanes > 1 and vector_bytes == 2 * axes.lanes  # in registers, two in one
     renews = bool(held.dealt) and are_halves and is_tight
     return Tiling(best, told if room.blocks(best) == told else None, renews)
+
+
+def _shared(
+    room: _Room,
+    widths: Sequence[int],
+    vector_bytes: int,
+    target: Target,
+    parameters: KeptParameters,
+) -> Tile | None:
+    """Two sectors at least of rows that the blocks of a cluster share: as few of them as let two be
+    on a multiprocessor. Of a sector alone the memory would be asked twice. None where no cluster
+    has room, or blocks would be few."""
+    held, vectors = room.held, room.axes.vector.size
+    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
+    if not (parameters.shares and may_share) or held.dealt or held.turned.tensors:
+        return None
+    clusters = [c for c in CLUSTERS if c <= target.max_cluster]
+    limits = (parameters.held, 2 * parameters.held)
+    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
+    for limit, across, cluster in product(limits, wide, clusters):
+        tile = Tile(across, room.column.shared_by(cluster).threads(limit), cluster)
+        is_enough = ceil_div(vectors, across) * cluster >= BLOCKS * target.multiprocessors
+        if is_enough and room.blocks(tile) >= parameters.blocks:
+            return tile
+    return None
 
 
 def are_in_slots(

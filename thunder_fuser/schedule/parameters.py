@@ -125,6 +125,7 @@ class KeptParameters:
     blocks: int = 2  # on a multiprocessor, for which a block may take fewer columns
     images: bool = True  # of short rows that are no whole lines are kept as a whole,
     slots: bool = True  # in shared memory where they fit
+    shares: bool = True  # of long columns each block of a cluster has a part
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,7 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(blocks=3),
         KeptParameters(images=False),
         KeptParameters(slots=False),
+        KeptParameters(shares=False),
     )
 
 
