@@ -387,6 +387,18 @@ def test_rows_of_column_sums_have_a_launch_of_their_own() -> None:
     assert [s.is_opaque for s in plan.segmented.segments] == [False] * 3
 
 
+@pytest.mark.parametrize(("rows", "roots"), [(20000, [True, False]), (15, [True])])
+def test_a_function_of_sums_is_not_computed_for_all_of_a_plane(
+    rows: int, roots: list[bool]
+) -> None:
+    """Of columns that no block keeps."""
+    x = (torch.randint(99, (rows, 48)) == 0).double()
+    (a,) = like(x)
+    sizes = chain(total(a, 0), "sqrt")
+    plan = check(fusion([a], call("mul", a, expand(unsqueeze(sizes, 0), rows, 48))), x)
+    assert ["tf::sqrt(" in source for source in plan.sources] == roots
+
+
 def test_running_sums_of_two_kinds_are_written_where_they_are_made(device: torch.device) -> None:
     """Kernels apart for sums down columns and for a number, each with its own in-place write."""
     x, mean, count = torch.randint(9, (70, 12)), torch.randint(9, (12,)), torch.tensor(3)

@@ -42,6 +42,7 @@ from thunder_fuser.segment.segmented import SegmentedFusion
 
 Reject = Callable[[Segment], str | None]
 
+SPREAD = 16  # elements for each of a value, from which on that is not computed for all of them
 SLIGHT = 16  # what is so many times smaller counts as nothing beside what is written and read
 
 _APART = "reduces along other axes than the segment before"
@@ -221,7 +222,7 @@ class _Cutter:
             if depth not in self.stored:
                 continue
             for tv in self._cone(depth):
-                if self.depth[tv] < depth and not self._is_cheap(tv):
+                if self._crosses(tv, depth):
                     self._keep(carried(tv))
 
     def _cone(self, depth: int) -> list[TensorView]:
@@ -234,10 +235,31 @@ class _Cutter:
             if tv in seen or (tv in self.memory and tv not in roots):
                 continue
             seen[tv] = None
-            crosses = self.depth[tv] < depth and not self._is_cheap(tv)
-            if tv.definition is not None and not crosses:
+            if tv.definition is not None and not self._crosses(tv, depth):
                 stack.extend(tv.definition.tensors)
         return [tv for tv in seen if tv not in roots]
+
+    def _crosses(self, tv: TensorView, depth: int) -> bool:
+        """True for what a kernel of that depth reads in memory, as an earlier one made it."""
+        return self.depth[tv] < depth and (not self._is_cheap(tv) or self._is_spread(tv))
+
+    def _is_spread(self, tv: TensorView) -> bool:
+        """True for a function that readers would compute for many elements each: the square root of
+        a channel's sum, for all of the channel."""
+        made = tv.definition
+        if made is None or made.op.cost is not Cost.EXPENSIVE or not made.tensors:
+            return False
+        stack, seen = [tv], {tv}
+        while stack:
+            current = stack.pop()
+            if prod(current.shape) >= SPREAD * prod(tv.shape) > 0:
+                return True
+            readers = [
+                u for u in self.fusion.uses[current] if u not in seen and not _is_reduction(u)
+            ]
+            seen.update(readers)
+            stack += readers
+        return False
 
     def _written(self, depth: int) -> list[TensorView]:
         return [w.value for w in self.fusion.writes if self.depth[w.value] == depth]
