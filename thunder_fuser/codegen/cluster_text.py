@@ -16,13 +16,16 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.kernel.row_ir import Accumulator
 
+_BEGUN = "tf::cluster_wait();"  # all blocks have, to whom mail is sent
+
 
 def ranks(kernel: KeptKernel) -> list[str]:
-    """Which block of its cluster a block is, and its mailboxes. All blocks have begun then."""
+    """Which block of its cluster a block is, and its mailboxes. Blocks that have one tile load it
+    before they wait until all have begun."""
     if kernel.cluster == 1:
         return []
     rank = f"const int rank = blockIdx.x % {kernel.cluster};"
-    return [rank, *_mail(kernel).opened(), "tf::cluster_wait();"]
+    return [rank, *_mail(kernel).opened(), *([_BEGUN] if kernel.walks else [])]
 
 
 def tile_number(kernel: KeptKernel) -> str:
@@ -53,9 +56,11 @@ def exchanged(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
             "}",
             f"{name}_parts[0][n] = {name}_whole;",
         ]
+    is_first = position == 0 and not kernel.walks
     return [
         *lines,
         *_over_columns(kernel, copies),
+        *([_BEGUN] if is_first else []),
         "tf::show_stretches();",
         "__syncthreads();",
         f"if (threadIdx.x < {kernel.cluster} && threadIdx.x != rank) {{",
