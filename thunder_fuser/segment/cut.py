@@ -244,21 +244,21 @@ class _Cutter:
         return self.depth[tv] < depth and (not self._is_cheap(tv) or self._is_spread(tv))
 
     def _is_spread(self, tv: TensorView) -> bool:
-        """True for a function that readers would compute for many elements each: the square root of
-        a channel's sum, for all of the channel."""
+        """True for a function of sums that readers would compute for many elements each: the square
+        root of a channel's, for all of the channel. Who has the sums can store it."""
         made = tv.definition
-        if made is None or made.op.cost is not Cost.EXPENSIVE or not made.tensors:
+        if made is None or made.op.cost is not Cost.EXPENSIVE:
+            return False
+        if not any(is_long(made) for made in topological([tv], self.memory)):
             return False
         stack, seen = [tv], {tv}
         while stack:
             current = stack.pop()
             if prod(current.shape) >= SPREAD * prod(tv.shape) > 0:
                 return True
-            readers = [
-                u for u in self.fusion.uses[current] if u not in seen and not _is_reduction(u)
-            ]
-            seen.update(readers)
-            stack += readers
+            found = {u for u in self.fusion.uses[current] if not _is_reduction(u)} - seen
+            seen |= found
+            stack += found
         return False
 
     def _written(self, depth: int) -> list[TensorView]:
