@@ -31,6 +31,13 @@ def row_of_thread(kernel: KeptKernel, own: str) -> str:
     return f"const {index_type(kernel.reach)} row = {first}{own};"
 
 
+def if_row(kernel: KeptKernel, lines: list[str]) -> list[str]:
+    """What is done for a row, of which the last block of a cluster may have fewer."""
+    if not lines or not kernel.axes.row.size % kernel.cluster:
+        return lines
+    return [f"if (row < {number(kernel.axes.row.size)}) {{", *indent(lines), "}"]
+
+
 def results_beside(kernel: KeptKernel) -> list[str]:
     """The sums of the threads side by side, brought together and stored by the first of them."""
     if kernel.meets_in_shared:
@@ -44,7 +51,7 @@ def results_beside(kernel: KeptKernel) -> list[str]:
     stores = scope_lines(kernel.results, kernel.names, 1)
     own = f"k * {kernel.threads_down} + part"
     inside = f"{'row' if kernel.cluster == 1 else own} < {number(kernel.rows_per_block)}"
-    first = [f"if (place == 0 && {inside}) {{", *indent(stores), "}"]
+    first = [f"if (place == 0 && {inside}) {{", *indent(if_row(kernel, stores)), "}"]
     head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
     body = [row_of_thread(kernel, own), *lines, *first]
     return ["#pragma unroll", head, *indent(body), "}"]
@@ -75,7 +82,7 @@ def _met_in_shared(kernel: KeptKernel) -> list[str]:
     stores = scope_lines(kernel.results, kernel.names, 1)
     rows = number(kernel.rows_per_block)
     body = [row_of_thread(kernel, "own"), *met]
-    body += [f"if (threadIdx.x % {WARP} == 0) {{", *indent(stores), "}"]
+    body += [f"if (threadIdx.x % {WARP} == 0) {{", *indent(if_row(kernel, stores)), "}"]
     head = f"for (int own = threadIdx.x / {WARP}; own < {rows}; own += {warps}) {{"
     loop = [head, *indent(body), "}"]
     if kernel.threads % WARP:  # the last warp is none

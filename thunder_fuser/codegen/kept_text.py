@@ -6,7 +6,12 @@ import re
 from dataclasses import replace
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.codegen.beside_text import results_beside, row_of_thread, sums_beside
+from thunder_fuser.codegen.beside_text import (
+    if_row,
+    results_beside,
+    row_of_thread,
+    sums_beside,
+)
 from thunder_fuser.codegen.cluster_text import ended, exchanged, ranks, received, tile_number
 from thunder_fuser.codegen.column_sums import (
     declared_sums,
@@ -247,14 +252,11 @@ def _loaded(kernel: KeptKernel) -> list[str]:
 def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's rows, unrolled, as they are in registers."""
     down, rows = kernel.threads_down, number(kernel.rows_per_block)
-    own, inner, tests = f"k * {down} + part", lines, list[str]()
+    own, inner = f"k * {down} + part", if_row(kernel, lines)
     if kernel.rows_per_block % down:
         place = "row" if kernel.cluster == 1 else own
-        tests.append(f"(k + 1) * {down} <= {rows} || {place} < {rows}")
-    if kernel.axes.row.size % kernel.cluster:
-        tests.append(f"row < {number(kernel.axes.row.size)}")
-    for test in tests:
-        inner = [f"if ({test}) {{", *indent(inner), "}"]
+        test = f"if ((k + 1) * {down} <= {rows} || {place} < {rows}) {{"
+        inner = [test, *indent(inner), "}"]
     head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
     return ["#pragma unroll", head, *indent([row_of_thread(kernel, own), *inner]), "}"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -33,6 +33,7 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
 from thunder_fuser.target import (
+    CLUSTERS,
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
     REGISTERS,
@@ -186,14 +187,17 @@ def _groups(
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
             return walkers, inner
-    if read * rows > MAX_ROW:
-        return None
-    if are_many and columns.keep_images(inner, max_cluster):
+    if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
         return images, inner
+    cluster = columns.cluster(max_cluster)
+    columns = columns.shared_by(cluster)
+    if not (columns.fit or (columns.is_turned and read * rows <= MAX_ROW)):
+        return None
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
-    tiles, slots = ceil_div(vectors, run), columns.blocks(run) * multiprocessors
+    tiles = ceil_div(vectors, run)
+    slots = max(columns.blocks(run) * multiprocessors // cluster, 1)
 
     def is_even(count: int) -> bool:
         return vectors % (count * run) == 0
@@ -285,6 +289,23 @@ class _Columns:
         while run * held > MAX_HELD and run > self.least:
             run //= 2
         return run if run * held <= MAX_HELD else 0
+
+    def shared_by(self, cluster: int) -> _Columns:
+        """Those of one of the blocks that share them."""
+        return replace(self, rows=ceil_div(self.rows, cluster))
+
+    @property
+    def fit(self) -> bool:
+        """True where a block has room for two sectors of each row."""
+        return self.rows * sum(self.itemsizes) <= MAX_ROW and self.run > 0
+
+    def cluster(self, max_cluster: int) -> int:
+        """How many blocks are to share them, if one has no room: as few as let two be on a
+        multiprocessor."""
+        if self.fit or self.is_turned:
+            return 1
+        shared = ((c, self.shared_by(c)) for c in CLUSTERS if c <= max_cluster)
+        return next((c for c, own in shared if own.fit and own.blocks(own.run) > 1), 1)
 
     def keep_images(self, inner: int, max_cluster: int) -> bool:
         """True for images with so many places that blocks of a cluster keep as a whole, beside

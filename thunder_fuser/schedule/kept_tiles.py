@@ -161,7 +161,7 @@ def tiling(
     if not possible or possible[0].across * vector_bytes < 2 * SECTOR:
         shared = _shared(room, widths, vector_bytes, target, parameters)
         if shared is not None:
-            return Tiling(shared, None, renews=False)
+            return _told(room, shared, vector_bytes, parameters)
     if not possible:
         raise Rejected("columns that are too long to be kept")
     enough = BLOCKS * target.multiprocessors if not held.dealt else 0
@@ -173,11 +173,16 @@ def tiling(
         if not room.blocks(larger):
             break
         best = larger
-    told = max(parameters.blocks, 2)
-    is_tight = room.column.registers(best.down) >= RENEWED
-    are_halves = axes.lanes > 1 and vector_bytes == 2 * axes.lanes  # in registers, two in one
-    renews = bool(held.dealt) and are_halves and is_tight
-    return Tiling(best, told if room.blocks(best) == told else None, renews)
+    return _told(room, best, vector_bytes, parameters)
+
+
+def _told(room: _Room, tile: Tile, vector_bytes: int, parameters: KeptParameters) -> Tiling:
+    """A tile, and what the compiler is told of it."""
+    told, lanes = max(parameters.blocks, 2), room.axes.lanes
+    is_tight = room.column.shared_by(tile.cluster).registers(tile.down) >= RENEWED
+    are_halves = lanes > 1 and vector_bytes == 2 * lanes  # in registers, two in one
+    renews = bool(room.held.dealt) and are_halves and is_tight
+    return Tiling(tile, told if room.blocks(tile) == told else None, renews)
 
 
 def _shared(
@@ -192,14 +197,15 @@ def _shared(
     has room, or blocks would be few."""
     held, vectors = room.held, room.axes.vector.size
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
-    if not (parameters.shares and may_share) or held.dealt or held.turned.tensors:
+    if not (parameters.shares and may_share) or held.turned.tensors:
         return None
+    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
     clusters = [c for c in CLUSTERS if c <= target.max_cluster]
     limits = (parameters.held, 2 * parameters.held)
     wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
     for limit, across, cluster in product(limits, wide, clusters):
         tile = Tile(across, room.column.shared_by(cluster).threads(limit), cluster)
-        is_enough = ceil_div(vectors, across) * cluster >= BLOCKS * target.multiprocessors
+        is_enough = ceil_div(vectors, across) * cluster >= enough
         if is_enough and room.blocks(tile) >= parameters.blocks:
             return tile
     return None
