@@ -61,7 +61,7 @@ def test_rows_are_kept_and_columns_are_read_once() -> None:
 def test_strict_rounds_the_sums_as_the_trace_does(strict: bool, rounds: int) -> None:
     x = halves(40, 64)
     (phase,) = kernel_of(segment_of([x], centred(x)), strict).phases
-    assert [r is not None for r in phase.rounded] == [bool(rounds)]
+    assert [s.rounded is not None for s in phase.sums] == [bool(rounds)]
 
 
 def weighed(images: int, rows: int) -> KeptKernel:
@@ -84,6 +84,11 @@ def test_a_thread_ends_with_a_column_of_those_that_read_memory_once() -> None:
 
 
 def test_it_knows_of_the_sums_what_it_needs() -> None:
+    kernel = str(weighed(3, 40))
+    assert "    T2_row = max(T2_part)\n" in kernel
+    assert "    T6_own = sum(T6_part)\n" in kernel
+    assert "T2_own" not in kernel
+    assert "T6_row" not in kernel
     text = "\n".join(kept_lines(weighed(3, 40))).replace("\x01", "").replace("\x02", "")
     assert text.index("const auto v0_own = tf::load") < text.index("float T2_part[8]")
     assert "const float T6_own = T6_parts[0][lane * 2 + place];" in text

@@ -12,7 +12,7 @@ from thunder_fuser.codegen.split_text import combiner, finished, identity, state
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
-from thunder_fuser.kernel.kept_ir import KeptKernel, own
+from thunder_fuser.kernel.kept_ir import KeptKernel, KeptSum, own
 from thunder_fuser.kernel.row_ir import Accumulator
 
 DownColumns = ColumnKernel | KeptKernel
@@ -107,9 +107,9 @@ def result_lines(
     return [f"{kind} {row}[{lanes}];", *per_lane(f"{row}[lane] = {value};", lanes)]
 
 
-def own_line(total: Accumulator, kernel: KeptKernel, rounded: DataType | None) -> str:
+def own_line(total: KeptSum, kernel: KeptKernel) -> str:
     """The value of one sum, of the column whose lane is the thread's."""
-    value = _result(total, kernel, rounded)
+    value = _result(total, kernel, total.rounded)
     return f"const {COMPUTE_TYPES[total.dtype]} {own(total.name)} = {value};"
 
 

@@ -210,8 +210,8 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     own += left_parts(phase.sums, kernel)
     lines = [*declared_sums(phase.sums, kernel), *_placed(kernel, own)]
     lines += combined_parts(phase.sums, kernel)
-    for total, rounded in zip(phase.sums, phase.rounded, strict=True):
-        lines += result_lines(total, kernel, rounded)
+    for total in phase.sums:
+        lines += result_lines(total, kernel, total.rounded)
     return lines
 
 

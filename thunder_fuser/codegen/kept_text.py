@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -34,7 +33,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase, own
+from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
 
@@ -72,9 +71,8 @@ def _turn(kernel: KeptKernel) -> list[str]:
         full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
         behind += _active(kernel, full)
     behind += [*_final(kernel), *_emptied(kernel)]
-    for phase in reversed(kernel.phases):
-        behind = [*_phase(phase, kernel, behind), *behind]
-    return [*lines, *behind]
+    phases = [line for phase in kernel.phases for line in _phase(phase, kernel)]
+    return [*lines, *phases, *behind]
 
 
 def _own_loads(kernel: KeptKernel) -> list[str]:
@@ -96,8 +94,8 @@ def _final(kernel: KeptKernel) -> list[str]:
     is_first = ["rank == 0"] if kernel.cluster > 1 else []
     if kernel.is_spread:
         text = scope_lines(replace(kernel.final, loads=()), names, lanes=1)
-        sums = (pair for p in kernel.phases for pair in zip(p.sums, p.rounded, strict=True))
-        known = [own_line(t, kernel, rounded) for t, rounded in sums if _reads(text, own(t.name))]
+        sums = (total for phase in kernel.phases for total in phase.sums)
+        known = [own_line(total, kernel) for total in sums if total.by_column]
         lines = ["const int lane = part;", *known, *text]
         return _active(kernel, lines, [f"part < {lanes}", *is_first])
     is_first = [*(["part == 0"] if kernel.threads_down > 1 else []), *is_first]
@@ -268,17 +266,13 @@ def _renewed(kernel: KeptKernel) -> list[str]:
     return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
 
 
-def _phase(phase: KeptPhase, kernel: KeptKernel, behind: list[str]) -> list[str]:
-    """The rows combined, and what all threads of a column get of it, if they do `behind` it."""
+def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
+    """The rows combined, and what all threads of a column get of it."""
     lines = declared_sums(phase.sums, kernel)
     lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
     lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
     lines += _renewed(kernel) if kernel.renews else []
-    for total, rounded in zip(phase.sums, phase.rounded, strict=True):
-        if _reads(behind, f"{total.name}_row"):
-            lines += result_lines(total, kernel, rounded)
+    for total in phase.sums:
+        if total.by_lane:
+            lines += result_lines(total, kernel, total.rounded)
     return lines
-
-
-def _reads(lines: list[str], name: str) -> bool:
-    return any(re.search(rf"\b{name}\b", line) for line in lines)

@@ -12,7 +12,7 @@ from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
-from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, own
+from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, KeptSum, own
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
@@ -60,10 +60,13 @@ class _KeptWriter:
 
     def write(self) -> KeptKernel:
         planned = self.planned
-        single = [] if self._is_spread else planned.stores
+        single = () if self._is_spread else planned.stores
         stored = [(s.value, i) for s, i in (*planned.full, *single)]
         added = () if planned.beside is None else planned.beside.terms
-        self._request([*(t for p in planned.phases for t in p.terms), *stored, *added])
+        results = [*(t for p in planned.phases for t in p.terms), *stored, *added]
+        self._request(results)
+        spread = [(s.value, i) for s, i in planned.stores] if self._is_spread else []
+        self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
         once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
@@ -136,6 +139,10 @@ class _KeptWriter:
         self.writer.request(self._needs(results))
         self.writer.known = {}
 
+    def _sums_of(self, results: Sequence[Element]) -> set[TensorView]:
+        """The sums of the phases that `results` need."""
+        return {tv for tv, _ in self.reductions} & {tv for tv, _ in self._needs(results).leaves}
+
     def _needs(self, results: Sequence[Element]) -> Demand:
         """What `results` need down to memory, the reductions, and what else is known."""
         known = {tv for tv, _ in (*self.reductions, *self.writer.known)}
@@ -145,17 +152,18 @@ class _KeptWriter:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
         lane = "[lane]" if self.axes.lane is not None else "[0]"
-        accumulated, sums = list[LaneStatement](), list[Accumulator]()
+        accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
             name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), op, value))
-            sums.append(Accumulator(name, dtype, op))
+            rounded = rounding(tv.dtype, self.strict)
+            by_lane, by_column = tv in self.by_lane, tv in self.by_column
+            sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             self.writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
         statements = (*self.writer.statements, *accumulated)
-        rounded = tuple(rounding(tv.dtype, self.strict) for tv, _ in phase.reductions)
-        return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums), rounded)
+        return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums))
 
     def _at_places(self, loads: Sequence[VectorAccess]) -> PlaceValues:
         """What is known of places to threads that are at rows."""

@@ -40,13 +40,28 @@ def own(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class KeptSum(Accumulator):
+    """A sum that is known behind its phase, `rounded` as the trace does: to what is done for a
+    vector of columns `by_lane`, as the array `name_row` of one value each, to what is done for one
+    column as that of it, `name_own`."""
+
+    rounded: DataType | None = None
+    by_lane: bool = True
+    by_column: bool = False
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of what is known."""
+        row = (f"{self.name}_row",) if self.by_lane else ()
+        return (*row, own(self.name)) if self.by_column else row
+
+
+@dataclass(frozen=True)
 class KeptPhase:
-    """`scope` adds a row to the `sums`, each of which is then known as the array `name_row` of one
-    value per lane, `rounded` as the trace does."""
+    """`scope` adds a row to the `sums`, which all threads of a column know then."""
 
     scope: Scope
-    sums: tuple[Accumulator, ...]
-    rounded: tuple[DataType | None, ...]
+    sums: tuple[KeptSum, ...]
 
 
 @dataclass(frozen=True)
@@ -188,7 +203,8 @@ class KeptKernel:
         lines += [f"  {a.name} = turn {print_access(a, names)}" for a in self.fills]
         for number, phase in enumerate(self.phases):
             lines += [f"  phase {number}", *print_scope(phase.scope, names)]
-            lines += [f"    {s.name}_row = {s.op.name}({s.name}_part)" for s in phase.sums]
+            known = [(name, s) for s in phase.sums for name in s.results]
+            lines += [f"    {name} = {s.op.name}({s.name}_part)" for name, s in known]
         if self.images is not None and self.images.at_places.arrays:
             lines += ["  at places", *print_scope(self.images.at_places.scope, names)]
         turned = [f"  turn {a.name} -> {print_access(a, names)}" for a in self.empties]
