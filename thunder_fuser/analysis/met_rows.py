@@ -28,9 +28,7 @@ WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of tw
 def vector_of(columns: int, itemsizes: Sequence[int]) -> tuple[int, int]:
     """Elements in a vector of a row of so many columns, and the registers of one of each tensor
     that is read."""
-    lanes = WIDTH // min(itemsizes, default=4) or 1
-    while columns % lanes:
-        lanes //= 2
+    lanes = gcd(columns, WIDTH // min(itemsizes, default=4) or 1)
     return lanes, sum(max(size * lanes // 4, 1) for size in itemsizes)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index
@@ -260,9 +260,7 @@ def _axes(segment: Segment, group: _Group) -> GroupAxes:
     wide = [tv for tv in wide if prod(tv.shape) % max(columns, 1) == 0 and tv.ndim > 1]
     least = min((tv.dtype.itemsize for tv in wide), default=4)
     narrow = [segment.layouts[tv].alignment for tv in wide if tv.dtype.itemsize == least]
-    lanes = min([MAX_ALIGNMENT, *narrow]) // least or 1
-    while innermost % lanes:
-        lanes //= 2
+    lanes = gcd(innermost, min([MAX_ALIGNMENT, *narrow]) // least or 1)
     pieces = group.terms // group.size if group.size else 1
     vectors = axis(columns // lanes), lane_of(lanes)
     return GroupAxes(*vectors, axis(rows), axis(group.terms), axis(pieces))

@@ -230,8 +230,8 @@ def row_axes(
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
     is_odd = may_shift and turns == 1 and columns % lanes and not is_short
     shifts = is_odd and _can_shift(segment, plane, long)
-    while not shifts and (columns % lanes or stretch % lanes):
-        lanes //= 2
+    if not shifts:
+        lanes = gcd(lanes, columns, stretch)
     group, turn = axis(groups), axis(turns)
     row = combine(atom(group), atom(turn), turns)
     axes = RowAxes(axis(columns // lanes), lane_of(lanes), group, turn, rows, columns, row)

@@ -172,9 +172,8 @@ def _elements(axes: ColumnAxes) -> int:
 
 
 def _padded(axes: ColumnAxes, across: int, down: int, own: int, narrow: int) -> Strip:
-    rows, unit, run = axes.row.size, own // narrow, min(own, MAX_ALIGNMENT) // narrow
-    while rows % run:
-        run //= 2
+    rows, unit = axes.row.size, own // narrow
+    run = gcd(rows, min(own, MAX_ALIGNMENT) // narrow)
     stride = (ceil_div(rows, unit) | 1) * unit
     is_short = rows * narrow < ALL_BANKS  # pieces of several columns are moved at a time
     apart = across + 1 if is_short and axes.lanes > 1 else across
