@@ -45,7 +45,7 @@ from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.runtime.planning import PLANNING
 from thunder_fuser.runtime.targets import target_for
 from thunder_fuser.schedule.parameters import MapParameters, RowParameters
-from thunder_fuser.tuning import Candidate, Entrant, Tuner, beside
+from thunder_fuser.tuning import Candidate, Entrant, Loader, Tuner
 
 ALWAYS = Options(tune="always", tune_bytes=0, cache="off")
 
@@ -142,8 +142,9 @@ def raced(
     plan = plan_of(program, *tensors, options=Options(tune="off"))
     candidates: list[Candidate | None] = [tuner.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=tuner.target, options=tuner.options)
-    rivals = tuner.rivals(plan.segmented.segments, candidates)
-    return plan, candidates, dict(tuner.race(plan, candidates, rivals, tensors, load))
+    loader = Loader(tuner.rivals(plan.segmented.segments, candidates), load)
+    loader.launchers([c.source for c in candidates if c is not None])
+    return plan, candidates, dict(tuner.race(plan, candidates, loader.entrants(), tensors))
 
 
 def tuner(times: Sequence[float], options: Options = ALWAYS) -> Tuner:
@@ -185,10 +186,24 @@ def test_rivals_are_compiled_with_the_kernels_of_the_plan() -> None:
     candidates = [found.choose(s) for s in plan.segmented.segments]
     (rivals,) = found.rivals(plan.segmented.segments, candidates).values()
     sources = [candidate.source for candidate in candidates if candidate is not None]
-    launchers = beside({0: rivals}, load)(sources)
+    loader = Loader({0: rivals}, load)
+    assert len(loader.launchers(sources)) == 1
     assert loads == [1 + len(rivals), 1]  # and no fault of the plan that a rival is one
-    assert len(beside({0: rivals}, load)(sources)) == len(launchers) == 1
-    assert loads == [1 + len(rivals), 1, 1 + len(rivals)]
+    assert len(loader.entrants()[0]) == len(rivals)
+    loads[1:] = []
+    loader = Loader({0: rivals}, load)
+    assert len(loader.launchers(sources)) == 1
+    assert len(loader.entrants()[0]) == len(rivals)
+    assert loads == [1 + len(rivals)] * 2  # and none is looked up once more
+
+
+def test_a_new_plan_and_its_rivals_are_not_found_in_memory() -> None:
+    program, x = rows(24)
+    KERNELS.clear()
+    make_plan(program, [x], replace(ALWAYS, tune_ms=5))
+    found = KERNELS.statistics()
+    assert found.compiled > 1
+    assert found.memory_hits == 0
 
 
 def test_what_is_not_faster_beyond_the_noise_changes_nothing() -> None:
@@ -254,8 +269,8 @@ def test_what_is_for_many_sizes_races_against_the_same_for_this_size_alone() -> 
     found = tuner([5.0, 3.0, 6.0, 6.0, 6.0, 6.0], options)
     candidates = [found.choose(s) for s in plan.segmented.segments]
     load = partial(KERNELS.launchers, target=found.target, options=options)
-    rivals = found.rivals(plan.segmented.segments, candidates)
-    (won,) = found.race(plan, candidates, rivals, [x], load).values()
+    loader = Loader(found.rivals(plan.segmented.segments, candidates), load)
+    (won,) = found.race(plan, candidates, loader.entrants(), [x]).values()
     assert won.candidate.source.is_alone
     assert won.candidate.draft is candidates[0].draft
     (before,), (after,) = plan.launchers, (won.launcher,)

@@ -34,7 +34,7 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
 from thunder_fuser.segment.turns import turned
 from thunder_fuser.target import Target
-from thunder_fuser.tuning import Candidate, Tuner, beside
+from thunder_fuser.tuning import Candidate, Loader, Tuner
 
 Argument: TypeAlias = "torch.Tensor | sc.Number"
 
@@ -71,10 +71,10 @@ def make_plan(
     ]
     sources = [None if found is None else found.source for found in generated]
     load = partial(KERNELS.launchers, target=target, options=options, device=bound.device.index)
-    rivals = tuner.rivals(segmented.segments, generated)
-    launchers = failures.load(sources, beside(rivals, load))
+    loader = Loader(tuner.rivals(segmented.segments, generated), load)
+    launchers = failures.load(sources, loader.launchers)
     plan = build_plan(segmented, sources, launchers, bound.arguments, bound.device, place)
-    for k, faster in tuner.race(plan, generated, rivals, arguments, load).items():
+    for k, faster in tuner.race(plan, generated, loader.entrants(), arguments).items():
         source = tuner.candidate(faster.candidate.draft, partial(watch, segment=k)).source
         plan = plan.with_kernel(k, source, faster.launcher)
     return instrument(watch("plan", plan), origin.name, options)

@@ -2,6 +2,7 @@
 
     Tuner.choose   the kernel of a segment: as an earlier contest chose, else as the model prefers
     Tuner.rivals   the kernels that are to be timed beside that
+    Loader         compiles both at once
     Tuner.race     of a new plan, the segments that had a faster kernel than that
 
 Only segments that move many bytes are timed, at the first call of their plan and on its arguments,
@@ -122,13 +123,13 @@ class Tuner:
         self,
         plan: Plan,
         candidates: Sequence[Candidate | None],
-        rivals: Rivals,
+        rivals: Mapping[int, Sequence[Entrant]],
         arguments: Sequence[Any],
-        load: Load,
     ) -> Mapping[int, Entrant]:
-        """What is faster than the candidates that `plan` was made of, by the position of the
-        segment. A contest that cannot be held, for want of memory for one, changes nothing."""
-        entrants = self._entrants(plan, candidates, rivals, load)
+        """What of `rivals` is faster than the candidates that `plan` was made of, by the position
+        of the segment. A contest that cannot be held, for want of memory for one, changes
+        nothing."""
+        entrants = _entrants(plan, candidates, rivals)
         launchers = {k: [e.launcher for e in found] for k, found in entrants.items()}
         times = self._times(plan, launchers, arguments) if launchers else {}
         won = {k: self._won(entrants[k], found) for k, found in times.items()}
@@ -165,22 +166,6 @@ class Tuner:
         wanted = (timed or self.options.tuned is not None) and not in_place
         return wanted and _bytes(segment) >= self.options.tune_bytes
 
-    def _entrants(
-        self, plan: Plan, candidates: Sequence[Candidate | None], rivals: Rivals, load: Load
-    ) -> dict[int, list[Entrant]]:
-        """Of each segment that wants a contest, what is to be timed: the plan's kernel first."""
-        found: dict[int, list[Entrant]] = {}
-        others: list[tuple[int, Candidate]] = []
-        for position, those in rivals.items():
-            preferred, launcher = candidates[position], plan.launchers[position]
-            if preferred is not None and launcher is not None:
-                found[position] = [Entrant(preferred, launcher)]
-                others += [(position, other) for other in those]
-        for (position, other), made in zip(others, _loaded(others, load), strict=True):
-            if made is not None and not (_spills(made) or _is_same(made, plan.launchers[position])):
-                found[position].append(Entrant(other, made))
-        return {position: entrants for position, entrants in found.items() if len(entrants) > 1}
-
     def _others(self, segment: Segment, preferred: Candidate) -> Iterator[Candidate]:
         """Kernels for this size alone: the model's, where the plan has one for many sizes, and each
         that another set of parameters makes."""
@@ -211,35 +196,52 @@ class Tuner:
         return winner
 
 
-def beside(rivals: Rivals, load: Load) -> Load:
-    """`load` that compiles the kernels of rivals at the same time, for a race to find them in
-    memory: there are cores for more kernels than a plan has. One that cannot be had is no fault."""
-    others = [other.source for those in rivals.values() for other in those]
+class Loader:
+    """Has the kernels of a plan, and at the same time those of rivals: there are cores for more
+    kernels than a plan has. A rival that cannot be had is no fault."""
 
-    def loaded(sources: Sequence[Source]) -> Sequence[Launcher]:
+    def __init__(self, rivals: Rivals, load: Load) -> None:
+        self._load, self._rivals = load, rivals
+        self._sources = [other.source for those in rivals.values() for other in those]
+        self._loaded: Sequence[Launcher | None] = ()
+
+    def launchers(self, sources: Sequence[Source]) -> Sequence[Launcher]:
+        """Those of a plan's kernels. Raises what `load` does."""
         try:
-            return load((*sources, *others))[: len(sources)]
+            found = self._load((*sources, *self._sources))
         except FuserError:
-            return load(sources)
+            return self._load(sources)
+        self._loaded = found[len(sources) :]
+        return found[: len(sources)]
 
-    return loaded
+    def entrants(self) -> Mapping[int, Sequence[Entrant]]:
+        """The rivals that can be had, by the position of the segment."""
+        loaded = self._loaded or [self._loaded_alone(source) for source in self._sources]
+        found, made = dict[int, Sequence[Entrant]](), iter(loaded)
+        for position, those in self._rivals.items():
+            pairs = [(other, next(made)) for other in those]
+            found[position] = [Entrant(other, own) for other, own in pairs if own is not None]
+        return found
+
+    def _loaded_alone(self, source: Source) -> Launcher | None:
+        try:
+            return self._load((source,))[0]
+        except FuserError as error:
+            log.event("tune", "a kernel cannot be had: %s", error)
+            return None
 
 
-def _loaded(others: Sequence[tuple[int, Candidate]], load: Load) -> Sequence[Launcher | None]:
-    """All at once, since they are compiled in parallel; if that fails, those that can be had."""
-    sources = [other.source for _, other in others]
-    try:
-        return load(sources)
-    except FuserError:
-        return [_loaded_alone(source, load) for source in sources]
-
-
-def _loaded_alone(source: Source, load: Load) -> Launcher | None:
-    try:
-        return load((source,))[0]
-    except FuserError as error:
-        log.event("tune", "a kernel cannot be had: %s", error)
-        return None
+def _entrants(
+    plan: Plan, candidates: Sequence[Candidate | None], rivals: Mapping[int, Sequence[Entrant]]
+) -> dict[int, list[Entrant]]:
+    """Of each segment that wants a contest, what is to be timed: the plan's kernel first."""
+    found: dict[int, list[Entrant]] = {}
+    for position, those in rivals.items():
+        preferred, own = candidates[position], plan.launchers[position]
+        fit = [r for r in those if not (_spills(r.launcher) or _is_same(r.launcher, own))]
+        if preferred is not None and own is not None and fit:
+            found[position] = [Entrant(preferred, own), *fit]
+    return found
 
 
 def _alone(found: Candidate) -> Candidate:
