@@ -176,8 +176,7 @@ class RowKernel:
     turns, the loads of a `batch` of turns at a time, and those of a warp are so far `apart`; if the
     axes keep the sides each has `columns` of its own. The blocks of one that `is_reversed` have the
     last rows first. `staged` of the kept loads come through shared memory, stores go by what is
-    `filled` there. Threads of shifted rows that have edges have whole vectors, and some of them an
-    element beside those.
+    `filled` there.
     """
 
     pointers: tuple[Pointer, ...]
@@ -210,7 +209,6 @@ class RowKernel:
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
     apart: int = 1
-    has_edges: bool = False
 
     @property
     def lane(self) -> IterDomain | None:
@@ -227,6 +225,10 @@ class RowKernel:
     @property
     def lanes(self) -> int:
         return self.axes.lanes
+
+    @property
+    def has_edges(self) -> bool:
+        return self.axes.has_edges
 
     @property
     def threads(self) -> int:
@@ -247,8 +249,7 @@ class RowKernel:
     @property
     def vectors_per_split(self) -> int:
         """Of the part of a row that one block has, at most."""
-        most = self.axes.whole_vectors[1] if self.has_edges else self.vector.size
-        return ceil_div(most, self.splits)
+        return ceil_div(self.axes.vectors, self.splits)
 
     @property
     def vectors_per_thread(self) -> int:

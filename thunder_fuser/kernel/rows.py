@@ -8,7 +8,6 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
-from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
@@ -67,8 +66,7 @@ class _RowWriter:
         layouts, tensors = self.segment.layouts, self.names.tensors
         accesses: Accesses
         if self.axes.is_shifted:
-            has_edges = planned.has_edges
-            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, has_edges)
+            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix)
         else:
             lane, suffix = self.axes.lane, self._suffix
             accesses = Accesses(
@@ -83,7 +81,7 @@ class _RowWriter:
             self.names.scalars,
             accesses,
             strict,
-            holds=self._holds,
+            holds=self.axes.holds,
         )
 
     def write(self) -> RowKernel:
@@ -141,12 +139,7 @@ class _RowWriter:
             staged=staged,
             filled=filled,
             apart=planned.residency.apart,
-            has_edges=planned.has_edges,
         )
-
-    def _holds(self, window: Window) -> bool:
-        """True for what holds wherever threads have elements."""
-        return self.axes.holds(window) or (self.planned.has_edges and self.axes.is_inside(window))
 
     def _staged(
         self, loads: Sequence[VectorAccess], each: Sequence[VectorAccess], final: Scope
@@ -224,8 +217,7 @@ class _RowWriter:
         self.writer.begin()
         self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
-        is_whole = self.planned.has_edges or phase.met is not None  # no place beyond the row
-        inside = () if is_whole else self.axes.inside
+        inside = () if phase.met is not None else self.axes.inside
         accumulated: list[LaneStatement] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []
@@ -251,8 +243,7 @@ class _RowWriter:
     def _shared(self) -> tuple[Key, ...]:
         """What phases compute alike, if a thread has registers for it."""
         planned, where = self.planned, self.planned.residency
-        size = self.axes.whole_vectors[1] if planned.has_edges else self.axes.vector.size
-        places = ceil_div(size, planned.threads_per_row) + planned.has_edges
+        places = ceil_div(self.axes.vectors, planned.threads_per_row) + self.axes.has_edges
         vectors = self.in_flight or places
         is_again = planned.splits > 1 or planned.chunk or not (where.registers or where.shared)
         sums = planned.columns

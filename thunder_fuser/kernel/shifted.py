@@ -31,10 +31,9 @@ class ShiftedAccesses(Accesses):
         axes: RowAxes,
         names: Mapping[TensorView, str],
         suffix: Callable[[TensorView, Form], str],
-        has_edges: bool,
     ) -> None:
         super().__init__(layouts, axes.lane, names, False, suffix)
-        self.axes, self.has_edges = axes, has_edges
+        self.axes = axes
         first = {} if axes.lane is None else {axes.lane: Form()}
         self.start = substitute(axes.flat, first)
         self.row = Window(substitute(axes.column, first), axes.columns)
@@ -48,7 +47,7 @@ class ShiftedAccesses(Accesses):
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
         window = Window(self.start, self.axes.rows * self.axes.columns)
-        plane = None if self.has_edges or self.axes.is_covered else window
+        plane = None if self.axes.is_covered else window
         loads = [self._within(load, plane) for load in super().group_loads()]
         is_apart = plane is not None and not self.axes.ends
         return tuple(replace(a, is_apart=is_apart and a.window is plane) for a in loads)
@@ -57,7 +56,7 @@ class ShiftedAccesses(Accesses):
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         writes, vectors = super().group_stores(targets)
-        row = None if self.has_edges else self.row
+        row = None if self.axes.has_edges else self.row
         return writes, tuple(self._within(store, row) for store in vectors)
 
     def _within(self, access: VectorAccess, plane: Window | None) -> VectorAccess:

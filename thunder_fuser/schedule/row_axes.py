@@ -47,7 +47,8 @@ class RowAxes(VectorAxes):
     the row `vector` and `lane`. Without column sums a group is one row; with them `row` is as they
     deal the `rows` of the plane out, of which the last turns of some groups may have none, or only
     those of its first sides. Of shifted ones the plane `ends` inside a vector, or does for other
-    numbers of rows."""
+    numbers of rows; where they have edges, vectors are those that lie in the row, and each element
+    beside them is one thread's."""
 
     group: IterDomain
     turn: IterDomain
@@ -59,6 +60,7 @@ class RowAxes(VectorAxes):
     side: IterDomain | None = None  # of the rows of a turn, where it has several
     share: Share | None = None  # a thread's of those, where they pass through shared memory
     keeps_sides: bool = False  # the sums down the columns are of each side
+    has_edges: bool = False
 
     @property
     def sides(self) -> int:
@@ -128,8 +130,11 @@ class RowAxes(VectorAxes):
         return apart != 1 or self.rows % self.side.size != 0
 
     def holds(self, window: Window) -> bool:
-        """True for what says no more than that there is such a row, as blocks walk no others."""
+        """True for what says no more than that there is such a row, as blocks walk no others, or
+        that a place lies in it where threads have no others."""
         form, extent = window.form, window.extent
+        if self.has_edges and self.is_inside(window):
+            return True
         if extent % self.rows == 0:
             return divmod_form(form, extent // self.rows)[0] == self.row
         return self.rows % extent == 0 and divmod_form(self.row, self.rows // extent)[0] == form
@@ -184,7 +189,8 @@ class RowAxes(VectorAxes):
     @property
     def is_covered(self) -> bool:
         """True where the plane has all vectors of all rows: the last row needs as many as any."""
-        return not self.ends and self.vector.size == ceil_div(self.columns, self.lanes)
+        is_least = self.vector.size == ceil_div(self.columns, self.lanes)
+        return self.has_edges or (not self.ends and is_least)
 
     @property
     def edges(self) -> int:
@@ -198,9 +204,15 @@ class RowAxes(VectorAxes):
         return fewest // self.lanes, self.columns // self.lanes
 
     @property
+    def vectors(self) -> int:
+        """The most that threads share out of a row."""
+        return self.whole_vectors[1] if self.has_edges else self.vector.size
+
+    @property
     def inside(self) -> tuple[Window, ...]:
         """What tells places of the row from others that its vectors reach."""
-        return (Window(self.column, self.columns),) if self.is_shifted else ()
+        reach = self.is_shifted and not self.has_edges
+        return (Window(self.column, self.columns),) if reach else ()
 
 
 def _number(axes: Iterable[IterDomain]) -> Form:

@@ -66,7 +66,6 @@ class RowSchedule(RowWork):
     splits: int = 1  # blocks that share a row
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
     is_staged: bool = False  # rows pass through shared memory
-    has_edges: bool = False  # of shifted rows, elements beside whole vectors are apart from these
 
     @property
     def are_pieces_outermost(self) -> bool:
@@ -123,7 +122,7 @@ class RowSchedule(RowWork):
             fitting += f", those of a warp {self.residency.apart} apart"
         if cluster > 1:
             return f"{cluster} blocks of {threads} threads a row{fitting}"
-        edges = ", with an element of its edges each" if self.has_edges else ""
+        edges = ", with an element of its edges each" if self.axes.has_edges else ""
         return f"{threads} threads a row{edges}, {self.rows_per_block} rows a block{fitting}"
 
     def _held(self) -> str:

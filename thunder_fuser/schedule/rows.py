@@ -177,7 +177,6 @@ def _placed(
     splits: int = 1,
     chunk: int = 0,
     is_staged: bool = False,
-    has_edges: bool = False,
 ) -> RowSchedule:
     """The schedule of that work, with the rows there."""
     return RowSchedule(
@@ -194,7 +193,6 @@ def _placed(
         splits=splits,
         chunk=chunk,
         is_staged=is_staged,
-        has_edges=has_edges,
     )
 
 
@@ -221,7 +219,7 @@ def _alone(
     edged = _with_edges(row, work, target, parameters)
     if edged is not None:
         several = max(parameters.block // edged.threads, 1)
-        return _placed(work, row, edged, several, has_edges=True)
+        return _placed(replace(work, axes=replace(axes, has_edges=True)), row, edged, several)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
     return _perhaps_staged(row, reads, work, found, several)
 
@@ -244,11 +242,11 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
     one piece."""
     axes = work.axes
     has_edges = axes.is_shifted and weights_of(work.segment, (axes.rows, axes.columns)) < 2
-    vectors = axes.whole_vectors[1] if has_edges else row.vectors
-    found = shared(replace(row, vectors=vectors), axes.rows, target)
+    axes = replace(axes, has_edges=has_edges)
+    found = shared(replace(row, vectors=axes.vectors), axes.rows, target)
     if found is None:
         return None
-    return _placed(work, row, found[0], splits=found[1], has_edges=has_edges)
+    return _placed(replace(work, axes=axes), row, found[0], splits=found[1])
 
 
 def _waits(work: RowWork) -> bool:

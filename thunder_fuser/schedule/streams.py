@@ -71,7 +71,8 @@ def schedule(
     threads, chunk = _shape(planned.axes.group.size, target)
     threads = parameters.threads or threads
     residency = Residency(threads, registers=frozenset(planned.row.loads))  # of a chunk
-    walked = replace(planned, residency=residency, rows_per_block=1, has_edges=False)
+    axes = replace(planned.axes, has_edges=False)
+    walked = replace(planned, axes=axes, residency=residency, rows_per_block=1)
     return StreamSchedule(walked, parameters.chunk or chunk)
 
 
