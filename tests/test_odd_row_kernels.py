@@ -32,6 +32,7 @@ from tests.programs import (
     whole,
 )
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -80,6 +81,20 @@ def test_sums_of_rows_and_what_is_stored_beside_them(
     both = call("sub", a, b)
     wide = call("cast", both, dtype=total(call("cast", a, dtype=FLOAT), 0).dtype)
     results = both, total(wide, *along(a, dims)), call("max", b, dims=along(a, dims))
+    check(fusion([a, b], *results), x, y, options=replace(STRICT, thread_order=order))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["two rows", "a plane of one row"])
+def test_what_is_computed_of_bytes(name: str, order: str) -> None:
+    """Compared, combined, and widened on the way to a float."""
+    shape, dims = SHAPES[name]
+    x, y = (torch.randint(-100, 100, shape, dtype=torch.int8) for _ in range(2))
+    a, b = like(x, y)
+    both, inner = call("sub", a, b), along(a, dims)
+    is_larger = call("cast", call("gt", both, chain(both, "neg")), dtype=FLOAT)
+    wide = call("cast", call("cast", both, dtype=DataType.Int), dtype=FLOAT)
+    results = both, total(is_larger, *inner), total(wide, *inner), call("max", both, dims=inner)
     check(fusion([a, b], *results), x, y, options=replace(STRICT, thread_order=order))
 
 

@@ -11,9 +11,12 @@ import pytest
 import torch
 
 import thunder_fuser.codegen
+from tests.programs import chain, cuda_kernels, fusion, like, total
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.codegen.prelude import chunks, mentions, prelude
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.torch_ops import philox, tf_philox_uniform
 
@@ -139,20 +142,22 @@ def test_a_kernel_carries_little_text_beside_its_own() -> None:
     assert len(prelude(SWIGLU).splitlines()) < 260
 
 
-NARROW = """extern "C" __global__ void kernel(const tf::{0}* x, {1}* y) {{
-  const tf::{0} difference = x[0] - x[1];
-  y[0] = tf::convert<{1}>(difference);
-}}
-"""
-
-
-@pytest.mark.parametrize("made", ["float", "double"])
-@pytest.mark.parametrize(("kind", "bits"), [("i8", "s8"), ("u8", "u8")])
-def test_the_bits_of_narrow_integers_are_named_where_they_are_converted(
-    kind: str, bits: str, made: str
-) -> None:
-    width = {"float": "f32", "double": "f64"}[made]
-    assert f"cvt.rn.{width}.{bits}" in nvrtc_ptx(NARROW.format(kind, made))
+@pytest.mark.parametrize("use", ["compared", "converted"])
+def test_bytes_above_a_difference_of_bytes_are_those_of_its_sign(use: str) -> None:
+    """NVRTC 13.0 read two bytes of four differences of this kernel, unless told."""
+    x = torch.empty(2, 201, 203, dtype=torch.int8, device="meta")
+    a, b = like(x, x)
+    both = call("sub", a, b)
+    used = call("gt", both, chain(both, "neg")) if use == "compared" else both
+    wide = call("cast", call("cast", used, dtype=DataType.Int), dtype=DataType.Float)
+    program = fusion([a, b], both, total(wide, 1, 2), call("max", b, dims=(1, 2)))
+    _, (kernel,) = cuda_kernels(program, x, x)
+    _, mark, body = emit(kernel).text.partition('extern "C" __global__ void')
+    ptx = nvrtc_ptx(mark + body)
+    differences = re.findall(r"(?:sub|neg)\.s16\s+(%rs\d+)", ptx)
+    reads = re.findall(r"(?:setp\.gt|cvt\.rn\.f32)\.s16\s+.*", ptx)
+    assert "cvt.s32.s8" in ptx
+    assert not set(differences) & set(re.findall(r"%rs\d+", "".join(reads)))
 
 
 def test_vector_accesses_are_as_wide_as_asked_and_bf16_narrows_in_pairs() -> None:

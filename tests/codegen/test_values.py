@@ -12,7 +12,29 @@ from thunder_fuser.analysis.digits import Form, atom, combine, evaluate, scale, 
 from thunder_fuser.codegen.values import expression, lane_index, literal
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import axis
-from thunder_fuser.kernel.statements import Literal, Random, Variable
+from thunder_fuser.kernel.statements import (
+    Accuracy,
+    Compute,
+    Literal,
+    Random,
+    ReadVector,
+    Variable,
+)
+from thunder_fuser.ops import OPS
+
+
+def nothing(form: object) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"), [(DataType.Int8, "tf::in_8_bits(a - b)"), (DataType.UInt8, "a - b")]
+)
+def test_what_is_computed_of_signed_bytes_is_told_to_be_one(dtype: DataType, text: str) -> None:
+    a, b = Variable("a", dtype), Variable("b", dtype)
+    made = Compute(OPS["sub"], (a, b), dtype, Accuracy.NORMAL)
+    assert expression(made, dtype, nothing, nothing) == text
+    assert expression(ReadVector("v0", 1, 0, dtype), dtype, nothing, nothing) == "v0.v[lane]"
 
 
 def bits(value: float) -> int:

@@ -42,6 +42,12 @@ WindowText = Callable[[Sequence[Window]], str]
 
 def expression(value: Expression, dtype: DataType, form: FormText, test: WindowText) -> str:
     """The C++ expression of `value` for a variable of `dtype`'s compute type."""
+    text = _expression(value, dtype, form, test)
+    is_read = isinstance(value, ReadVector | ReadElement | ReadSquare)
+    return text if is_read or dtype is not DataType.Int8 else f"tf::in_8_bits({text})"
+
+
+def _expression(value: Expression, dtype: DataType, form: FormText, test: WindowText) -> str:
     kind = COMPUTE_TYPES[dtype]
     match value:
         case Compute(op, args, stored, accuracy):
