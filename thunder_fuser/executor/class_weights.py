@@ -39,7 +39,7 @@ def _cross_entropy(
     flags = (size_average, reduce)
     if not _is_taken(input, target, weight, flags, ignore_index, reduction):
         return NotImplemented
-    wide = ltorch.to(input, wide_type(input))
+    wide = ltorch.to(input, wide_type(input.dtype))
     p = ltorch.log_softmax(wide, class_dim(input))
     loss = _loss(p, target, weight, ignore_index, reduction, float(label_smoothing))
     return ltorch.to(loss, input.dtype)
@@ -57,7 +57,7 @@ def _nll_loss(
     flags = (size_average, reduce)
     if weight is None or not _is_taken(input, target, weight, flags, ignore_index, reduction):
         return NotImplemented
-    p = ltorch.to(input, wide_type(input))
+    p = ltorch.to(input, wide_type(input.dtype))
     return ltorch.to(_loss(p, target, weight, ignore_index, reduction, 0.0), input.dtype)
 
 

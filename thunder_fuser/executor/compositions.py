@@ -36,9 +36,9 @@ def is_ours(*tensors: Any) -> bool:
     )
 
 
-def wide_type(*tensors: Any) -> Any:
-    """The type in which sums of the tensors' elements are made."""
-    is_double = any(dtypes.to_strong_dtype(a.dtype) is dtypes.float64 for a in tensors)
+def wide_type(*found: dtypes.dtype) -> dtypes.dtype:
+    """The type in which sums of elements of these types are made."""
+    is_double = any(dtypes.to_strong_dtype(dtype) is dtypes.float64 for dtype in found)
     return dtypes.float64 if is_double else dtypes.float32
 
 
@@ -54,7 +54,7 @@ def _vector_norm(
     if not is_ours(x) or dtype is not None or isinstance(ord, str):
         return NotImplemented
     dims = tuple(range(x.ndim)) if dim is None else dim
-    wide = ltorch.to(x, wide_type(x))
+    wide = ltorch.to(x, wide_type(x.dtype))
     if ord == 2:
         total = ltorch.sum(ltorch.mul(wide, wide), dims, keepdim)
         is_zero = ltorch.eq(total, 0.0)
@@ -108,7 +108,7 @@ def _cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any
     """sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps))"""
     if not is_ours(x1, x2) or x1.dtype != x2.dtype:
         return NotImplemented
-    a, b = (ltorch.to(x, wide_type(x1, x2)) for x in (x1, x2))
+    a, b = (ltorch.to(x, wide_type(x1.dtype, x2.dtype)) for x in (x1, x2))
 
     def root(x: Any) -> Any:
         # The square of a limit: no gradient goes to a root of 0.

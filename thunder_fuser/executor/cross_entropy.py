@@ -15,13 +15,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
-from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.claims import claimed_device_type
-from thunder_fuser.executor.nll_loss import REDUCTIONS, at_target, is_target, reduced
+from thunder_fuser.executor.compositions import wide_type
+from thunder_fuser.executor.nll_loss import (
+    REDUCTIONS,
+    at_target,
+    has_classes,
+    is_target,
+    reduced,
+)
 
 SYMBOL = ltorch.cross_entropy
 
@@ -43,17 +47,7 @@ def can_replace(
         return False
     if reduction not in REDUCTIONS or not isinstance(ignore_index, int):
         return False
-    return (
-        type(a) is TensorProxy
-        and type(target) is TensorProxy
-        and a.ndim == 2
-        and target.ndim == 1
-        and all(isinstance(n, int) and n > 0 for n in a.shape)
-        and dtypes.is_float_dtype(a.dtype)
-        and dtypes.to_strong_dtype(target.dtype) is dtypes.int64
-        and a.device.devicetype is claimed_device_type()
-        and a.device == target.device
-    )
+    return has_classes(a, target) and a.ndim == 2
 
 
 def forward(a: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,8 +101,7 @@ def _options(
 
 def _loss(a: Any, target: Any, options: _Options) -> tuple[Any, _Parts]:
     classes = a.shape[1]
-    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
-    wide = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
+    wide = ltorch.to(a, wide_type(a.dtype))
     is_counted = ltorch.ne(target, options.ignore_index)
     top = ltorch.amax(wide, 1, True)
     below = ltorch.sub(wide, top)

@@ -18,6 +18,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.compositions import wide_type
 
 SYMBOL = ltorch.log_softmax
 
@@ -38,7 +39,7 @@ def can_replace(a: Any, dim: Any, *, dtype: Any = None) -> bool:
 def forward(a: Any, dim: int, *, dtype: Any = None) -> Any:
     """Shaped like `a`, in `dtype` or its own; computed in f32 at least."""
     result = _result_dtype(a, dtype)
-    x = ltorch.to(a, _wide_dtype(result))
+    x = ltorch.to(a, wide_type(result))
     below = ltorch.sub(x, ltorch.amax(x, dim, keepdim=True))
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), dim, keepdim=True))
     return ltorch.to(ltorch.sub(below, log_sum), result)
@@ -48,7 +49,7 @@ def gradient(a: Any, dim: int, *, dtype: Any = None) -> Any:
     """As `forward`, with the rule for the gradient of `a`: of the rounded result, as torch has it,
     so that no more than the result has to be kept."""
     result = forward(a, dim, dtype=dtype)
-    wide = _wide_dtype(result.dtype)
+    wide = wide_type(result.dtype)
     g = ltorch.to(get_grad(result), wide)
     share = ltorch.mul(ltorch.exp(ltorch.to(result, wide)), ltorch.sum(g, dim, keepdim=True))
     put_grad(a, ltorch.to(ltorch.sub(g, share), a.dtype))
@@ -57,9 +58,3 @@ def gradient(a: Any, dim: int, *, dtype: Any = None) -> Any:
 
 def _result_dtype(a: Any, dtype: Any) -> dtypes.dtype:
     return a.dtype if dtype is None else dtypes.to_dtype(dtype)
-
-
-def _wide_dtype(result: dtypes.dtype) -> dtypes.dtype:
-    """What sums for a result of that type are made in."""
-    is_double = dtypes.to_strong_dtype(result) is dtypes.float64
-    return dtypes.float64 if is_double else dtypes.float32

@@ -10,25 +10,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.compositions import is_ours, wide_type
 
 SYMBOL = ltorch.logsumexp
 
 
 def can_replace(a: Any, dim: Any, keepdim: bool = False) -> bool:
     """True for real floating `a` that has a dim to reduce, and static extents above zero."""
-    return (
-        type(a) is TensorProxy
-        and a.ndim > 0
-        and all(isinstance(n, int) and n > 0 for n in a.shape)
-        and dtypes.is_float_dtype(a.dtype)
-        and a.device.devicetype is claimed_device_type()
-    )
+    return type(a) is TensorProxy and a.ndim > 0 and is_ours(a)
 
 
 def forward(a: Any, dim: Any, keepdim: bool = False) -> Any:
@@ -49,8 +42,7 @@ def gradient(a: Any, dim: Any, keepdim: bool = False) -> Any:
 
 def _wide_result(a: Any, dim: Any) -> Any:
     """With every dim kept, and in the type that sums are made in."""
-    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
-    x = ltorch.to(a, dtypes.float64 if is_double else dtypes.float32)
+    x = ltorch.to(a, wide_type(a.dtype))
     largest = ltorch.amax(x, dim, keepdim=True)
     # Of equal infinities the difference would be NaN.
     largest = ltorch.where(ltorch.eq(ltorch.abs(largest), float("inf")), 0.0, largest)

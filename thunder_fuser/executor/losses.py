@@ -198,7 +198,7 @@ class LossRule:
     def _evaluate(self, call: dict[str, Any]) -> tuple[Any, list[Any], float]:
         """The loss, what its terms are made of in the wide type, and the share of each in it."""
         x, t, reduction = call["input"], call["target"], call["reduction"]
-        wide = wide_type(x, t)
+        wide = wide_type(x.dtype, t.dtype)
         operands = [
             ltorch.to(a, wide) if isinstance(a, TensorProxy) else a
             for a in (x, t, *(call[name] for name in self._loss.options))

@@ -17,7 +17,7 @@ import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.claims import claimed_device_type
+from thunder_fuser.executor.compositions import is_ours, wide_type
 
 SYMBOL = ltorch.nll_loss
 REDUCTIONS = ("none", "sum", "mean")
@@ -36,15 +36,18 @@ def can_replace(
         return False
     if not isinstance(_ignored(ignore_index), int):
         return False
+    return has_classes(a, target)
+
+
+def has_classes(a: Any, target: Any) -> bool:
+    """True for `a` [rows, classes, ...] or [classes] of static shape and an int64 class a row."""
     if type(a) is not TensorProxy or type(target) is not TensorProxy or a.ndim == 0:
         return False
     rows = [n for k, n in enumerate(a.shape) if k != class_dim(a)]
     return (
-        all(isinstance(n, int) and n > 0 for n in a.shape)
+        is_ours(a)
         and list(target.shape) == rows
-        and dtypes.is_float_dtype(a.dtype)
         and dtypes.to_strong_dtype(target.dtype) is dtypes.int64
-        and a.device.devicetype is claimed_device_type()
         and a.device == target.device
     )
 
@@ -70,7 +73,7 @@ def gradient(
 ) -> Any:
     """The loss, with the rule for the gradient of `a`."""
     loss, parts = _loss(a, target, _ignored(ignore_index), reduction)
-    g = ltorch.to(get_grad(loss), _wide(a))
+    g = ltorch.to(get_grad(loss), wide_type(a.dtype))
     if reduction == "mean":
         g = ltorch.true_divide(g, parts.count)
     dim = class_dim(a)
@@ -89,7 +92,7 @@ class _Parts(NamedTuple):
 
 def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
     is_counted = ltorch.ne(target, ignore_index)
-    wanted = ltorch.to(at_target(a, target, is_counted), _wide(a))
+    wanted = ltorch.to(at_target(a, target, is_counted), wide_type(a.dtype))
     loss, count = reduced(ltorch.neg(wanted), is_counted, reduction)
     return ltorch.to(loss, a.dtype), _Parts(is_counted, count)
 
@@ -129,9 +132,3 @@ def _ignored(ignore_index: int | None) -> int:
 def class_dim(a: Any) -> int:
     """The dim of `a` [rows, classes, ...] or [classes] that has a place for each class."""
     return 1 if a.ndim > 1 else 0
-
-
-def _wide(a: Any) -> Any:
-    """The type that sums are made in."""
-    is_double = dtypes.to_strong_dtype(a.dtype) is dtypes.float64
-    return dtypes.float64 if is_double else dtypes.float32
