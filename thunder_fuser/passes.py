@@ -6,19 +6,20 @@ Stages compute; whoever wants to print, write or time them is an observer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
 
-# What the stages are called, in the order of the pipeline. Those from `schedule` to `source` are
-# told once per segment.
-STAGES = ("fusion", "bound", "tidied", "segmented", "schedule", "kernel", "source", "plan")
+# In the order of the pipeline. Those from `schedule` to `source` are told once per segment.
+Stage: TypeAlias = Literal[
+    "fusion", "bound", "tidied", "segmented", "schedule", "kernel", "source", "plan"
+]
 
 
 class Observer(Protocol):
     """Someone who wants to see what a stage made; `str(value)` is the text to show."""
 
-    def see(self, stage: str, value: object, segment: int | None) -> None:
+    def see(self, stage: Stage, value: object, segment: int | None) -> None:
         """`segment` is the position of the segment that the value belongs to, if it is of one."""
 
 
@@ -28,7 +29,7 @@ class Watch:
 
     observers: tuple[Observer, ...] = ()
 
-    def __call__(self, stage: str, value: _T, segment: int | None = None) -> _T:
+    def __call__(self, stage: Stage, value: _T, segment: int | None = None) -> _T:
         for observer in self.observers:
             observer.see(stage, value, segment)
         return value

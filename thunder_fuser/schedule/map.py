@@ -12,7 +12,6 @@ from functools import lru_cache
 from math import prod
 
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.flat_stores import flat_stores
@@ -26,6 +25,8 @@ from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
 from thunder_fuser.segment.segment import Segment
+
+LONG = "a reduction longer than a thread sums in registers"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,8 @@ class MapSchedule:
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
     in-place target must be read only by the thread and at the element that writes it."""
-    _check_reductions(segment)
+    if segment.long:
+        raise Rejected(LONG)
     groups = _groups(segment, parameters.sharing, parameters.reuse)
     if not parameters.rests:  # a text for many lengths: what aligns is not known
         groups = flat_stores(tuple(flatten(g, parameters) for g in groups), parameters)
@@ -72,7 +74,9 @@ def _arranged(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
     """Why T1 cannot run this segment, or None. Only in-place targets that are read need a schedule
     to be judged."""
-    return rejection(schedule if _targets_read(segment) else _check_reductions, segment, parameters)
+    if segment.long:
+        return LONG
+    return rejection(schedule, segment, parameters) if _targets_read(segment) else None
 
 
 def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[str]:
@@ -92,11 +96,6 @@ def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[
         target = tensors[nest.store.value]
         lines.append(f"    {print_element(target, nest.index, known)}{copies}")
     return lines
-
-
-def _check_reductions(segment: Segment, parameters: MapParameters | None = None) -> None:
-    if any(is_long(tv) for tv in segment.tensors if tv not in segment.leaves):
-        raise Rejected("a reduction longer than a thread sums in registers")
 
 
 def _targets_read(segment: Segment) -> Set[TensorView]:
