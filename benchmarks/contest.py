@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,15 +19,8 @@ from benchmarks.runner import Runner, Stopwatch
 
 
 def measure(job: Job) -> Iterator[Row]:
-    """The rows of a job: first what fails or is absent, then phase by phase what was timed."""
-    entries: list[Entry] = []
-    for found in entered(job):
-        if isinstance(found, Entry):
-            entries.append(found)
-        else:
-            yield found
-    for phase in job.workload.phases:
-        yield from _timed([entry for entry in entries if entry.row.phase == phase], job)
+    """The rows of a job whose executors take turns, a call each."""
+    return measured(job, _timed)
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,19 @@ class Entry:
     prepare: Prepare
 
 
-def entered(job: Job) -> Iterator[Row | Entry]:
+def measured(job: Job, timed: Callable[[Sequence[Entry], Job], Iterator[Row]]) -> Iterator[Row]:
+    """The rows of a job: first what fails or is absent, then phase by phase what was `timed`."""
+    entries: list[Entry] = []
+    for found in _all_entered(job):
+        if isinstance(found, Entry):
+            entries.append(found)
+        else:
+            yield found
+    for phase in job.workload.phases:
+        yield from timed([entry for entry in entries if entry.row.phase == phase], job)
+
+
+def _all_entered(job: Job) -> Iterator[Row | Entry]:
     """Each phase of each executor: an entry of what runs, a row of what fails or is absent."""
     try:
         forget_compilations()

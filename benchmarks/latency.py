@@ -17,7 +17,7 @@ import torch
 
 from benchmarks import kernels, rope
 from benchmarks.cases import FORWARD, INFERENCE, Case, Make, Sizes, Tensors, Workload, nbytes
-from benchmarks.contest import Entry, entered
+from benchmarks.contest import Entry, measured
 from benchmarks.jobs import Job, failed
 from benchmarks.measure import MICROSECONDS, TRIALS, UNKNOWN, Field, quantiles_of
 from benchmarks.rows import Row
@@ -29,20 +29,13 @@ PHASES = (FORWARD, INFERENCE)
 
 
 def measure(job: Job) -> Iterator[Row]:
-    """The rows of a job: executors take turns, a burst each."""
-    entries: list[Entry] = []
-    for found in entered(job):
-        if isinstance(found, Entry):
-            entries.append(found)
-        else:
-            yield found
-    for phase in job.workload.phases:
-        yield from _timed([entry for entry in entries if entry.row.phase == phase], job.device)
+    """The rows of a job whose executors take turns, a burst each."""
+    return measured(job, _timed)
 
 
-def _timed(entries: Sequence[Entry], device: torch.device) -> Iterator[Row]:
-    is_gpu = device.type == "cuda"
-    field = Field([entry.prepare for entry in entries], device)
+def _timed(entries: Sequence[Entry], job: Job) -> Iterator[Row]:
+    is_gpu = job.device.type == "cuda"
+    field = Field([entry.prepare for entry in entries], job.device)
     field.each(lambda _, prepare: [prepare()() for _ in range(WARM_UP)])
     burst = partial(_burst, GPU_BURST if is_gpu else HOST_BURST, is_gpu)
     trials = [
