@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from thunder_fuser.analysis.digits import ZERO, Form, add, scale
+from thunder_fuser.analysis.digits import ZERO, Form, add, ceil_div, scale
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.target import REGISTER_BYTES
 
 MAX_ALIGNMENT = 16  # bytes; Hopper's widest access of one thread
 
@@ -123,6 +124,11 @@ def _weighted(strides: Sequence[int], index: Sequence[Form]) -> Form:
     for stride, form in zip(strides, index, strict=True):
         total = add(total, scale(form, stride))
     return total
+
+
+def registers_of(itemsizes: Iterable[int], lanes: int = 1) -> int:
+    """Registers of a vector of so many lanes of each tensor whose elements have so many bytes."""
+    return sum(ceil_div(size * lanes, REGISTER_BYTES) for size in itemsizes)
 
 
 def alignment_of(address: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
@@ -29,7 +30,7 @@ def vector_of(columns: int, itemsizes: Sequence[int]) -> tuple[int, int]:
     """Elements in a vector of a row of so many columns, and the registers of one of each tensor
     that is read."""
     lanes = gcd(columns, WIDTH // min(itemsizes, default=4) or 1)
-    return lanes, sum(max(size * lanes // 4, 1) for size in itemsizes)
+    return lanes, registers_of(itemsizes, lanes)
 
 
 def threads_of_met_row(count: int, vectors: int, lanes: int, registers: int) -> int | None:

@@ -24,7 +24,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -285,7 +285,7 @@ class _Columns:
         """Vectors of columns that a block has at a time: two sectors of each row at least; 0 where
         that is too much."""
         run = max(ACROSS, self.least, 1 << (HELD // self.rows).bit_length() - 1)
-        held = self.rows * (self._registers(self.itemsizes) + self.beside)
+        held = self.rows * (registers_of(self.itemsizes, self.lanes) + self.beside)
         while run * held > MAX_HELD and run > self.least:
             run //= 2
         return run if run * held <= MAX_HELD else 0
@@ -340,12 +340,9 @@ class _Columns:
         return int(REGISTERS / (SLACK * column.registers(down) * across * down))
 
     def _column(self) -> KeptRows:
-        kept = self._registers(self.itemsizes[1:] if self.is_turned else self.itemsizes)
+        itemsizes = self.itemsizes[1:] if self.is_turned else self.itemsizes
+        kept = registers_of(itemsizes, self.lanes)
         return KeptRows(self.rows, max(kept, 1), self.beside, (self.along + 2) * self.lanes)
-
-    def _registers(self, itemsizes: Sequence[int]) -> int:
-        """Of a row."""
-        return sum(ceil_div(self.lanes * size, REGISTER_BYTES) for size in itemsizes)
 
 
 def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:

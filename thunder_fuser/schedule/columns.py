@@ -21,7 +21,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_scan,
@@ -400,7 +400,7 @@ def _loaded(axes: ColumnAxes, segment: Segment) -> int:
 
 def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
     """Registers of a vector of each."""
-    return sum(max(tv.dtype.itemsize * axes.lanes // REGISTER_BYTES, 1) for tv in tensors)
+    return registers_of((tv.dtype.itemsize for tv in tensors), axes.lanes)
 
 
 def _registers(

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form, ceil_div
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -45,7 +45,7 @@ from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import REGISTER_BYTES, Target
+from thunder_fuser.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,5 +318,4 @@ def _turned(
 
 def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
     """Registers of what a thread keeps of one row, or computes where all is in strips."""
-    kept = sum(ceil_div(tv.dtype.itemsize * axes.lanes, REGISTER_BYTES) for tv in planes)
-    return max(kept, 1)
+    return max(registers_of((tv.dtype.itemsize for tv in planes), axes.lanes), 1)

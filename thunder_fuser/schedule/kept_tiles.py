@@ -26,6 +26,7 @@ from thunder_fuser.analysis.kept_rows import (
     is_part_of_warp,
     parts_of_columns,
 )
+from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
@@ -273,7 +274,7 @@ def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
 
 def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:
     long = [tv for phase in phases for tv, _ in phase.reductions]
-    results = sum(max(tv.dtype.compute_type.itemsize // REGISTER_BYTES, 1) for tv in long)
+    results = registers_of(tv.dtype.compute_type.itemsize for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
     is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
     known = max(results, sums) if is_one_phase else results + sums

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.analysis.walked_rows import clusters_of
 from thunder_fuser.ir.tensor import TensorView
@@ -100,7 +101,7 @@ class Row:
 
 def scanned_registers(scans: Sequence[TensorView], lanes: int) -> int:
     """The registers of a vector that is scanned: its elements, and the sums before it and of it."""
-    return sum(max(tv.dtype.compute_type.itemsize // 4, 1) for tv in scans) * (lanes + 2)
+    return registers_of(tv.dtype.compute_type.itemsize for tv in scans) * (lanes + 2)
 
 
 def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> Residency | None:

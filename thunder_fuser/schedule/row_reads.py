@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 
 from thunder_fuser.analysis.digits import Form, loads_in
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import needs_of
@@ -32,7 +32,7 @@ def row_read(work: RowWork) -> Row:
     results = [*terms, *last, *([] if axes.side is None else sums)]
     times = Counter(tv for walk in walks for tv in dict(reads_of(work, walk)))
     for tv, offset in reads_of(work, results):
-        registers = max(tv.dtype.itemsize * axes.lanes // 4, 1)
+        registers = registers_of([tv.dtype.itemsize], axes.lanes)
         if is_of_row(offset, axes) and not _is_cached(tv, times[tv], axes):
             loads[tv] = loads.get(tv, 0) + registers
         elif is_of_all_rows(offset, axes):
