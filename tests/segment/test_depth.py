@@ -8,7 +8,7 @@ from tests.programs import chain, expand, flip, full, fusion, like, reshape, sto
 from thunder_fuser.analysis.reductions import is_scattered
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.depth import cut_reasons, depths
+from thunder_fuser.segment.depth import depths
 
 NONE: frozenset[TensorView] = frozenset()
 
@@ -120,7 +120,7 @@ def test_every_cut_has_the_reason_of_its_first_tensor() -> None:
     down = total(a, 0)
     spread = call("mul", a, expand(reshape(down, 1, 48), 64, 48))
     whole = fusion([a], chain(stop(spread), "exp"))
-    assert cut_reasons(whole, NONE, NONE) == {
+    assert depths(whole, NONE, NONE).reasons() == {
         1: "needs a reduction down columns whole",
         2: "behind a stop point",
     }
@@ -130,7 +130,7 @@ def test_what_torch_computes_is_a_reason() -> None:
     (a,) = like(torch.empty(64, 48))
     down = total(a, 0)
     whole = fusion([a], chain(down, "exp"))
-    assert cut_reasons(whole, frozenset({down}), NONE) == {
+    assert depths(whole, frozenset({down}), NONE).reasons() == {
         1: "reads what a segment of torch's computes"
     }
 
@@ -138,12 +138,14 @@ def test_what_torch_computes_is_a_reason() -> None:
 def test_another_plane_is_a_reason() -> None:
     (a,) = like(torch.empty(64, 96))
     whole = fusion([a], total(a, 1), total(reshape(a, 128, 48), 1))
-    assert cut_reasons(whole, NONE, NONE) == {1: "reduces over other axes than what is before it"}
+    assert depths(whole, NONE, NONE).reasons() == {
+        1: "reduces over other axes than what is before it"
+    }
 
 
 def test_what_is_cut_nowhere_has_no_reasons() -> None:
     (a,) = like(torch.empty(64, 48))
-    assert cut_reasons(fusion([a], total(chain(a, "exp"), 1)), NONE, NONE) == {}
+    assert depths(fusion([a], total(chain(a, "exp"), 1)), NONE, NONE).reasons() == {}
 
 
 def test_what_is_larger_than_the_plane_of_a_row_sum_lies_behind_it() -> None:
@@ -155,7 +157,7 @@ def test_what_is_larger_than_the_plane_of_a_row_sum_lies_behind_it() -> None:
     below = call("sub", a, expand(column, 8, 4096))
     found = depths(fusion([a], below), NONE, NONE)
     assert [found[tv] for tv in (parts, top, column, below)] == [0, 1, 1, 2]
-    assert cut_reasons(fusion([a], below), NONE, NONE) == {
+    assert depths(fusion([a], below), NONE, NONE).reasons() == {
         1: "reduces over other axes than what is before it",
         2: "is larger than what was reduced",
     }

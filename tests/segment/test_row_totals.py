@@ -9,7 +9,7 @@ from tests.programs import chain, expand, fusion, like, permute, piece, reshape,
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.depth import cut_reasons, depths
+from thunder_fuser.segment.depth import depths
 from thunder_fuser.segment.row_totals import MANY
 
 NONE: frozenset[TensorView] = frozenset()
@@ -59,7 +59,7 @@ def test_what_has_more_elements_waits_for_the_sum() -> None:
     spread = call("div", a, expand(reshape(whole, 1, 1), 64, 48))
     program = fusion([a], spread)
     assert depth_of(program, whole, spread) == [0, 1]
-    assert cut_reasons(program, NONE, NONE) == {1: REASON}
+    assert depths(program, NONE, NONE).reasons() == {1: REASON}
 
 
 def test_what_reads_a_row_beside_the_sum_waits_for_both() -> None:
@@ -69,7 +69,7 @@ def test_what_reads_a_row_beside_the_sum_waits_for_both() -> None:
     first = call("sub", piece(row, 0, 0, 1), reshape(whole, 1))
     program = fusion([a], first)
     assert depth_of(program, whole, first) == [0, 1]
-    assert cut_reasons(program, NONE, NONE) == {1: REASON}
+    assert depths(program, NONE, NONE).reasons() == {1: REASON}
 
 
 def test_what_is_walked_again_is_summed_there() -> None:

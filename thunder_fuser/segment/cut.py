@@ -34,7 +34,7 @@ from thunder_fuser.ir.fusion import Fusion, Write, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import carried, constants
-from thunder_fuser.segment.depth import cut_reasons, depths
+from thunder_fuser.segment.depth import Depths, depths
 from thunder_fuser.segment.kinds import Test
 from thunder_fuser.segment.outputs import plan_outputs
 from thunder_fuser.segment.segment import Segment, Store
@@ -145,7 +145,7 @@ class _Cutter:
     is_late: Test
     is_kept: Test
     views: dict[TensorView, View] = field(default_factory=dict)
-    depth: dict[TensorView, int] = field(default_factory=dict)
+    depth: Depths = field(init=False)
     stored: dict[int, dict[TensorView, None]] = field(default_factory=dict)
     memory: dict[TensorView, None] = field(default_factory=dict)  # what can be read as a leaf
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
@@ -156,7 +156,8 @@ class _Cutter:
     def run(self) -> SegmentedFusion:
         self.fast, self.exact = fast_enough(self.fusion), compared(self.fusion)
         self.constants = constants(self.fusion)
-        self.depth = depths(self.fusion, self.opaque, self.constants, *self._waits)
+        waits = self.is_shared, self.is_late, self.is_kept
+        self.depth = depths(self.fusion, self.opaque, self.constants, *waits)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
         self.memory.update((v, None) for v in self.layouts)
         for tv in outputs.computed:
@@ -171,11 +172,6 @@ class _Cutter:
         self.views.update(outputs.views)
         segments, reasons = self._build()
         return SegmentedFusion(self.fusion, segments, self.views, self.layouts, reasons)
-
-    @property
-    def _waits(self) -> tuple[Test, Test, Test]:
-        """What depths depend on."""
-        return self.is_shared, self.is_late, self.is_kept
 
     @property
     def targets(self) -> frozenset[TensorView]:
@@ -295,7 +291,7 @@ class _Cutter:
         reasons: list[str] = []
         late: list[Write] = []
         waiting: list[Store] = []
-        why = cut_reasons(self.fusion, self.opaque, self.constants, *self._waits)
+        why = self.depth.reasons()
         for depth in sorted(self.stored):
             direct, postponed = self._split_writes(depth)
             late += postponed

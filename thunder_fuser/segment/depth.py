@@ -8,6 +8,8 @@ A kernel computes tensors of one depth, and what it recomputes of lower ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.layout import dense_strides
@@ -35,6 +37,42 @@ def _never(tv: TensorView) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Depths:
+    """How many cuts lie before each tensor of `fusion`, and the kinds of tensors that need some.
+    Torch runs the `opaque` ones between kernels."""
+
+    fusion: Fusion
+    opaque: frozenset[TensorView]
+    cuts: Mapping[TensorView, int]
+    kinds: tuple[Kind, ...]
+
+    def __getitem__(self, tv: TensorView) -> int:
+        return self.cuts[tv]
+
+    def reasons(self) -> dict[int, str]:
+        """Why there is a cut before each depth but the first: what the first tensor of that depth
+        needs."""
+        found: dict[int, str] = {}
+        for tv in self.fusion.tensors:
+            producers = tv.definition.tensors if tv.definition is not None else ()
+            before = [p for p in producers if self[p] < self[tv]]
+            if before and tv not in self.opaque:
+                found.setdefault(self[tv], self._reason(tv, before))
+        return found
+
+    def _reason(self, tv: TensorView, before: Sequence[TensorView]) -> str:
+        """Why a tensor lies deeper than its producers `before` it."""
+        if any(map(is_stop, before)):
+            return _stopped(tv)
+        if is_ordering(tv):
+            return "puts an index in order that must be stored first"
+        if any(p in self.opaque for p in before):
+            return "reads what a segment of torch's computes"
+        cuts = (k.reason for k in self.kinds for p in before if p in k.members and k.cut(p, tv))
+        return next(cuts, "reduces over other axes than what is before it")
+
+
 def depths(
     fusion: Fusion,
     opaque: frozenset[TensorView],
@@ -42,61 +80,12 @@ def depths(
     is_shared: Test = _never,
     is_late: Test = _never,
     is_kept: Test = _never,
-) -> dict[TensorView, int]:
+) -> Depths:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
     blocks share each row of a reduction that `is_shared`; a reduction that `is_late` is not where
     the rows of its terms are reduced. A block keeps the columns of one that `is_kept`, until all
     that needs its results is computed."""
-    return _walk(fusion, opaque, constants, is_shared, is_late, is_kept)[0]
-
-
-def cut_reasons(
-    fusion: Fusion,
-    opaque: frozenset[TensorView],
-    constants: frozenset[TensorView],
-    is_shared: Test = _never,
-    is_late: Test = _never,
-    is_kept: Test = _never,
-) -> dict[int, str]:
-    """Why there is a cut before each depth but the first: what the first tensor of that depth
-    needs."""
-    depth, kinds = _walk(fusion, opaque, constants, is_shared, is_late, is_kept)
-    found: dict[int, str] = {}
-    for tv in fusion.tensors:
-        producers = tv.definition.tensors if tv.definition is not None else ()
-        before = [p for p in producers if depth[p] < depth[tv]]
-        if not before or tv in opaque:
-            continue
-        cuts = [k.reason for k in kinds for p in before if p in k.members and k.cut(p, tv)]
-        if any(map(is_stop, before)):
-            reason = _stopped(tv)
-        elif is_ordering(tv):
-            reason = "puts an index in order that must be stored first"
-        elif any(p in opaque for p in before):
-            reason = "reads what a segment of torch's computes"
-        else:
-            reason = (*cuts, "reduces over other axes than what is before it")[0]
-        found.setdefault(depth[tv], reason)
-    return found
-
-
-def _stopped(tv: TensorView) -> str:
-    assert tv.definition is not None
-    if tv.definition.op.family is Family.GATHER:
-        return f"{tv.definition.op.name} reads what must be stored first"
-    return "behind a stop point"
-
-
-def _walk(
-    fusion: Fusion,
-    opaque: frozenset[TensorView],
-    constants: frozenset[TensorView],
-    is_shared: Test,
-    is_late: Test,
-    is_kept: Test,
-) -> tuple[dict[TensorView, int], tuple[Kind, ...]]:
-    """Depths, and what is of each kind."""
     found: dict[TensorView, int] = {}
     walks = Walks(is_shared)
     totals = RowTotals(fusion, found, walks)
@@ -137,7 +126,14 @@ def _walk(
             near = (p for p in producers if p in kind.members and found[p] == before)
             if any(kind.follows(p, tv) for p in near) or (tv not in opaque and kind.begins(tv)):
                 kind.members.add(tv)
-    return found, kinds
+    return Depths(fusion, opaque, found, kinds)
+
+
+def _stopped(tv: TensorView) -> str:
+    assert tv.definition is not None
+    if tv.definition.op.family is Family.GATHER:
+        return f"{tv.definition.op.name} reads what must be stored first"
+    return "behind a stop point"
 
 
 def _kinds(is_shared: Test, is_kept: Test, outgrows: Pair, totals: RowTotals) -> tuple[Kind, ...]:
