@@ -122,6 +122,7 @@ def read(edge: AxisEdge, at: Mapping[IterDomain, int]) -> Point | None:
 
 
 def points(axes: Sequence[IterDomain]) -> Iterator[dict[IterDomain, int]]:
+    """Every combination of values of the axes, the last one fastest."""
     for point in product(*(range(a.size) for a in axes)):
         yield dict(zip(axes, point, strict=True))
 
@@ -156,4 +157,5 @@ def owned_points(tensor: TensorView, sharding: Sharding, where: Coordinates) -> 
 
 
 def is_at(devices: Sequence[Form | None], at: Mapping[IterDomain, int], where: Coordinates) -> bool:
+    """True where the device of what lies at a point is the one at coordinates `where`."""
     return all(d is None or evaluate(d, at) == w for d, w in zip(devices, where, strict=True))

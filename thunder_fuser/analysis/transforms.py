@@ -25,6 +25,7 @@ def signature(transform: Transform) -> tuple[object, ...]:
 
 
 def describe(transform: Transform) -> str:
+    """The transform in words, without its axes."""
     match transform:
         case Split(factor=factor, inner=inner):
             return f"{'inner' if inner else 'outer'} split by {factor}"
@@ -37,6 +38,7 @@ def describe(transform: Transform) -> str:
 
 
 def output_count(transform: Transform) -> int:
+    """How many axes a transform makes."""
     return 2 if isinstance(transform, Split) else 1
 
 

@@ -120,8 +120,10 @@ def _result(total: Accumulator, kernel: DownColumns, rounded: DataType | None) -
 
 
 def cleared(total: Accumulator) -> str:
+    """What a sum is before any row, of a lane."""
     return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
 
 
 def per_lane(statement: str, lanes: int) -> list[str]:
+    """A loop over the lanes of a vector, unrolled."""
     return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]

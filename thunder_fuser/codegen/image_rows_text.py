@@ -35,6 +35,7 @@ UNROLL = 8  # places of a thread
 
 
 def dealt_rows(kernel: KeptKernel) -> DealtRows:
+    """How the rows of an image are dealt to the threads of a block that are at rows."""
     pieces = 1 if kernel.images is None else kernel.images.pieces
     return DealtRows.of(kernel.axes.row.size, kernel.threads, kernel.threads_across, pieces)
 

@@ -48,6 +48,7 @@ def filled_lines(kernel: RowKernel) -> list[str]:
 
 
 def single_store(staged: Staged, pointer: str) -> str:
+    """An element of a stretch that is no part of a whole vector, to memory."""
     return f"{pointer}[at] = {staged.name}[place];"
 
 
@@ -81,6 +82,7 @@ def _copied(staged: Staged, kernel: RowKernel) -> list[str]:
 
 
 def single_load(staged: Staged) -> str:
+    """The same from memory."""
     return f"{staged.name}[place] = {staged.access.pointer}[at];"
 
 
@@ -149,4 +151,5 @@ def _vectors(staged: Staged) -> str:
 
 
 def type_of(staged: Staged) -> str:
+    """Of an element of a stretch."""
     return CUDA_TYPES[staged.access.dtype]

@@ -39,6 +39,7 @@ INNER = "is_inner"  # the constant that tells of a vector that all of its elemen
 def load_text(
     access: VectorAccess, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
 ) -> str:
+    """A load, as a constant of its name; `is_whole` as of `load_call`."""
     return f"const auto {access.name} = {load_call(access, names, is_whole)};"
 
 
@@ -100,6 +101,7 @@ def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    """A store of the vector of its name: of one with a window only the elements in it."""
     to = f"{address(access, names)}, {access.name}"
     if access.window is not None:
         inside = _inside(access.window, names)
@@ -141,6 +143,7 @@ def block_text(kernel: Kernel | RowKernel) -> str:
 
 
 def vector_type(access: VectorAccess) -> str:
+    """Of what an access moves."""
     return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
 
 
@@ -168,6 +171,8 @@ def lane_lines(
 
 
 def statement_text(statement: LaneStatement, names: Mapping[IterDomain, str]) -> str:
+    """A lane statement as C++, in the loop over lanes."""
+
     def form(f: Form) -> str:
         return form_text(f, names)
 
@@ -299,4 +304,5 @@ def hint(value: bool) -> str:
 
 
 def indent(lines: Sequence[str]) -> list[str]:
+    """The lines of a block; directives of the preprocessor stay where they are."""
     return [f"  {line}" if not line.startswith("#") else line for line in lines]

@@ -30,6 +30,8 @@ def pointer_tensors(segment: Segment) -> tuple[TensorView, ...]:
 
 
 def pointers_of(segment: Segment, names: Names) -> tuple[Pointer, ...]:
+    """The tensors that a kernel is given, in the order of its parameters, and what it does with
+    each."""
     written = {s.target for s in segment.stores}
     read = set(segment.inputs)
     return tuple(

@@ -20,6 +20,8 @@ class Pointer:
 
 @dataclass(frozen=True)
 class ScalarParameter:
+    """A number that a launch is given."""
+
     name: str
     dtype: DataType
 

@@ -45,6 +45,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Literal:
+    """A number that is known, as one of `dtype`."""
+
     value: Number
     dtype: DataType
 
@@ -64,6 +66,8 @@ class Compute:
 
 @dataclass(frozen=True)
 class Convert:
+    """`arg` as one of `dtype`, as torch converts it."""
+
     arg: Operand
     dtype: DataType
 
@@ -168,6 +172,8 @@ Expression: TypeAlias = (
 
 @dataclass(frozen=True)
 class Assign:
+    """A variable that is given its only value."""
+
     variable: Variable
     value: Expression
 
@@ -185,6 +191,8 @@ class WriteVector:
 
 @dataclass(frozen=True)
 class WriteElement:
+    """One element to memory."""
+
     pointer: str
     offset: Form
     value: Operand

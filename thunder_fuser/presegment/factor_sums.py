@@ -46,6 +46,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
 
 
 def is_sum(tv: TensorView) -> bool:
+    """True for sums of any length."""
     return tv.definition is not None and tv.definition.op.name == "sum"
 
 

@@ -345,6 +345,7 @@ def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
 
 
 def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
+    """`source` in so many elements a dim; the same tensor where it has these sizes."""
     if source.shape == tuple(sizes):
         return source
     return call("reshape", source, new_shape=constants(sizes))
@@ -377,6 +378,7 @@ def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> Ten
 
 
 def op_of(tv: TensorView) -> OpDef:
+    """The row of the op that makes a tensor, which must not be an input."""
     assert tv.definition is not None
     return tv.definition.op
 

@@ -304,6 +304,8 @@ def _check_writes(
 
 
 def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
+    """The index of a result with one element a column, as an element of it. Raises Rejected for
+    others."""
     if prod(store.value.shape) != columns:
         raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
     return unflatten(axes.column, store.value.shape)

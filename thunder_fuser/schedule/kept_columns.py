@@ -176,22 +176,22 @@ def _planned(
     across, down = found.tile.across, found.tile.down
     is_through_strips = bool(held.turned.tensors) and not found.tile.slots
     return KeptSchedule(
-        segment,
-        axes,
-        plane.phases,
-        plane.full,
-        plane.stores,
-        across,
-        down,
-        found.blocks_at_once,
-        strip(axes, held.turned, across, down) if is_through_strips else None,
-        held.turned.tensors,
-        plane.added,
-        found.renews,
-        found.tile.cluster,
-        found.tile.slots,
-        found.tile.idle,
-        plane.known if found.tile.slots else (),
+        segment=segment,
+        axes=axes,
+        phases=plane.phases,
+        full=plane.full,
+        stores=plane.stores,
+        threads_across=across,
+        threads_down=down,
+        blocks_at_once=found.blocks_at_once,
+        strip=strip(axes, held.turned, across, down) if is_through_strips else None,
+        turned=held.turned.tensors,
+        beside=plane.added,
+        renews=found.renews,
+        cluster=found.tile.cluster,
+        slots=found.tile.slots,
+        idle=found.tile.idle,
+        known=plane.known if found.tile.slots else (),
     )
 
 

@@ -31,6 +31,8 @@ LONG = "a reduction longer than a thread sums in registers"
 
 @dataclass(frozen=True, eq=False)
 class MapSchedule:
+    """Loop nests in `classes`, each of which has a range of blocks of its own."""
+
     segment: Segment
     classes: tuple[VectorClass, ...]
     parameters: MapParameters
