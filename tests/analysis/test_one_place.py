@@ -156,7 +156,6 @@ ALLOWED = {
     "schedule/kept_tiles.py:_in_slots": THREADS,
     "presegment/walk_columns.py:_in_slots": LANES,
     "schedule/groups.py:_axes": LANES,
-    "schedule/groups.py:_across": THREADS,
     "schedule/groups.py:_parts": THREADS,
     "schedule/groups.py:_steps": THREADS,
     "schedule/nest.py:_at_breaks": PARTS,

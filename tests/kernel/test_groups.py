@@ -83,9 +83,10 @@ def test_only_the_ends_of_ordered_keys_are_trusted() -> None:
 def test_wide_terms_leave_fewer_blocks_to_a_multiprocessor() -> None:
     x, y, z, order, ends = (*(floats(60, 64) for _ in range(3)), integers(60), integers(9))
     one = call("group_sum", x, order, ends, dim=0, skip=-1)
-    product = call("mul", call("mul", x, y), z)
-    many = call("group_sum", product, order, ends, dim=0, skip=-1)
-    for made, blocks in ((one, 4), (many, 2)):
+    product = call("mul", x, y)
+    two = call("group_sum", product, order, ends, dim=0, skip=-1)
+    many = call("group_sum", call("mul", product, z), order, ends, dim=0, skip=-1)
+    for made, blocks in ((one, 5), (two, 4), (many, 2)):
         segment = segment_of([x, y, z, order, ends], made)
         assert lower_groups(groups.schedule(segment, H200), False).blocks_at_once == blocks
 

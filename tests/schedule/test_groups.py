@@ -71,8 +71,10 @@ def test_an_in_place_target_that_others_read_is_refused() -> None:
     ("rows", "width", "across", "parts", "each"),
     [
         (128256, 4096, 32, 8, 32),  # many blocks: four rows a part
-        (9, 24, 8, 32, 32),  # no more threads across than vectors, and parts than a warp's
-        (9, 7, 8, 32, 32),  # a prime has one lane
+        (9, 24, 3, 32, 32),  # no more threads across than vectors, and parts than a warp's
+        (9, 7, 7, 32, 32),  # a prime has one lane
+        (335544, 200, 25, 10, 40),  # parts lie across warps, none of whose threads idle
+        (167772, 800, 25, 10, 40),  # so do the parts of each of four blocks along a row
         (500, 1024, 32, 8, 8),  # few blocks: a row a part
     ],
 )
@@ -81,7 +83,7 @@ def test_threads_and_rows_of_a_block(
 ) -> None:
     v, places, last = halves(60, width), integers(60), integers(rows)
     schedule = groups.schedule(segment_of([v, places, last], summed(v, places, last)), H200)
-    assert (schedule.threads_across, schedule.parts) == (across if width != 24 else 4, parts)
+    assert (schedule.threads_across, schedule.parts) == (across, parts)
     assert schedule.rows_per_block == each
 
 

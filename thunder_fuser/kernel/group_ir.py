@@ -31,7 +31,8 @@ from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.groups import GroupAxes
 
 LEAST_COPY = 4  # bytes of an access that goes on in the background
-MAX_HELD_BYTES = 128  # in the registers of a thread, of which it then has 64
+FEW_HELD_BYTES = 64  # in the registers of a thread, of which it then has 48
+MAX_HELD_BYTES = 128  # of which it then has 64
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class GroupKernel:
         if self.steps > 1:
             return 3
         held = sum(a.length * a.dtype.itemsize for a in self.loop.loads) * self.batch
-        return 4 if held <= MAX_HELD_BYTES else 2
+        return 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
 
     @property
     def names(self) -> dict[IterDomain, str]:

@@ -156,9 +156,10 @@ def schedule(
     pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
     stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
-    across = _across(axes, parameters.across)
+    vectors, most = axes.vector.size, parameters.across
     results = (*pieces, *((s.value, i) for s, i in stores))
-    steps = _steps(segment, axes, ceil_div(axes.vector.size, across), sums, terms, results)
+    steps = _steps(segment, axes, ceil_div(vectors, most), sums, terms, results)
+    across = most if steps > 1 else _across(vectors, most)
     parts = _parts(axes, long, across, steps)
     blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across * steps)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
@@ -180,11 +181,10 @@ def schedule(
     )
 
 
-def _across(axes: GroupAxes, most: int) -> int:
-    """Threads along a row, no more than half of them idle."""
-    while most > 1 and most // 2 >= axes.vector.size:
-        most //= 2
-    return most
+def _across(vectors: int, most: int) -> int:
+    """Threads along a row of so many vectors, of which each has one: of 25 or of 100 vectors a warp
+    for each 32 would leave a fifth of the threads idle."""
+    return ceil_div(vectors, max(1, ceil_div(vectors, most))) or 1
 
 
 def _steps(

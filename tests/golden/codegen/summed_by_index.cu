@@ -2,7 +2,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 kernel(const int* __restrict__ T0, tf::i64* __restrict__ T1, tf::i64* __restrict__ T2, tf::i64* __restrict__ T3) {
   tf::put_in_order<256, 1024>(T0, 60, 50, T1, T2, T3);
 }
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(256, 5)
 kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {
   const int part = threadIdx.x / 32;
   const int vector = blockIdx.x % 2 * 32 + threadIdx.x % 32;
