@@ -28,17 +28,19 @@ from thunder_fuser.target import MAX_THREADS
         (2, ((0, 5),)),  # a digit has no fewer values than a warp has threads
         (1000, ((0, 10),)),
         (1024, ((0, 10),)),
-        (1025, ((0, 6), (6, 6))),
-        (21845, ((0, 8), (8, 8))),
+        (1025, ((0, 6), (6, 5))),
+        (21845, ((0, 8), (8, 7))),
         (262144, ((0, 9), (9, 9))),
+        (335544, ((0, 10), (10, 9))),
         (2**20, ((0, 10), (10, 10))),
         (2**20 + 1, ((0, 7), (7, 7), (14, 7))),
     ],
 )
-def test_stages_have_as_many_bits_each(groups: int, stages: tuple[tuple[int, int], ...]) -> None:
+def test_stages_have_as_many_bits_each_but_the_last_one(groups: int, stages: tuple[tuple[int, int], ...]) -> None:
     assert stages_of(groups) == stages
     low, bits = stages[-1]
     assert groups <= 1 << low + bits
+    assert bits >= MIN_BITS
 
 
 @pytest.mark.parametrize("bits", range(MIN_BITS, MAX_BITS + 1))

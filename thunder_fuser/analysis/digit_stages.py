@@ -24,10 +24,11 @@ ROUNDS = 4  # of so many places that a block may have: all of them are counted i
 
 
 def stages_of(groups: int) -> tuple[tuple[int, int], ...]:
-    """The lowest bit and the number of bits of each stage's digit."""
+    """The lowest bit and the number of bits of each stage's digit. What each block of a stage reads
+    of all counts doubles with a bit, so the last one has no more than are left."""
     bits = max(MIN_BITS, (groups - 1).bit_length())
     each = ceil_div(bits, ceil_div(bits, MAX_BITS))
-    return tuple((low, each) for low in range(0, bits, each))
+    return tuple((low, min(each, bits - low)) for low in range(0, bits, each))
 
 
 def threads_of(bits: int) -> int:
