@@ -18,6 +18,7 @@ from tests.programs import (
     ordered,
     plan_of,
     run,
+    total,
 )
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -108,10 +109,19 @@ def test_no_place_is_in_order(count: int) -> None:
     check(fusion([i], *ordered(i, count)), index)
 
 
-def test_an_index_may_be_computed_before() -> None:
-    index = places(300, 9)
+@pytest.mark.parametrize("step", [1, 2])
+def test_an_index_is_computed_where_it_is_read(step: int) -> None:
+    index = places(300 * step, 9)[::step]
     (i,) = like(index)
     plan = check(fusion([i], *ordered(chain(chain(i, "neg"), "neg"), 9)), index)
+    assert is_ours(plan)
+    assert plan.launches == 1
+
+
+def test_an_index_that_takes_sums_is_stored_before() -> None:
+    index = places(300, 3).repeat(40, 1).T.contiguous()
+    (i,) = like(index)
+    plan = check(fusion([i], *ordered(chain(total(i, 1), "neg", "neg"), 130)), index)
     assert is_ours(plan)
     assert plan.launches == 2
 
@@ -133,15 +143,12 @@ def test_one_index_in_groups_of_two_tables_is_two_orders() -> None:
 
 @pytest.mark.parametrize("terms", [60, 4000])
 def test_what_a_kernel_does_not_hold_is_torchs(terms: int) -> None:
-    """An index whose elements lie apart, and keys of an order that a caller gives."""
-    index, order = places(2 * terms, 9)[::2], torch.randperm(terms)
+    """Keys of an order that a caller gives, also of an index that is computed."""
+    index, order = places(terms, 9), torch.randperm(terms)
     i, o = like(index, order)
-    keys = call("group_keys", i, o, count=ints([9]))
-    for program, given in (
-        (fusion([i], *ordered(i, 9)), (index,)),
-        (fusion([i, o], keys), (index, order)),
-    ):
-        assert not is_ours(check(program, *given))
+    for source in (i, chain(i, "neg", "neg")):
+        keys = call("group_keys", source, o, count=ints([9]))
+        assert not is_ours(check(fusion([i, o], keys), index, order))
 
 
 # The last ones are 3 where only their low 16 or 32 bits count.

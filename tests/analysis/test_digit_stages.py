@@ -36,7 +36,9 @@ from thunder_fuser.target import MAX_THREADS
         (2**20 + 1, ((0, 7), (7, 7), (14, 7))),
     ],
 )
-def test_stages_have_as_many_bits_each_but_the_last_one(groups: int, stages: tuple[tuple[int, int], ...]) -> None:
+def test_stages_have_as_many_bits_each_but_the_last_one(
+    groups: int, stages: tuple[tuple[int, int], ...]
+) -> None:
     assert stages_of(groups) == stages
     low, bits = stages[-1]
     assert groups <= 1 << low + bits

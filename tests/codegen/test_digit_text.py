@@ -7,7 +7,7 @@ from thunder_fuser.codegen.digit_text import digit_lines
 
 
 def test_it_is_a_call_whose_sizes_are_set_apart() -> None:
-    (line,) = digit_lines(lowered("first"))
-    call = "tf::put_digits<0, 9, 1024, 1024, 1024>"
-    numbers = "\x011\x02, nullptr, \x015000\x02, T1, \x01128\x02"
-    assert line == f"{call}(T0, {numbers}, T2, T3);"
+    *_, line = digit_lines(lowered("first"))
+    call = "tf::put_digits<0, 9, 1024, 1024, 1024, 128>"
+    numbers = "nullptr, \x015000\x02, T1, \x01128\x02"
+    assert line == f"{call}(index, {numbers}, T2, T3);"

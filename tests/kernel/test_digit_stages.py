@@ -14,13 +14,20 @@ from thunder_fuser.schedule import digit_stages
 PRINTED = {
     "counts": """\
         digit kernel(T0: i64*, T1: i16*) 128 blocks of 1024 threads
-          count_digits<0, 9, 1024, 1024, 1024>(T0, 1, 5000, 200000, T1)""",
+          index of place
+            T0_0: i64 = T0[place]
+          count_digits<0, 9, 1024, 1024, 1024>(index, 5000, 200000, T1)""",
     "first": """\
         digit kernel(T0: i64*, T1: i16*, T2: i32*, T3: i32*) 5 blocks of 1024 threads
-          put_digits<0, 9, 1024, 1024, 1024>(T0, 1, nullptr, 5000, T1, 128, T2, T3)""",
+          index of place
+            T0_0: i64 = T0[place]
+          put_digits<0, 9, 1024, 1024, 1024, 128>(index, nullptr, 5000, T1, 128, T2, T3)""",
     "second": """\
         digit kernel(T0: i32*, T1: i16*, T2: i32*, T3: i32*, T4: i32*) 5 blocks of 1024 threads
-          put_digits<9, 9, 1024, 1024, 1024>(T0, 1, T2, 5000, T1, 128, T3, T4)""",
+          index of place
+            T0_0: i32 = T0[place]
+            T0_1: i64 = convert(T0_0, i64)
+          put_digits<9, 9, 1024, 1024, 1024, 128>(index, T2, 5000, T1, 128, T3, T4)""",
     "ends": """\
         digit kernel(T0: i32*, T1: i64*) 782 blocks of 256 threads
           find_ends<256>(T0, 5000, 200000, T1)""",

@@ -19,7 +19,9 @@ def test_each_result_has_a_pointer() -> None:
     index = integers(16384)
     assert str(lowered(index, *ordered(index, 32000))) == dedent("""\
         order kernel(T0: i64*, T1: i64*, T2: i64*, T3: i64*) 125 blocks of 256 groups, 1024 threads
-          16384 places in 32000 groups by T0: group_order T1, group_keys T2, group_ends T3""")
+          16384 places in 32000 groups: group_order T1, group_keys T2, group_ends T3
+          index of place
+            T0_0: i64 = T0[place]""")
 
 
 def test_what_is_not_stored_has_none() -> None:

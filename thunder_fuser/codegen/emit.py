@@ -106,9 +106,11 @@ def _lines(kernel: AnyKernel) -> list[str]:
 
 def _head(kernel: AnyKernel) -> list[str]:
     parameters = []
+    # Loads of memory that nobody else writes might be moved behind barriers that follow them.
+    is_ordered = isinstance(kernel, DigitKernel)
     for p in kernel.pointers:
         const = "" if p.is_written else "const "
-        restrict = "" if p.is_written and p.is_read else " __restrict__"
+        restrict = "" if is_ordered or (p.is_written and p.is_read) else " __restrict__"
         parameters.append(f"{const}{CUDA_TYPES[p.dtype]}*{restrict} {p.name}")
     parameters += [f"{COMPUTE_TYPES[s.dtype]} {s.name}" for s in kernel.scalars]
     if room_of(kernel) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.index_text import INDEX, index_lines
 from thunder_fuser.codegen.statements import number
 from thunder_fuser.kernel.ordering import OrderKernel
 
@@ -13,4 +14,4 @@ def order_lines(kernel: OrderKernel) -> list[str]:
     results = ", ".join(kernel.results.get(name, "nullptr") for name in _RESULTS)
     sizes = f"{number(kernel.terms)}, {number(kernel.count)}"
     call = f"tf::put_in_order<{kernel.own}, {kernel.threads}>"
-    return [f"{call}({kernel.index}, {sizes}, {results});"]
+    return [*index_lines(kernel.index), f"{call}({INDEX}, {sizes}, {results});"]

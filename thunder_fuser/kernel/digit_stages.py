@@ -1,7 +1,9 @@
 """A schedule of a stage of an order to its kernel.
 
 digit kernel(T0: i64*, T1: i16*, T2: i32*, T3: i32*) 128 blocks of 1024 threads
-  put_digits<0, 9, 8192, 8192, 1024>(T0, 1, 1048576, T1, 128, T2, T3)
+  index of place
+    T0_0: i64 = T0[place]
+  put_digits<0, 9, 8192, 8192, 1024, 128>(index, nullptr, 1048576, T1, 128, T2, T3)
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from typing_extensions import assert_never
 from thunder_fuser.analysis.digit_stages import round_of
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.integers import Index, index_of
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
+from thunder_fuser.ops.groups import CHUNKS
 from thunder_fuser.schedule.digit_stages import (
     KEYS,
     ORDERS,
@@ -31,11 +35,12 @@ NULL = "nullptr"
 
 @dataclass(frozen=True)
 class DigitKernel:
-    """One launch, of the device function `name<constants>(arguments)`. Numbers among the arguments
-    are sizes and strides."""
+    """One launch, of the device function `name<constants>(arguments)`, for the first of which the
+    `index` is a function of the place. Numbers among the arguments are sizes."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
+    index: Index | None
     name: str
     constants: tuple[int, ...]
     arguments: tuple[str | int, ...]
@@ -50,11 +55,13 @@ class DigitKernel:
 
     def __str__(self) -> str:
         constants, arguments = (", ".join(map(str, a)) for a in (self.constants, self.arguments))
-        return (
+        lines = [
             f"digit kernel({print_parameters(self.pointers, self.scalars)}) "
-            f"{self.blocks} blocks of {self.threads} threads\n"
-            f"  {self.name}<{constants}>({arguments})"
-        )
+            f"{self.blocks} blocks of {self.threads} threads",
+            *([] if self.index is None else [str(self.index)]),
+            f"  {self.name}<{constants}>({arguments})",
+        ]
+        return "\n".join(lines)
 
 
 def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
@@ -64,17 +71,19 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
     results = {_op(s.value): names.tensors[s.target] for s in segment.stores}
     constants: tuple[int, ...]
     arguments: tuple[str | int, ...]
+    index = None
     match planned:
         case CountSchedule(_, digit, count):
             name, blocks, constants = "count_digits", digit.counted, _constants(digit, threads)
-            sizes = segment.layouts[digit.keys].strides[0], digit.keys.shape[0], count
-            arguments = (names.tensors[digit.keys], *sizes, results["digit_counts"])
+            index = index_of(segment, names, digit.keys)
+            arguments = ("index", digit.keys.shape[0], count, results["digit_counts"])
         case PutSchedule(_, digit, counts, places):
-            name, blocks, constants = "put_digits", digit.blocks, _constants(digit, threads)
+            name, blocks = "put_digits", digit.blocks
+            constants = *_constants(digit, threads), CHUNKS
+            index = index_of(segment, names, digit.keys)
             made = _made(results, *ORDERS), _made(results, KEYS)
             arguments = (
-                names.tensors[digit.keys],
-                segment.layouts[digit.keys].strides[0],
+                "index",
                 names.tensors[places] if places is not None else NULL,
                 digit.keys.shape[0],
                 names.tensors[counts],
@@ -87,7 +96,7 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
         case _:
             assert_never(planned)
     pointers, scalars = pointers_of(segment, names), scalars_of(names)
-    return DigitKernel(pointers, scalars, name, constants, arguments, threads, blocks)
+    return DigitKernel(pointers, scalars, index, name, constants, arguments, threads, blocks)
 
 
 def _made(results: Mapping[str, str], *ops: str) -> str:

@@ -8,7 +8,6 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift, weight_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
-from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
@@ -20,20 +19,18 @@ from thunder_fuser.kernel.group_ir import (
     Stretch,
     Whole,
 )
+from thunder_fuser.kernel.integers import integers_at
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
     InRange,
-    LaneStatement,
-    Operand,
     Variable,
     forms_of,
 )
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
-from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import SHARED_UNASKED
 
 AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
@@ -171,24 +168,11 @@ def _stretch(planned: GroupSchedule, names: Names) -> Stretch:
     segment, asked = planned.segment, planned.stretch
     match asked:
         case Ends(ends, group, skip):
-            before, (begin, end) = _integers(segment, names, ends, [shift(group, -1), group])
+            before, (begin, end) = integers_at(segment, names, ends, [shift(group, -1), group])
             return Between(before, begin, end, group, skip, is_ordering(ends))
         case Piece(keys, number, skip, size):
             start = scale(number, size)
-            before, (first, last) = _integers(segment, names, keys, [start, shift(start, size - 1)])
+            before, (first, last) = integers_at(
+                segment, names, keys, [start, shift(start, size - 1)]
+            )
             return Whole(before, first, last, number, skip, size)
-
-
-def _integers(
-    segment: Segment, names: Names, tv: TensorView, places: Sequence[Form]
-) -> tuple[tuple[LaneStatement, ...], list[Operand]]:
-    """Elements of a vector of integers, and the statements that read them."""
-    accesses = Accesses(segment.layouts, None, names.tensors, streams=False)
-    writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict=False)
-    found: list[Operand] = []
-    for place in places:
-        needs = demand([(tv, (place,))], segment.leaves)
-        writer.request(needs)
-        writer.evaluate(needs)
-        found.append(writer.convert(tv, writer.values[tv, (place,)], DataType.Int))
-    return tuple(writer.statements), found

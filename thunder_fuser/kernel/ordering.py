@@ -1,7 +1,9 @@
 """An order schedule to an order kernel.
 
 order kernel(T0: i64*, T1: i64*, T2: i64*, T3: i64*) 125 blocks of 256 groups, 1024 threads
-  16384 places in 32000 groups by T0: group_order T1, group_keys T2, group_ends T3
+  16384 places in 32000 groups: group_order T1, group_keys T2, group_ends T3
+  index of place
+    T0_0: i64 = T0[place]
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from thunder_fuser.kernel.integers import Index, index_of
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.schedule.ordering import OrderSchedule
@@ -21,7 +24,7 @@ class OrderKernel:
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
-    index: str
+    index: Index
     terms: int
     count: int
     own: int
@@ -38,7 +41,8 @@ class OrderKernel:
         return (
             f"order kernel({print_parameters(self.pointers, self.scalars)}) "
             f"{self.blocks} blocks of {self.own} groups, {self.threads} threads\n"
-            f"  {self.terms} places in {self.count} groups by {self.index}: {made}"
+            f"  {self.terms} places in {self.count} groups: {made}\n"
+            f"{self.index}"
         )
 
 
@@ -53,7 +57,7 @@ def lower_order(planned: OrderSchedule, strict: bool = False) -> OrderKernel:
     return OrderKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),
-        index=names.tensors[planned.index],
+        index=index_of(segment, names, planned.index),
         terms=planned.terms,
         count=planned.count,
         own=planned.own,

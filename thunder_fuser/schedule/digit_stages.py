@@ -21,6 +21,7 @@ from thunder_fuser.analysis.reductions import is_stage, made_by
 from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.groups import counted_chunks
+from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.parameters import DigitParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
@@ -125,9 +126,10 @@ def schedule(
     digit = digits.pop()
     if not MIN_BITS <= digit.bits <= MAX_BITS or not is_chunk(digit.chunk, digit.bits):
         raise Rejected(f"no block has {digit}")
+    check_index(segment, digit.keys)
     threads = threads_of(digit.bits)
     if len(values) == 1 and _name(values[0]) == "digit_counts":
-        return CountSchedule(segment, _read(segment, digit), _count(values[0]), threads)
+        return CountSchedule(segment, digit, _count(values[0]), threads)
     return _put(segment, values, digit, threads)
 
 
@@ -147,7 +149,7 @@ def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: 
         if tv not in segment.leaves or segment.layouts[tv].strides != (1,):
             raise Rejected("what a stage before made is not in memory")
     places = before[0] if before else None
-    return PutSchedule(segment, _read(segment, digit), counts, places, threads)
+    return PutSchedule(segment, digit, counts, places, threads)
 
 
 def _ends(segment: Segment, ends: TensorView, groups: int) -> EndsSchedule:
@@ -158,12 +160,6 @@ def _ends(segment: Segment, ends: TensorView, groups: int) -> EndsSchedule:
     if keys not in segment.leaves or segment.layouts[keys].strides != (1,):
         raise Rejected("what a stage before made is not in memory")
     return EndsSchedule(segment, keys, _count(ends), groups)
-
-
-def _read(segment: Segment, digit: Digit) -> Digit:
-    if digit.keys not in segment.leaves:
-        raise Rejected("the index is not in memory")
-    return digit
 
 
 def _digit(tv: TensorView) -> Digit:

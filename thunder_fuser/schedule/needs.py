@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
@@ -36,3 +37,10 @@ def check_places(segment: Segment, reductions: Iterable[TensorView], needs: Dema
         found = needs_of(segment, ends, [(place.tensor, place.index)])
         if any(tv in ends for tv, _ in found.leaves):
             raise Rejected("an index is read from what a reduction makes")
+
+
+def check_index(segment: Segment, index: TensorView) -> None:
+    """An index that is put in order is in memory, or computed of what is wherever it is read.
+    Raises Rejected."""
+    if not is_elementwise(index, segment.leaves):
+        raise Rejected("the index is not in memory")

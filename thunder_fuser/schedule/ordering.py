@@ -18,6 +18,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.parameters import OrderParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
@@ -75,10 +76,7 @@ def schedule(
     if len(found) != 1 or len({_name(tv) for tv in values}) != len(values):
         raise Rejected("orders of several indices")
     index, count = found.pop()
-    if segment.inputs != (index,):
-        raise Rejected("the index is not in memory")
-    if index.shape[0] > 1 and segment.layouts[index].strides != (1,):
-        raise Rejected("the elements of the index lie apart")
+    check_index(segment, index)
     own = parameters.own or _own(count, target)
     planned = OrderSchedule(segment, index, count, own, min(MAX_THREADS, COUNTERS // own * WARP))
     if planned.terms * planned.blocks > MAX_READS:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import gcd, prod
 
+from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.analysis.layout import Layout, output_layout
 from thunder_fuser.analysis.precision import compared, fast_enough
 from thunder_fuser.analysis.reductions import (
@@ -152,10 +153,12 @@ class _Cutter:
     constants: frozenset[TensorView] = frozenset()
     fast: frozenset[TensorView] = frozenset()
     exact: frozenset[TensorView] = frozenset()
+    indexing: frozenset[TensorView] = frozenset()
 
     def run(self) -> SegmentedFusion:
         self.fast, self.exact = fast_enough(self.fusion), compared(self.fusion)
         self.constants = constants(self.fusion)
+        self.indexing = self._find_indexing()
         waits = self.is_shared, self.is_late, self.is_kept
         self.depth = depths(self.fusion, self.opaque, self.constants, *waits)
         outputs = plan_outputs(self.fusion, self.layouts, self.copies)
@@ -182,7 +185,15 @@ class _Cutter:
         return tv in self.opaque or is_ordering(tv)
 
     def _feeds_apart(self, tv: TensorView) -> bool:
-        return any(map(self._is_apart, self.fusion.uses[tv]))
+        return tv not in self.indexing and any(map(self._is_apart, self.fusion.uses[tv]))
+
+    def _find_indexing(self) -> frozenset[TensorView]:
+        """What kernels compute where they put it in order, and all between it and memory."""
+        of_torch = {p for tv in self.opaque if tv.definition for p in tv.definition.tensors}
+        orders = [tv for tv in self.fusion.tensors if is_ordering(tv) and tv.definition]
+        read = dict.fromkeys(p for tv in orders if tv.definition for p in tv.definition.tensors)
+        found = [p for p in read if p.definition and p not in of_torch and is_elementwise(p)]
+        return frozenset(tv for tv in topological(found) if tv.definition)
 
     def _keep(self, tv: TensorView) -> None:
         """Have `tv` in memory: as a view of something there, else written by its segment. What is
@@ -264,7 +275,7 @@ class _Cutter:
         """True where recomputing costs no more bytes than writing and reading the value, or but a
         few. What lies behind a cut before `tv` is read from memory, unless it is cheap itself."""
         if tv not in self.cheap:
-            self.cheap[tv] = self._recomputes_cheaply(tv)
+            self.cheap[tv] = tv in self.indexing or self._recomputes_cheaply(tv)
         return self.cheap[tv]
 
     def _recomputes_cheaply(self, tv: TensorView) -> bool:

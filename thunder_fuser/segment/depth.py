@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.analysis.layout import dense_strides
 from thunder_fuser.analysis.reductions import (
     column_shape,
@@ -111,8 +112,8 @@ def depths(
     for tv in totals.rows_first():
         producers = tv.definition.tensors if tv.definition is not None else ()
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
-        if is_ordering(tv):  # of an index in memory
-            cut_after |= {p for p in producers if p.definition is not None and not is_ordering(p)}
+        if is_ordering(tv):  # of an index in memory, or computed of what is
+            cut_after |= {p for p in producers if not (is_elementwise(p) or is_ordering(p))}
         cut_after |= {p for k in kinds for p in producers if p in k.members and k.cut(p, tv)}
         before = max((found[p] + (p in cut_after) for p in producers), default=0)
         if tv in opaque:

@@ -1,6 +1,11 @@
 extern "C" __global__ void __launch_bounds__(1024)
 kernel(const int* __restrict__ T0, tf::i64* __restrict__ T1, tf::i64* __restrict__ T2, tf::i64* __restrict__ T3) {
-  tf::put_in_order<256, 1024>(T0, 60, 50, T1, T2, T3);
+  const auto index = [&](const int place) {
+    const int T0_0 = T0[(place)];
+    const tf::i64 T0_1 = tf::convert<tf::i64>(T0_0);
+    return T0_1;
+  };
+  tf::put_in_order<256, 1024>(index, 60, 50, T1, T2, T3);
 }
 extern "C" __global__ void __launch_bounds__(256, 5)
 kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::i64* __restrict__ T4, const tf::i64* __restrict__ T5, float* __restrict__ T7) {

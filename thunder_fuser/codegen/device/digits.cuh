@@ -1,6 +1,7 @@
 // The places of an index in the order of one of its digits: bits LOW to LOW + BITS - 1 of an element.
-// Blocks have CHUNK places each, ROUND at a time, of an index whose elements are `stride` apart. What they
-// read is loaded by __ldcg: other loads of memory that nobody writes may be moved behind later barriers.
+// Blocks have CHUNK places each, ROUND at a time, of an index that is a function of the place. What they
+// read beside it is loaded by __ldcg, and no pointer is the only one to its memory: else loads might be
+// moved behind later barriers.
 
 // chunk: clear
 // Zeros, written by all threads of the block.
@@ -15,9 +16,8 @@ TF_FN void clear(T* all) {
 // counts[d]   of each block: how many of its places have the digit d
 //
 // An element of the index that is no group ends the launch.
-template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, class I>
-TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, tf::i64 groups,
-                        short* __restrict__ counts) {
+template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, class Index>
+TF_FN void count_digits(const Index& index, int terms, tf::i64 groups, short* __restrict__ counts) {
   constexpr int DIGITS = 1 << BITS, EACH = ROUND / THREADS;
   __shared__ int found[DIGITS];
 #pragma unroll 1
@@ -26,7 +26,7 @@ TF_FN void count_digits(const I* __restrict__ index, tf::i64 stride, int terms, 
     tf::i64 group[EACH];
 #pragma unroll
     for (int k = 0; k < EACH; ++k)
-      if (begin + k * THREADS < terms) group[k] = __ldcg(index + (begin + k * THREADS) * stride);
+      group[k] = index(begin + k * THREADS < terms ? begin + k * THREADS : terms - 1);
     if (round == 0) {
       tf::clear<DIGITS, THREADS>(found);
       __syncthreads();
@@ -77,10 +77,10 @@ TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short
 // chunk: DigitCounts
 // What all blocks counted of two neighbouring digits, or a part of the blocks where several threads have
 // the same. Two counts are read as one word, and a few words added as one.
-template <int BITS, int CHUNK, int THREADS>
+template <int BITS, int CHUNK, int THREADS, int CHUNKS>
 struct DigitCounts {
   static constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;
-  static constexpr int MOST = CHUNK < 1 << 14 ? 16 : 8, ALL = 128 / PARTS;
+  static constexpr int MOST = CHUNK < 1 << 14 ? 16 : 8, ALL = CHUNKS / PARTS;
   static constexpr int BATCH = ALL < MOST ? ALL : MOST, STEP = BATCH * PARTS;  // loads on their way, blocks
   static constexpr int FEW = CHUNK < 1 << 14 ? (BATCH < 4 ? BATCH : 4) : 1;
   static_assert(THREADS % PAIRS == 0 && FEW * CHUNK < 1 << 16, "a few counts fit in 16 bits");
@@ -214,10 +214,10 @@ TF_FN void put_ordered(int* ordered, const int (&local)[EACH], const int (&key)[
 // A result may be null.
 TF_FN int place_of(tf::Null, int place) { return place; }
 TF_FN int place_of(const int* places, int place) { return __ldcg(places + place); }
-template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, class I, class Places, class Order,
-          class Keys>
-TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places, int terms,
-                      const short* __restrict__ counts, int blocks, Order order, Keys keys) {
+template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, int CHUNKS, class Index, class Places,
+          class Order, class Keys>
+TF_FN void put_digits(const Index& index, Places places, int terms, const short* __restrict__ counts,
+                      int blocks, Order order, Keys keys) {
   constexpr int DIGITS = 1 << BITS, PAIRS = DIGITS / 2, WARPS = THREADS / 32, EACH = ROUND / THREADS;
   __shared__ union {
     unsigned found[WARPS * PAIRS];  // of each warp and two digits: how many, and then where they begin
@@ -226,7 +226,7 @@ TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places
   __shared__ int all[DIGITS], before[DIGITS];
   const int warp = threadIdx.x / 32;
   unsigned short* const found = reinterpret_cast<unsigned short*>(block.found) + warp * DIGITS;
-  tf::DigitCounts<BITS, CHUNK, THREADS> counted;
+  tf::DigitCounts<BITS, CHUNK, THREADS, CHUNKS> counted;
   const int last = blocks - counted.STEP;
 #pragma unroll 1
   for (int round = 0; round < CHUNK; round += ROUND) {
@@ -234,8 +234,10 @@ TF_FN void put_digits(const I* __restrict__ index, tf::i64 stride, Places places
     int key[EACH], local[EACH], place[EACH];
     // Behind the last place all bits are set, so that what is no place comes last.
 #pragma unroll
-    for (int k = 0; k < EACH; ++k)
-      key[k] = begin + 32 * k < terms ? (int)__ldcg(index + (begin + 32 * k) * stride) : -1;
+    for (int k = 0; k < EACH; ++k) {
+      const int own = (int)index(begin + 32 * k < terms ? begin + 32 * k : terms - 1);
+      key[k] = begin + 32 * k < terms ? own : -1;
+    }
     if (round > 0) __syncthreads();
     tf::clear<WARPS * PAIRS, THREADS>(block.found);
     if (round == 0) tf::clear<DIGITS, THREADS>(all), tf::clear<DIGITS, THREADS>(before);

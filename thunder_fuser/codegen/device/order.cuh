@@ -9,9 +9,9 @@
 //     keys[i]    its group
 //     ends[g]    how many places the groups up to g have
 //
-// A result may be null. An element of the index that is no group ends the launch.
-template <int OWN, int THREADS, class I>
-TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, tf::i64* __restrict__ order,
+// A result may be null. The index is a function of the place; an element that is no group ends the launch.
+template <int OWN, int THREADS, class Index>
+TF_FN void put_in_order(const Index& index, int terms, tf::i64 groups, tf::i64* __restrict__ order,
                         tf::i64* __restrict__ keys, tf::i64* __restrict__ ends) {
   static_assert(OWN <= THREADS, "a thread has at most one group");
   constexpr int WARPS = THREADS / 32, BATCH = 8, STEP = 32 * BATCH;  // loads on their way together
@@ -29,7 +29,7 @@ TF_FN void put_in_order(const I* __restrict__ index, int terms, tf::i64 groups, 
 #pragma unroll
     for (int k = 0; k < BATCH; ++k) {
       const tf::i64 place = start + 32 * k + lane;
-      group[k] = place < end ? (tf::i64)index[place] - first : OWN;
+      group[k] = place < end ? index(place) - first : OWN;
     }
   };
   for (int k = threadIdx.x; k < WARPS * OWN; k += THREADS) counts[k / OWN][k % OWN] = 0;
