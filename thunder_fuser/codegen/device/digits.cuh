@@ -80,7 +80,8 @@ TF_FN void rank_digits(const int (&key)[EACH], int (&rank)[EACH], unsigned short
 template <int BITS, int CHUNK, int THREADS, int CHUNKS>
 struct DigitCounts {
   static constexpr int PAIRS = 1 << BITS - 1, PARTS = THREADS / PAIRS;
-  static constexpr int MOST = CHUNK < 1 << 14 ? 16 : 8, ALL = CHUNKS / PARTS;
+  static constexpr int ALL = CHUNKS / PARTS;
+  static constexpr int MOST = (CHUNK < 1 << 14 ? 16 : 8) * (THREADS < 1024 ? 2 : 1);  // as registers are
   static constexpr int BATCH = ALL < MOST ? ALL : MOST, STEP = BATCH * PARTS;  // loads on their way, blocks
   static constexpr int FEW = CHUNK < 1 << 14 ? (BATCH < 4 ? BATCH : 4) : 1;
   static_assert(THREADS % PAIRS == 0 && FEW * CHUNK < 1 << 16, "a few counts fit in 16 bits");
