@@ -6,6 +6,7 @@ import pytest
 
 from tests.programs import H200, ints, permute
 from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.test_groups import pieces_and_ends
 from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -107,3 +108,14 @@ def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read()
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
+
+
+def test_blocks_behind_those_of_the_rows_are_numbered_anew() -> None:
+    kernel = lower_groups(groups.schedule(pieces_and_ends(200), H200), strict=False)
+    lines = [line.replace("\x01", "").replace("\x02", "") for line in group_lines(kernel)[:4]]
+    assert lines == [
+        "if (blockIdx.x >= 205) {",
+        "  tf::find_ends<250, 4>(T0, 131072, 90000, T1, blockIdx.x - 205);",
+        "  return;",
+        "}",
+    ]

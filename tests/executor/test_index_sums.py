@@ -148,7 +148,7 @@ def test_two_tables_that_one_index_reads_are_one_kernel_behind_one_order() -> No
         **KERNELS,
     )
     text = explain(jfn)
-    assert text.count("puts an index in order") == 1
+    assert text.count("(kernel;") == 1 + 3  # the backward: an order, products, and their sums
     assert text.count("reads an index in order") == 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.programs import H200, chain, ints, permute
 from tests.schedule.segments import floats, halves, integers, segment_of
+from tests.schedule.test_groups import pieces_and_ends
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.group_ir import GroupKernel
@@ -174,3 +175,10 @@ def test_places_that_are_checked_are_not_read_ahead() -> None:
     made = call("group_sum", x, order, ends, dim=0, skip=-1)
     segment = segment_of([x, order, ends], made)
     assert lower_groups(groups.schedule(segment, H200), strict=False).ahead == 1
+
+
+def test_blocks_behind_those_of_pieces_find_ends() -> None:
+    kernel = lower_groups(groups.schedule(pieces_and_ends(200), H200), strict=False)
+    assert kernel.blocks == kernel.row_blocks + 90
+    call = "find_ends<250, 4>(T0, 131072, 90000, T1, blockIdx.x)"
+    assert str(kernel).endswith(f"90 blocks behind: {call}")

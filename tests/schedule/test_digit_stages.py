@@ -12,6 +12,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import Attr, TensorView
 from thunder_fuser.schedule import digit_stages
+from thunder_fuser.schedule.digit_stages import EndsSchedule
 from thunder_fuser.schedule.parameters import DigitParameters
 from thunder_fuser.segment.segment import Segment
 
@@ -57,7 +58,7 @@ STAGES = {
         order by the digits of T0 of 5000, bits 9 to 17, 1024 places a block of 1024
           T3 = digit_reorder, T4 = digit_keys""",
     ),
-    "ends": (after([again], ends), "ends of 200000 groups in T0 of 5000, 256 groups a block"),
+    "ends": (after([again], ends), "ends of 200000 groups in T0 of 5000, 1024 groups a block"),
 }
 
 
@@ -67,9 +68,11 @@ def test_it_prints_its_stage(case: str) -> None:
     assert str(digit_stages.schedule(segment, H200)) == dedent(text)
 
 
-def test_blocks_find_the_ends_of_as_many_groups_as_they_are_told_to() -> None:
+def test_blocks_that_find_ends_have_as_many_threads_as_they_are_told_to() -> None:
     planned = digit_stages.schedule(STAGES["ends"][0], H200, DigitParameters(512))
     assert planned.threads == 512
+    assert isinstance(planned, EndsSchedule)
+    assert planned.groups == 4 * 512
 
 
 others: dict[str, Attr] = {**FIRST, "chunk": 2048}

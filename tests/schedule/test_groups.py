@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import H200, chain, permute, reshape, total
+from tests.programs import H200, chain, ints, permute, reshape, total
 from tests.schedule.segments import floats, halves, integers, segment_of
+from thunder_fuser.analysis.digit_stages import stages_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.split_orders import in_stages
 from thunder_fuser.schedule import groups
+from thunder_fuser.segment.segment import Segment
 
 
 def summed(x: TensorView, order: TensorView, ends: TensorView, dim: int = 0) -> TensorView:
@@ -158,3 +161,25 @@ def test_a_middle_axis_is_one_of_the_rows() -> None:
     schedule = groups.schedule(segment_of([v, places, last], summed(v, places, last, 1)), H200)
     assert schedule.axes.row.size == 45
     assert schedule.axes.vector.size * schedule.axes.lanes == 8
+
+
+def pieces_and_ends(width: int, of_others: bool = False) -> Segment:
+    """Sums of pieces of an order in stages, and the ends of its groups, or of another one's."""
+    x, index, count = halves(2**17, width), integers(2**17), ints([90000])
+    order, keys = in_stages(index, count, stages_of(90000))
+    others = in_stages(chain(index, "neg"), count, stages_of(90000))[1]
+    pieces = call("group_pieces", x, order, keys, dim=0, skip=-1, size=64)
+    ends = call("group_ends", others if of_others else keys, count=count)
+    plain = segment_of([x, index], ends, pieces)
+    stored = {tv: plain.layouts[index] for tv in (order, keys, others)}
+    return Segment(plain.stores, plain.leaves | {*stored}, {**plain.layouts, **stored})
+
+
+def test_ends_are_found_beside_the_pieces_of_their_keys() -> None:
+    planned = str(groups.schedule(pieces_and_ends(200), H200))
+    assert planned.endswith("beside ends of 90000 groups in T0 of 131072, 1000 groups a block")
+
+
+def test_ends_of_other_keys_are_found_elsewhere() -> None:
+    reason = groups.reject(pieces_and_ends(200, of_others=True), H200)
+    assert reason == "sums of groups beside an order of another kind than theirs"

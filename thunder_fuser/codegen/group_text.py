@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import scale, weight_of
+from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     address,
@@ -19,6 +22,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
 from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.digit_stages import BLOCK
 from thunder_fuser.kernel.group_ir import LEAST_COPY, Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
@@ -30,6 +34,7 @@ def group_lines(kernel: GroupKernel) -> list[str]:
     kind, each = _kind(kernel), kernel.rows_per_block
     block = "blockIdx.x" if kind == "int" else f"({kind})blockIdx.x"
     return [
+        *_beside(kernel),
         f"const int part = threadIdx.x / {kernel.threads_across};",
         *_vectors(f"{block} % {chunks}", kernel),
         f"const {kind} first = {block} / {chunks} * {each};",
@@ -44,6 +49,17 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *(_own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)),
         *_shared_rows(kernel),
     ]
+
+
+def _beside(kernel: GroupKernel) -> list[str]:
+    """What the blocks behind those of the rows do."""
+    if kernel.beside is None:
+        return []
+    first = number(kernel.row_blocks)
+    own = f"{BLOCK} - {first}"
+    arguments = tuple(own if a == BLOCK else a for a in kernel.beside.arguments)
+    body = [*digit_lines(replace(kernel.beside, arguments=arguments)), "return;"]
+    return [f"if ({BLOCK} >= {first}) {{", *indent(body), "}"]
 
 
 def _kind(kernel: GroupKernel) -> str:

@@ -23,6 +23,7 @@ from thunder_fuser.ops.groups import CHUNKS
 from thunder_fuser.schedule.digit_stages import (
     KEYS,
     ORDERS,
+    OWN,
     CountSchedule,
     Digit,
     DigitSchedule,
@@ -30,7 +31,7 @@ from thunder_fuser.schedule.digit_stages import (
     PutSchedule,
 )
 
-NULL = "nullptr"
+NULL, BLOCK = "nullptr", "blockIdx.x"
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,18 @@ class DigitKernel:
         return 1
 
     def __str__(self) -> str:
-        constants, arguments = (", ".join(map(str, a)) for a in (self.constants, self.arguments))
         lines = [
             f"digit kernel({print_parameters(self.pointers, self.scalars)}) "
             f"{self.blocks} blocks of {self.threads} threads",
             *([] if self.index is None else [str(self.index)]),
-            f"  {self.name}<{constants}>({arguments})",
+            f"  {self.call}",
         ]
         return "\n".join(lines)
+
+    @property
+    def call(self) -> str:
+        constants, arguments = (", ".join(map(str, a)) for a in (self.constants, self.arguments))
+        return f"{self.name}<{constants}>({arguments})"
 
 
 def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
@@ -91,8 +96,10 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
                 *made,
             )
         case EndsSchedule(_, keys, count):
-            name, blocks, constants = "find_ends", ceil_div(count, threads), (threads,)
-            arguments = (names.tensors[keys], keys.shape[0], count, results["group_ends"])
+            name, blocks = "find_ends", ceil_div(count, planned.groups)
+            constants = threads, OWN
+            sizes = keys.shape[0], count
+            arguments = (names.tensors[keys], *sizes, results["group_ends"], BLOCK)
         case _:
             assert_never(planned)
     pointers, scalars = pointers_of(segment, names), scalars_of(names)

@@ -24,6 +24,7 @@ from typing import TypeAlias
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.digit_stages import DigitKernel
 from thunder_fuser.kernel.row_ir import Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import LaneStatement, Operand, forms_of, print_statement
@@ -106,6 +107,7 @@ class GroupKernel:
     pieces: Pieces | None
     sums: tuple[GroupSum, ...]
     final: Scope
+    beside: DigitKernel | None  # what blocks behind those of the rows do
 
     @property
     def threads(self) -> int:
@@ -128,8 +130,13 @@ class GroupKernel:
         return self.chunks * self.steps - self._warps
 
     @property
-    def blocks(self) -> int:
+    def row_blocks(self) -> int:
+        """Blocks that sum rows."""
         return ceil_div(self.axes.row.size, self.rows_per_block) * self.chunks
+
+    @property
+    def blocks(self) -> int:
+        return self.row_blocks + (self.beside.blocks if self.beside is not None else 0)
 
     @property
     def blocks_at_once(self) -> int:
@@ -159,7 +166,7 @@ class GroupKernel:
         axes, names = self.axes, self.names
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         block += f" of {self.steps} vectors" if self.steps > 1 else ""
-        shape = f"{self.blocks} blocks of {block}"
+        shape = f"{self.row_blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
@@ -172,7 +179,10 @@ class GroupKernel:
         ]
         if self.pieces is not None:
             lines += [f"  per piece of {self.pieces.size}", *print_scope(self.pieces.loop, names)]
-        return "\n".join([*lines, "  per row", *print_scope(self.final, names)])
+        lines += ["  per row", *print_scope(self.final, names)]
+        if self.beside is not None:
+            lines.append(f"  {self.beside.blocks} blocks behind: {self.beside.call}")
+        return "\n".join(lines)
 
 
 def _print(stretch: Stretch, names: dict[IterDomain, str]) -> str:

@@ -9,6 +9,7 @@ from thunder_fuser.analysis.digits import Form, loads_in, scale, shift, weight_o
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.digit_stages import lower_digits
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
     LEAST_COPY,
@@ -59,6 +60,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
         sums=tuple(_sum(tv, names, strict) for tv, _ in planned.sums),
         final=_final(planned, names, strict),
+        beside=None if planned.ends is None else lower_digits(planned.ends),
     )
 
 

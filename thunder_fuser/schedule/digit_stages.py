@@ -27,6 +27,7 @@ from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
+OWN = 4  # groups of a thread that looks for their ends, which takes as long as for one
 PREFERRED = DigitParameters()
 ORDERS, KEYS = ("digit_order", "digit_reorder"), "digit_keys"
 
@@ -85,16 +86,21 @@ class PutSchedule:
 
 @dataclass(frozen=True, eq=False)
 class EndsSchedule:
-    """Of groups below `count`, of which a thread has one."""
+    """Of groups below `count`, of which a thread has a few."""
 
     segment: Segment
     keys: TensorView
     count: int
     threads: int
 
+    @property
+    def groups(self) -> int:
+        """Of a block."""
+        return self.threads * OWN
+
     def __str__(self) -> str:
         keys, places = self.segment.names[self.keys], self.keys.shape[0]
-        return f"ends of {self.count} groups in {keys} of {places}, {self.threads} groups a block"
+        return f"ends of {self.count} groups in {keys} of {places}, {self.groups} groups a block"
 
 
 DigitSchedule: TypeAlias = CountSchedule | PutSchedule | EndsSchedule
@@ -117,7 +123,7 @@ def schedule(
     if any(store.is_in_place for store in segment.stores):
         raise Rejected("a stage of an order goes to a buffer of its own")
     if len(values) == 1 and _name(values[0]) == "group_ends":
-        return _ends(segment, values[0], parameters.groups)
+        return ends_of(segment, values[0], parameters.threads)
     if not values or not all(map(is_stage, values)):
         raise Rejected("not a stage of the order of an index, or others beside it")
     digits = {_digit(tv) for tv in values}
@@ -152,14 +158,15 @@ def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: 
     return PutSchedule(segment, digit, counts, places, threads)
 
 
-def _ends(segment: Segment, ends: TensorView, groups: int) -> EndsSchedule:
-    """Keys that a caller gives may be in no order."""
-    (keys,) = _inputs(ends)
-    if _name(keys) != KEYS:
+def ends_of(segment: Segment, ends: TensorView, threads: int) -> EndsSchedule:
+    """How blocks of so many threads find `ends`. Raises Rejected for keys that a caller gives,
+    which may be in no order."""
+    keys = _inputs(ends)[0]
+    if _name(ends) != "group_ends" or _name(keys) != KEYS:
         raise Rejected("ends of keys that no stage has put in order")
     if keys not in segment.leaves or segment.layouts[keys].strides != (1,):
         raise Rejected("what a stage before made is not in memory")
-    return EndsSchedule(segment, keys, _count(ends), groups)
+    return EndsSchedule(segment, keys, _count(ends), threads)
 
 
 def _digit(tv: TensorView) -> Digit:

@@ -20,9 +20,10 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.analysis.reductions import is_grouped
+from thunder_fuser.analysis.reductions import is_grouped, is_ordering
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -99,6 +100,7 @@ class GroupSchedule:
     parts: int  # the parts of a block's threads
     rows_per_block: int
     streams: bool  # the stores bypass the cache
+    ends: EndsSchedule | None  # of the groups in the keys of pieces, which other blocks find
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -115,7 +117,8 @@ class GroupSchedule:
             lines.append(f"  or of pieces {print_elements(self.pieces, tensors, names)}")
         stored = [(s.value, index) for s, index in self.stores]
         streaming = ", streaming" if self.streams else ""
-        return "\n".join([*lines, f"  store {print_elements(stored, tensors, names)}{streaming}"])
+        lines.append(f"  store {print_elements(stored, tensors, names)}{streaming}")
+        return "\n".join([*lines, *([f"  beside {self.ends}"] if self.ends else [])])
 
     @property
     def _steps(self) -> str:
@@ -139,7 +142,7 @@ def schedule(
     segment: Segment, target: Target, parameters: GroupParameters = PREFERRED
 ) -> GroupSchedule:
     """Axes and threads. Raises Rejected."""
-    long = segment.long
+    long = [tv for tv in segment.long if not is_ordering(tv)]
     if not long or not all(map(is_grouped, long)):
         raise Rejected("not sums of groups, or others beside them")
     groups = {_group_of(tv) for tv in long}
@@ -154,7 +157,8 @@ def schedule(
     sums = tuple((tv, index) for tv in long)
     terms = tuple(term_at(tv, index, [atom(axes.term)]) for tv in long)
     pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
-    stores = tuple((store, _place(store, group.shape, axes)) for store in segment.stores)
+    beside = [store for store in segment.stores if is_ordering(store.value)]
+    stores = tuple((s, _place(s, group.shape, axes)) for s in segment.stores if s not in beside)
     _check(segment, group.by, sums, (*terms, *pieces), stores)
     vectors, most = axes.vector.size, parameters.across
     results = (*pieces, *((s.value, i) for s, i in stores))
@@ -163,12 +167,13 @@ def schedule(
     parts = _parts(axes, long, across, steps)
     blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across * steps)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
-    written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
+    written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s, _ in stores)
     streams = written >= max(target.l2_bytes, 1)
+    stretch = group.stretch(index[group.dim])
     return GroupSchedule(
         segment,
         axes,
-        group.stretch(index[group.dim]),
+        stretch,
         sums,
         terms,
         pieces,
@@ -178,7 +183,22 @@ def schedule(
         parts,
         parts * turns,
         streams,
+        _ends_beside(segment, beside, stretch, across * parts),
     )
+
+
+def _ends_beside(
+    segment: Segment, stores: Sequence[Store], stretch: Stretch, threads: int
+) -> EndsSchedule | None:
+    """The ends of groups that blocks of so many threads find beside sums of pieces: both read the
+    keys, and neither what the other makes."""
+    if not stores:
+        return None
+    found = ends_of(segment, stores[0].value, threads)
+    is_alone = len(stores) == 1 and not stores[0].is_in_place and threads >= WARP
+    if not is_alone or not isinstance(stretch, Piece) or stretch.keys is not found.keys:
+        raise Rejected("sums of groups beside an order of another kind than theirs")
+    return found
 
 
 def _across(vectors: int, most: int) -> int:

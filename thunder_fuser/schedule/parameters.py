@@ -147,7 +147,7 @@ class OrderParameters:
 class DigitParameters:
     """The knob of T10."""
 
-    groups: int = 256  # of one block, and its threads, that find where they end
+    threads: int = 256  # of one block that finds where groups end
 
 
 Parameters: TypeAlias = (

@@ -271,8 +271,9 @@ TF_FN void put_digits(const Index& index, Places places, int terms, const short*
 }
 
 // chunk: find_ends places_below
-// ends[g]: how many places have groups up to g, by `keys` in order. A block has THREADS groups: two warps
-// find where their keys begin and end, of 32 stretches at a time, and each thread looks between.
+// ends[g]: how many places have groups up to g, by `keys` in order. A thread has EACH groups: two warps
+// or one find where the keys of the block begin and end, of 32 stretches at a time, and each thread looks
+// between.
 template <class I>
 TF_FN int places_below(const I* __restrict__ keys, int terms, tf::i64 group, int lane) {
   int low = 0, high = terms;  // keys before `low` are below the group, those from `high` on are not
@@ -287,24 +288,28 @@ TF_FN int places_below(const I* __restrict__ keys, int terms, tf::i64 group, int
   }
   return low;
 }
-template <int THREADS, class I>
-TF_FN void find_ends(const I* __restrict__ keys, int terms, tf::i64 groups, tf::i64* __restrict__ ends) {
+template <int THREADS, int EACH, class I>
+TF_FN void find_ends(const I* __restrict__ keys, int terms, tf::i64 groups, tf::i64* __restrict__ ends,
+                     int block) {
+  constexpr int WARPS = THREADS / 32;  // with all of their lanes
   __shared__ int bounds[2];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const tf::i64 first = (tf::i64)blockIdx.x * THREADS, group = first + threadIdx.x;
-  if (warp < 2) {
-    const int found = tf::places_below(keys, terms, first + warp * THREADS, lane);
-    if (lane == 0) bounds[warp] = found;
+  const tf::i64 first = (tf::i64)block * (EACH * THREADS), own = first + threadIdx.x;
+  for (int k = warp; k < 2 && warp < WARPS; k += WARPS) {
+    const int found = tf::places_below(keys, terms, first + k * (EACH * THREADS), lane);
+    if (lane == 0) bounds[k] = found;
   }
   __syncthreads();
-  if (group >= groups) return;
-  int low = bounds[0], high = bounds[1];
-  while (low < high) {
-    const int middle = low + (high - low) / 2;
-    if (keys[middle] <= group)
-      low = middle + 1;
-    else
-      high = middle;
+  int end[EACH];  // no more than `left` keys that are not below it belong to the group
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) end[k] = bounds[0];
+  for (int left = bounds[1] - bounds[0]; left > 0; left /= 2) {
+    const int half = (left + 1) / 2;
+#pragma unroll
+    for (int k = 0; k < EACH; ++k)
+      if (keys[end[k] + half - 1] <= own + k * THREADS) end[k] += half;
   }
-  ends[group] = low;
+#pragma unroll
+  for (int k = 0; k < EACH; ++k)
+    if (own + k * THREADS < groups) ends[own + k * THREADS] = end[k];
 }
