@@ -23,32 +23,32 @@ TF_FN void put_in_order(const Index& index, int terms, tf::i64 groups, tf::i64* 
   const tf::i64 first = (tf::i64)blockIdx.x * OWN;
   const int own = groups - first < OWN ? (int)(groups - first) : OWN;
   const int each = (terms + THREADS - 1) / THREADS * 32;
-  const tf::i64 begin = (tf::i64)warp * each;
-  const tf::i64 end = begin + each < terms ? begin + each : terms;
-  const auto load = [&](tf::i64 start, tf::i64 (&group)[BATCH]) {
+  const int begin = warp * each, end = begin + each < terms ? begin + each : terms, last = end - 1;
+  const auto load = [&](int start, tf::i64 (&group)[BATCH]) {
 #pragma unroll
     for (int k = 0; k < BATCH; ++k) {
-      const tf::i64 place = start + 32 * k + lane;
-      group[k] = place < end ? index(place) - first : OWN;
+      const int place = start + 32 * k + lane;
+      group[k] = index(place < last ? place : last) - first;
     }
   };
   for (int k = threadIdx.x; k < WARPS * OWN; k += THREADS) counts[k / OWN][k % OWN] = 0;
   __syncthreads();
 
   int smaller = 0, found = 0;
-  for (tf::i64 start = begin; start < end; start += STEP) {
+  for (int start = begin; start < end; start += STEP) {
     tf::i64 group[BATCH];
     load(start, group);
 #pragma unroll
     for (int k = 0; k < BATCH; ++k) {
-      if (blockIdx.x == 0 && start + 32 * k + lane < end) tf::in_range(group[k], groups);
-      smaller += group[k] < 0;
-      const bool is_own = group[k] >= 0 && group[k] < own;
+      const bool is_place = start + 32 * k + lane < end;
+      if (blockIdx.x == 0 && is_place) tf::in_range(group[k], groups);
+      smaller += is_place && group[k] < 0;
+      const bool is_own = is_place && group[k] >= 0 && group[k] < own;
       const unsigned owners = __ballot_sync(0xffffffffu, is_own);
       if (is_own) {
         atomicAdd(&counts[warp][group[k]], 1);
         const int at = found + __popc(owners & ((1u << lane) - 1));
-        if (at < KEPT) kept[warp][at] = (int)(start - begin + 32 * k + lane) * OWN + (int)group[k];
+        if (at < KEPT) kept[warp][at] = (start - begin + 32 * k + lane) * OWN + (int)group[k];
       }
       found += __popc(owners);
     }
@@ -101,12 +101,12 @@ TF_FN void put_in_order(const Index& index, int terms, tf::i64 groups, tf::i64* 
     }
     return;
   }
-  for (tf::i64 start = begin; start < end; start += STEP) {
+  for (int start = begin; start < end; start += STEP) {
     tf::i64 group[BATCH];
     load(start, group);
 #pragma unroll
     for (int k = 0; k < BATCH; ++k) {
-      const bool is_own = group[k] >= 0 && group[k] < own;
+      const bool is_own = start + 32 * k + lane < end && group[k] >= 0 && group[k] < own;
       if (__any_sync(0xffffffffu, is_own)) put(is_own, (int)group[k], start + 32 * k + lane);
     }
   }
