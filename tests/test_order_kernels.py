@@ -118,6 +118,15 @@ def test_an_index_is_computed_where_it_is_read(step: int) -> None:
     assert plan.launches == 1
 
 
+def test_an_index_that_is_returned_is_stored_before() -> None:
+    index = places(300, 9)
+    (i,) = like(index)
+    wrapped = chain(i, "neg", "neg")
+    plan = check(fusion([i], wrapped, *ordered(wrapped, 9), chain(wrapped, "neg")), index)
+    assert is_ours(plan)
+    assert plan.launches == 2
+
+
 def test_an_index_that_takes_sums_is_stored_before() -> None:
     index = places(300, 3).repeat(40, 1).T.contiguous()
     (i,) = like(index)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from thunder_fuser.codegen.statements import indent, statement_text
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.codegen.values import operand
-from thunder_fuser.kernel.integers import Index
-
-INDEX = "index"
+from thunder_fuser.kernel.integers import INDEX, Index
 
 
 def index_lines(index: Index) -> list[str]:

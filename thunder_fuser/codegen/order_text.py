@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.index_text import INDEX, index_lines
+from thunder_fuser.codegen.index_text import index_lines
 from thunder_fuser.codegen.statements import number
+from thunder_fuser.kernel.integers import INDEX
 from thunder_fuser.kernel.ordering import OrderKernel
 
 _RESULTS = ("group_order", "group_keys", "group_ends")

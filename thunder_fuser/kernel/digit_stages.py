@@ -16,7 +16,7 @@ from typing_extensions import assert_never
 from thunder_fuser.analysis.digit_stages import round_of
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.integers import Index, index_of
+from thunder_fuser.kernel.integers import INDEX, Index, index_of
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.ops.groups import CHUNKS
@@ -81,14 +81,14 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
         case CountSchedule(_, digit, count):
             name, blocks, constants = "count_digits", digit.counted, _constants(digit, threads)
             index = index_of(segment, names, digit.keys)
-            arguments = ("index", digit.keys.shape[0], count, results["digit_counts"])
+            arguments = (INDEX, digit.keys.shape[0], count, results["digit_counts"])
         case PutSchedule(_, digit, counts, places):
             name, blocks = "put_digits", digit.blocks
             constants = *_constants(digit, threads), CHUNKS
             index = index_of(segment, names, digit.keys)
             made = _made(results, *ORDERS), _made(results, KEYS)
             arguments = (
-                "index",
+                INDEX,
                 names.tensors[places] if places is not None else NULL,
                 digit.keys.shape[0],
                 names.tensors[counts],

@@ -27,6 +27,8 @@ from thunder_fuser.kernel.statements import (
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.segment.segment import Segment
 
+INDEX = "index"  # the function of the place in a kernel's text
+
 
 @dataclass(frozen=True, eq=False)
 class Index:

@@ -188,12 +188,13 @@ class _Cutter:
         return tv not in self.indexing and any(map(self._is_apart, self.fusion.uses[tv]))
 
     def _find_indexing(self) -> frozenset[TensorView]:
-        """What kernels compute where they put it in order, and all between it and memory."""
-        of_torch = {p for tv in self.opaque if tv.definition for p in tv.definition.tensors}
-        orders = [tv for tv in self.fusion.tensors if is_ordering(tv) and tv.definition]
-        read = dict.fromkeys(p for tv in orders if tv.definition for p in tv.definition.tensors)
-        found = [p for p in read if p.definition and p not in of_torch and is_elementwise(p)]
-        return frozenset(tv for tv in topological(found) if tv.definition)
+        """What kernels compute where they put it in order, and all between it and memory. Torch
+        has it in memory."""
+        apart = filter(self._is_apart, self.fusion.tensors)
+        read = {tv: tv.definition.tensors for tv in apart if tv.definition is not None}
+        of_torch = {p for tv in read if tv in self.opaque for p in read[tv]}
+        found = [p for tv in read for p in read[tv] if p not in of_torch and is_elementwise(p)]
+        return frozenset(tv for tv in topological(found) if tv.definition is not None)
 
     def _keep(self, tv: TensorView) -> None:
         """Have `tv` in memory: as a view of something there, else written by its segment. What is
