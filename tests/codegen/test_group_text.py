@@ -110,12 +110,15 @@ def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read()
     assert places == sorted(places)
 
 
-def test_blocks_behind_those_of_the_rows_are_numbered_anew() -> None:
+def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:
     kernel = lower_groups(groups.schedule(pieces_and_ends(200), H200), strict=False)
-    lines = [line.replace("\x01", "").replace("\x02", "") for line in group_lines(kernel)[:4]]
+    lines = [line.replace("\x01", "").replace("\x02", "") for line in group_lines(kernel)[:7]]
     assert lines == [
-        "if (blockIdx.x >= 205) {",
-        "  tf::find_ends<250, 4>(T0, 131072, 90000, T1, blockIdx.x - 205);",
+        "if (blockIdx.x < 90) {",
+        "  tf::find_ends<250, 4>(T0, 131072, 90000, T1);",
         "  return;",
         "}",
+        "const int part = threadIdx.x / 25;",
+        "const int vector = (blockIdx.x - 90) % 1 * 25 + threadIdx.x % 25;",
+        "const int first = (blockIdx.x - 90) / 1 * 10;",
     ]

@@ -30,7 +30,7 @@ PRINTED = {
           put_digits<9, 9, 1024, 1024, 1024, 128>(index, T2, 5000, T1, 128, T3, T4)""",
     "ends": """\
         digit kernel(T0: i32*, T1: i64*) 196 blocks of 256 threads
-          find_ends<256, 4>(T0, 5000, 200000, T1, blockIdx.x)""",
+          find_ends<256, 4>(T0, 5000, 200000, T1)""",
 }
 
 

@@ -177,8 +177,8 @@ def test_places_that_are_checked_are_not_read_ahead() -> None:
     assert lower_groups(groups.schedule(segment, H200), strict=False).ahead == 1
 
 
-def test_blocks_behind_those_of_pieces_find_ends() -> None:
+def test_blocks_before_those_of_pieces_find_ends() -> None:
     kernel = lower_groups(groups.schedule(pieces_and_ends(200), H200), strict=False)
     assert kernel.blocks == kernel.row_blocks + 90
-    call = "find_ends<250, 4>(T0, 131072, 90000, T1, blockIdx.x)"
-    assert str(kernel).endswith(f"90 blocks behind: {call}")
+    call = "find_ends<250, 4>(T0, 131072, 90000, T1)"
+    assert str(kernel).endswith(f"90 blocks before: {call}")

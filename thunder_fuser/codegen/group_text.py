@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import scale, weight_of
@@ -22,7 +20,6 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
 from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.digit_stages import BLOCK
 from thunder_fuser.kernel.group_ir import LEAST_COPY, Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
@@ -31,8 +28,7 @@ from thunder_fuser.kernel.statements import VectorAccess, forms_of
 def group_lines(kernel: GroupKernel) -> list[str]:
     """The statements of the entry point."""
     chunks, rows = number(kernel.chunks), number(kernel.axes.row.size)
-    kind, each = _kind(kernel), kernel.rows_per_block
-    block = "blockIdx.x" if kind == "int" else f"({kind})blockIdx.x"
+    kind, each, block = _kind(kernel), kernel.rows_per_block, _block(kernel)
     return [
         *_beside(kernel),
         f"const int part = threadIdx.x / {kernel.threads_across};",
@@ -52,14 +48,17 @@ def group_lines(kernel: GroupKernel) -> list[str]:
 
 
 def _beside(kernel: GroupKernel) -> list[str]:
-    """What the blocks behind those of the rows do."""
+    """What the blocks before those of the rows do."""
     if kernel.beside is None:
         return []
-    first = number(kernel.row_blocks)
-    own = f"{BLOCK} - {first}"
-    arguments = tuple(own if a == BLOCK else a for a in kernel.beside.arguments)
-    body = [*digit_lines(replace(kernel.beside, arguments=arguments)), "return;"]
-    return [f"if ({BLOCK} >= {first}) {{", *indent(body), "}"]
+    body = [*digit_lines(kernel.beside), "return;"]
+    return [f"if (blockIdx.x < {number(kernel.beside.blocks)}) {{", *indent(body), "}"]
+
+
+def _block(kernel: GroupKernel) -> str:
+    """Which of the blocks of rows it is."""
+    block = "blockIdx.x" if _kind(kernel) == "int" else f"({_kind(kernel)})blockIdx.x"
+    return block if kernel.beside is None else f"({block} - {number(kernel.beside.blocks)})"
 
 
 def _kind(kernel: GroupKernel) -> str:

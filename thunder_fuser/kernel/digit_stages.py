@@ -31,7 +31,7 @@ from thunder_fuser.schedule.digit_stages import (
     PutSchedule,
 )
 
-NULL, BLOCK = "nullptr", "blockIdx.x"
+NULL = "nullptr"
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,7 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
         case EndsSchedule(_, keys, count):
             name, blocks = "find_ends", ceil_div(count, planned.groups)
             constants = threads, OWN
-            sizes = keys.shape[0], count
-            arguments = (names.tensors[keys], *sizes, results["group_ends"], BLOCK)
+            arguments = (names.tensors[keys], keys.shape[0], count, results["group_ends"])
         case _:
             assert_never(planned)
     pointers, scalars = pointers_of(segment, names), scalars_of(names)

@@ -107,7 +107,7 @@ class GroupKernel:
     pieces: Pieces | None
     sums: tuple[GroupSum, ...]
     final: Scope
-    beside: DigitKernel | None  # what blocks behind those of the rows do
+    beside: DigitKernel | None  # what blocks before those of the rows do
 
     @property
     def threads(self) -> int:
@@ -181,7 +181,7 @@ class GroupKernel:
             lines += [f"  per piece of {self.pieces.size}", *print_scope(self.pieces.loop, names)]
         lines += ["  per row", *print_scope(self.final, names)]
         if self.beside is not None:
-            lines.append(f"  {self.beside.blocks} blocks behind: {self.beside.call}")
+            lines.append(f"  {self.beside.blocks} blocks before: {self.beside.call}")
         return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ A block owns neighbouring rows of the result. A part of its threads sums a row o
 so that empty rows cost a store; rows of more terms follow, shared by all parts, whose sums meet in
 shared memory. Each order is fixed, and each row is written once. Of vectors of a few bytes, as rows
 of 577 columns have, a thread takes several that are a warp apart: all of them are on their way
-together, and those of threads side by side lie side by side. Blocks behind those of pieces of an
+together, and those of threads side by side lie side by side. Blocks before those of pieces of an
 order find where its groups end.
 """
 

@@ -289,12 +289,11 @@ TF_FN int places_below(const I* __restrict__ keys, int terms, tf::i64 group, int
   return low;
 }
 template <int THREADS, int EACH, class I>
-TF_FN void find_ends(const I* __restrict__ keys, int terms, tf::i64 groups, tf::i64* __restrict__ ends,
-                     int block) {
+TF_FN void find_ends(const I* __restrict__ keys, int terms, tf::i64 groups, tf::i64* __restrict__ ends) {
   constexpr int WARPS = THREADS / 32;  // with all of their lanes
   __shared__ int bounds[2];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const tf::i64 first = (tf::i64)block * (EACH * THREADS), own = first + threadIdx.x;
+  const tf::i64 first = (tf::i64)blockIdx.x * (EACH * THREADS), own = first + threadIdx.x;
   for (int k = warp; k < 2 && warp < WARPS; k += WARPS) {
     const int found = tf::places_below(keys, terms, first + k * (EACH * THREADS), lane);
     if (lane == 0) bounds[k] = found;
