@@ -310,8 +310,15 @@ TF_FN T lerp(T start, T end, T w) {
 }
 
 // chunk: order_key
-// 32 bits that order as the values do: the zeros are equal, and NaN is above all.
+// 32 bits that order as the values do: the zeros are equal, and NaN is above all. A GPU adds to any
+// NaN the one of bits 0x7fffffff; the compiler must not leave out what adds nothing to a number.
 TF_FN long long order_key(float x) {
-  const int b = static_cast<int>(tf::bits(x + 0.0f));
-  return x != x ? 0x7fffffff : b ^ (b >> 31 & 0x7fffffff);
+#ifdef TF_HOST
+  if (x != x) return 0x7fffffff;
+  x += 0.0f;
+#else
+  asm("add.f32 %0, %0, 0f00000000;" : "+f"(x));
+#endif
+  const int b = static_cast<int>(tf::bits(x));
+  return b ^ (b >> 31 & 0x7fffffff);
 }
