@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
-from tests.presegment.test_one_pass_variance import deviation, mean
+from tests.presegment.test_one_pass_variance import deviation, mean, spread
 from tests.programs import H200, STRICT, cubin_of, cuda_kernels, fusion, like, plan_of
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 
@@ -60,6 +61,27 @@ def test_errors_are_like_those_of_torch(name: str, data: str, order: str) -> Non
     rounding = torch.finfo(x.dtype).eps
     slack = 256 * rounding * exact.max() + count * (rounding * x.abs().max().double()) ** 2
     assert (found - exact).abs().max() <= 2 * (eager - exact).abs().max() + slack
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("shape", [(200, 32), (671, 40)])
+def test_columns_that_are_kept_err_like_those_of_torch(shape: tuple[int, int], data: str) -> None:
+    x = DATA[data](*shape)
+    (a,) = like(x)
+    variance = call("truediv", deviation(a, 0), sc.constant(shape[0]))
+    scale = call("rsqrt", call("add", variance, sc.constant(1e-5)))
+    distance = call("sub", a, spread(mean(a, 0), a, 0))
+    program = fusion([a], call("mul", distance, spread(scale, a, 0)))
+    plan = plan_of(program, *copies([x]), options=STRICT)
+    assert plan.launches == 1
+    (text,) = plan.sources
+    assert "tf::observed" not in text
+    (found,) = (t.cpu().double() for t in plan.run(*copies([x])))
+    exact, eager = (
+        torch.nn.functional.batch_norm(t, None, None, training=True).double()
+        for t in (x.double(), x)
+    )
+    assert (found - exact).abs().max() <= 2 * (eager - exact).abs().max() + 1e-5
 
 
 def test_a_double_keeps_its_digits() -> None:

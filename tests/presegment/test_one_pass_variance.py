@@ -83,6 +83,25 @@ def test_rows_that_a_block_keeps_are_walked_twice(
     assert is_rewritten(x, deviation(x, *dims)) is expected
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((671, 4096), DataType.Float, False),
+        ((671, 4096), DataType.Double, False),
+        ((1536, 4096), DataType.Float, False),
+        ((1537, 4096), DataType.Float, True),  # too long
+        ((671, 4097), DataType.Float, True),  # odd rows, which are packed
+    ],
+)
+def test_columns_that_a_block_keeps_are_walked_twice(
+    shape: tuple[int, int], dtype: DataType, expected: bool
+) -> None:
+    x = tensor(dtype, *shape)
+    variance = deviation(x, 0)
+    assert is_rewritten(x, call("mul", x, spread(variance, x, 0))) is expected
+    assert is_rewritten(x, variance)  # nothing is stored behind it
+
+
 NOT_ITS_MEAN: dict[str, Callable[[TensorView], TensorView]] = {
     "another count": lambda x: squares(
         x, spread(call("truediv", total(x, 0), sc.constant(4899)), x, 0), 0

@@ -3,11 +3,15 @@ each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.target import CLUSTERS, LINE, WARP
+from thunder_fuser.analysis.reductions import column_shape, stored_planes
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.target import CLUSTERS, LINE, SECTOR, WARP
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
@@ -19,6 +23,27 @@ FEW_THREADS = 64  # of a block, at least, if they keep less of columns that are 
 IMAGE_THREADS = 512  # of a block that has all places of an image, at most
 IMAGE_HELD = 8  # registers of a thread for what it keeps of that, at least
 IMAGE_ROWS = (64, 1024)  # bytes of a row of an image that is kept as a whole: from, and below
+
+KEPT_BYTES = 48 * 1024  # of a sector of each row, up to which a block surely keeps them: those of
+# two blocks are three eighths of a multiprocessor's registers
+PACKED_BYTES = 8  # of neighbours, without which rows are packed before they are summed
+
+
+def kept_columns(fusion: Fusion) -> Callable[[TensorView], bool]:
+    """True for reductions down columns of `fusion` that blocks keep from these on, as something of
+    the plane's size is stored behind them."""
+    stored = stored_planes(fusion, column_shape)
+    kept = {plane for plane in stored if _are_kept(fusion, *plane)}
+    return lambda tv: column_shape(tv) in kept
+
+
+def _are_kept(fusion: Fusion, rows: int, columns: int) -> bool:
+    """True for columns of few rows of what is read of the plane."""
+    inputs = (tv for tv in fusion.inputs if isinstance(tv, TensorView))
+    read = [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == rows * columns]
+    if not read or gcd(columns * min(read), PACKED_BYTES) < PACKED_BYTES:
+        return False
+    return rows * sum(read) * SECTOR <= KEPT_BYTES * min(read)
 
 
 @dataclass(frozen=True)

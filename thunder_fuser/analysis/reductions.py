@@ -3,8 +3,10 @@ makes; or a scan of rows; or nothing that a kernel computes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -181,6 +183,21 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
             break
         columns *= a.size
     return walked_rows(tv) or down[0] * down[1] // columns, columns
+
+
+def stored_planes(
+    fusion: Fusion, shape_of: Callable[[TensorView], tuple[int, int] | None]
+) -> set[tuple[int, int]]:
+    """The planes, of long reductions of such shapes, of which something that follows from them is
+    stored."""
+    below: dict[TensorView, frozenset[tuple[int, int]]] = {}
+    for tv in fusion.tensors:
+        found = frozenset[tuple[int, int]]()
+        if tv.definition is not None:
+            found = found.union(*(below[source] for source in tv.definition.tensors))
+        plane = shape_of(tv) if is_long(tv) else None
+        below[tv] = found if plane is None else found | {plane}
+    return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}
 
 
 def walked_rows(tv: TensorView) -> int | None:

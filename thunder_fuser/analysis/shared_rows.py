@@ -24,6 +24,7 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     is_scattered,
     row_shape,
+    stored_planes,
     stretch_of,
 )
 from thunder_fuser.ir.fusion import Fusion
@@ -48,7 +49,7 @@ def shared_rows(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> T
         blocks = _most_blocks(plane[0], multiprocessors, max_cluster)
         return blocks > 1 and plane not in summed and _fits(fusion, plane, blocks * CLUSTERED_BYTES)
 
-    stored = _stored_planes(fusion)
+    stored = stored_planes(fusion, row_shape)
     whole = set(filter(is_held, stored))
     streamed = {row_shape(tv) for tv in fusion.tensors if is_long(tv) and _is_maximum(tv)}
     too_long = {plane for plane in stored - whole - streamed if _is_too_long(fusion, plane)}
@@ -87,18 +88,6 @@ def _is_too_long(fusion: Fusion, plane: tuple[int, int]) -> bool:
     """True for rows of which even the cache holds too few, one for each multiprocessor."""
     held = PORTABLE_CLUSTER * CLUSTERED_BYTES
     return plane[1] >= MIN_SHARED and sum(_bytes_of_rows(fusion, plane)) > held
-
-
-def _stored_planes(fusion: Fusion) -> set[tuple[int, int]]:
-    """The planes, of reductions along rows, of which something that follows from them is stored."""
-    below: dict[TensorView, frozenset[tuple[int, int]]] = {}
-    for tv in fusion.tensors:
-        found = frozenset[tuple[int, int]]()
-        if tv.definition is not None:
-            found = found.union(*(below[source] for source in tv.definition.tensors))
-        along = row_shape(tv) if is_long(tv) else None
-        below[tv] = found if along is None else found | {along}
-    return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}
 
 
 def _bytes_of_rows(fusion: Fusion, plane: tuple[int, int]) -> list[int]:

@@ -3,9 +3,9 @@
     T1 = sum(T0);  T2 = truediv(T1, n);  T3 = sub(T0, T2);  T4 = sum(mul(T3, T3))
         =>   T1 = sum(T0);  T4 = squared_deviation(T0)
 
-Where a block keeps a row, the distances come from registers, and two passes are the more exact. So
-only what would be read again from memory is rewritten: sums down columns, and of rows that several
-blocks share.
+Where a block keeps a row or a column, the distances come from registers, and two passes are the
+more exact. So only what would be read again from memory is rewritten: sums down columns that are
+long, or that nothing is stored behind, and of rows that several blocks share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.build import apply, call
@@ -29,12 +30,16 @@ from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
     """`fusion` with such sums in one pass. Several blocks share each row of a sum that
     `is_shared`."""
-    return rewrite(fusion, partial(_rule, is_shared))
+    is_kept = kept_columns(fusion)
+
+    def is_read_twice(tv: TensorView) -> bool:
+        return is_shared(tv) or (column_shape(tv) is not None and not is_kept(tv))
+
+    return rewrite(fusion, partial(_rule, is_read_twice))
 
 
-def _rule(is_shared: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    is_read_twice = column_shape(tv) is not None or is_shared(tv)
-    if not (_is_sum(tv) and is_long(tv) and is_read_twice):
+def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    if not (_is_sum(tv) and is_long(tv) and is_read_twice(tv)):
         return None
     (operand,) = inputs
     assert tv.definition is not None
