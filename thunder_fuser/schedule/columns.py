@@ -65,7 +65,8 @@ MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column c
 # twice as many where the blocks would be fewer than two of a multiprocessor
 ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer columns
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
-MAX_BATCH = 4  # rows that a thread loads before it sums them
+BATCH_BYTES = 64  # of a tensor that a thread loads before it sums them: four vectors, or more rows
+# of which it has less, as 2048 threads with four elements of two bytes wait for no more than 16 KB
 BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
@@ -167,8 +168,9 @@ def schedule(
         registers = _registers(axes, segment, reductions, terms, batch) + SCANNED_SCRATCH
         return planned(across, 1, 1, batch, REGISTERS // (registers * across))
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
-    turns = MAX_BATCH if parameters.fills else ceil_div(ceil_div(rows, splits), down)
-    batch = _batch(axes, segment, turns)
+    turns = ceil_div(ceil_div(rows, splits), down)
+    most = _batch(axes, segment, long)
+    batch = most if parameters.fills else max(min(most, turns), 1)
     registers = _registers(axes, segment, reductions, terms, batch)
     at_once = REGISTERS // (registers * across * down)
     if batch == 1 or not at_once:
@@ -388,9 +390,10 @@ def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
-def _batch(axes: ColumnAxes, segment: Segment, turns: int) -> int:
-    """Rows that a thread loads at a time, of `turns`, fewer where several tensors have each."""
-    return max(min(IN_FLIGHT // max(_loaded(axes, segment), 1), MAX_BATCH, turns), 1)
+def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView]) -> int:
+    """Rows that a thread loads at a time, at most, fewer where several tensors have each."""
+    rows = BATCH_BYTES // (axes.lanes * narrowest(segment, long))
+    return max(min(IN_FLIGHT // max(_loaded(axes, segment), 1), rows), 1)
 
 
 def _loaded(axes: ColumnAxes, segment: Segment) -> int:
