@@ -66,8 +66,9 @@ def test_rows_that_are_no_pack_are_left_over_too() -> None:
     [
         (257, DataType.Half, 4, True),
         (257, DataType.BFloat16, 2, True),
-        (257, DataType.Half, 1, False),  # a bias: as much as the plane's traffic hides
-        (257, DataType.Float, 4, False),  # vectors of four
+        (257, DataType.Half, 1, True),
+        (257, DataType.Float, 4, True),
+        (257, DataType.Float, 3, False),  # vectors of four: as much as the plane's traffic hides
         (256, DataType.Half, 4, False),  # rows of whole vectors
         (255, DataType.Half, 4, False),  # of few columns the threads of a warp meet all
     ],
@@ -77,6 +78,19 @@ def test_where_lanes_that_load_one_by_one_take_longer_than_the_plane(
 ) -> None:
     found = owned(normalised(8 * PACK, columns, dtype, of_columns))
     assert (found[0] > 1) == is_owned
+
+
+@pytest.mark.parametrize(("of_columns", "loaded"), [(1, 1), (2, 8)])
+def test_long_rows_are_packed_where_their_values_leave_the_cache(
+    of_columns: int, loaded: int
+) -> None:
+    """Rows of odd length that a thread would have five of, element by element."""
+    x, values = halves(5 * 64, 50257), [halves(50257) for _ in range(of_columns)]
+    y = x
+    for value in values:
+        y = call("add", y, value)
+    segment = segment_of([x, *values], call("cast", y, dtype=DataType.BFloat16))
+    assert owned(segment)[0] == loaded
 
 
 @pytest.mark.parametrize(("reused", "count"), [(1, 1), (2, 2), (4, 4)])

@@ -51,13 +51,27 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
         raise Rejected(LONG)
     groups = _groups(segment, parameters.sharing, parameters.reuse)
     if not parameters.rests:  # a text for many lengths: what aligns is not known
-        groups = flat_stores(tuple(flatten(g, parameters) for g in groups), parameters)
+        plain = _arranged(segment, parameters.sharing)
+        pairs = zip(groups, plain, strict=True)
+        groups = flat_stores(tuple(_flat(g, p, parameters) for g, p in pairs), parameters)
         groups = tuple(found for g in groups for found in own_rows(g, parameters))
     classes = tuple(c for g in groups for c in vectorize(g, parameters))
     targets = _targets_read(segment)
     for found in classes if targets else ():
         _check_writes(found, targets)
     return MapSchedule(segment, classes, parameters)
+
+
+def _flat(
+    group: IterationClass, plain: IterationClass, parameters: MapParameters
+) -> IterationClass:
+    """`group`, with as few axes as vectors need. It is `plain` with several values of an axis in
+    one thread: but rows of odd length are rather one axis, of which a thread has packs."""
+    if group.axes != plain.axes:
+        rows = flatten(merge_axes(plain), parameters)
+        if own_rows(rows, parameters) != (rows,):
+            return rows
+    return flatten(group, parameters)
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters

@@ -27,8 +27,10 @@ from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
 from thunder_fuser.schedule.vectorize import cut_class, lanes_of
 from thunder_fuser.target import WARP
 
-MOST_MET = 8  # lanes times bytes that repeat, for a byte of the plane: with so many, of two values
-# of a column in 16 bits, a plane takes 5 % longer than a copy of it
+MANY_MET = (
+    8  # lanes times bytes that repeat, for a byte of the plane: with so many, as of two values
+)
+# of a column in 16 bits, loads take 64 turns of the banks while memory moves 1 KB, which is as long
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def own_rows(group: IterationClass, parameters: MapParameters) -> tuple[Iteratio
     lanes = lanes_of(group, parameters)
     if traffic is None or traffic.columns < WARP * lanes:  # of few columns a warp meets all
         return (group,)
-    if lanes * traffic.repeated <= MOST_MET * traffic.moved:
+    if lanes * traffic.repeated < MANY_MET * traffic.moved:
         return (group,)
     (flat,) = group.axes
     pack = traffic.columns * lanes // gcd(traffic.columns, lanes)
