@@ -168,6 +168,7 @@ ALLOWED = {
     "schedule/residency.py:_fitting": THREADS,
     "schedule/residency.py:_in_both": THREADS,
     "schedule/residency.py:_in_one_block": THREADS,
+    "schedule/residency.py:_told": THREADS,
     "schedule/residency.py:held_of_edged": THREADS,
     "schedule/walking.py:registers_of": THREADS,
     "schedule/walking.py:_spread": THREADS,

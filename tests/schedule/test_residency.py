@@ -81,6 +81,17 @@ def test_few_long_rows_have_blocks_for_every_multiprocessor(
     assert found.cluster == cluster
 
 
+@pytest.mark.parametrize(("is_shifted", "blocks"), [(False, None), (True, 6)])
+def test_the_compiler_is_told_of_blocks_where_weights_are_put_together(
+    is_shifted: bool, blocks: int | None
+) -> None:
+    """A row of 50257 elements in 16 bits: 224 threads of four blocks, 48 registers each."""
+    found = of_rows(replace(halves_of(50257), weights=8, is_shifted=is_shifted), H200)
+    assert found is not None
+    assert (found.cluster, found.threads, found.blocks) == (4, 224, blocks)
+    assert found.shared
+
+
 def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     row = halves_of(65536, count=2)
     found = of_rows(replace(row, weights=4), H200)

@@ -34,6 +34,10 @@ SHORT = 128  # elements up to which a row is short
 MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
+TOLD = (
+    48  # that the compiler may take where rows are shifted: a vector of weights is put together of
+)
+# two, and left to itself, with 32 registers, it waits for those of one tensor after the other
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
@@ -72,8 +76,9 @@ class Row:
     read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
     many times, and reads what it needs `again` in more than one of them; what follows may be stored
     as whole rows. What it sums `is_sent` from block to block, a word or two for each: `states` are
-    bytes of all that. Its sums wait for so many bytes of each tensor that has one value a row,
-    `waited`, and what follows from them for those of each that is `late`."""
+    bytes of all that. One that `is_shifted` begins at another lane than the weights. Its sums wait
+    for so many bytes of each tensor that has one value a row, `waited`, and what follows from them
+    for those of each that is `late`."""
 
     vectors: int
     lanes: int
@@ -84,6 +89,7 @@ class Row:
     again: frozenset[TensorView] = frozenset()
     weights: int = 0
     is_sent: bool = True
+    is_shifted: bool = False
     states: int = 0
     count: int = 1 << 20  # enough for any machine
     waited: Mapping[TensorView, int] = field(default_factory=dict)
@@ -176,9 +182,16 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
         shared = frozenset(row.by_width[count:])
         fitting = _fitting(row, registers, threads, held, target)
         if fitting > best[0]:
-            slots, alone = 1 if shared else 0, 1 if fitting == 1 else None
-            best = fitting, Residency(threads, registers, shared, slots, alone, cluster)
+            told = 1 if fitting == 1 else None if registers else _told(row, threads)
+            slots = 1 if shared else 0
+            best = fitting, Residency(threads, registers, shared, slots, told, cluster)
     return best
+
+
+def _told(row: Row, threads: int) -> int | None:
+    """Blocks of which the compiler is told that they fit on a multiprocessor, so that it takes as
+    many registers as that leaves; None to leave it to itself."""
+    return REGISTERS // (TOLD * threads) or None if row.is_shifted and row.weights else None
 
 
 def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
