@@ -112,6 +112,7 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
     [
         (33, 2, 64, True),  # a prime: one lane, 32 elements a thread
         (64, 8, 16, True),  # a vector a thread of what is stored
+        (96, 4, 32, True),  # three, of which no thread has fewer
         (128, 16, 8, True),
         (136, 8, 16, True),
         (4096, 128, 1, True),

@@ -31,6 +31,7 @@ EDGED = 24  # registers of one that is only read and has ends beside its vectors
 FEW = 8192  # elements up to which a row is not long
 HELD_OF_SHORT = 8  # of a short one that is stored: threads side by side fill lines with vectors
 SHORT = 128  # elements up to which a row is short
+PIECE = 32  # elements of neighbouring threads, that still fill sectors where each has more vectors
 MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
@@ -211,11 +212,7 @@ def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, targ
 def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | None:
     """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
     row whose scans no registers hold."""
-    elements = row.vectors * row.lanes
-    preferred = HELD if elements <= FEW else 2 * HELD
-    if row.is_stored and row.lanes > 1 and elements <= SHORT:
-        preferred = HELD_OF_SHORT
-    held = max((wanted or preferred) // row.lanes, 1)
+    held = _preferred(row) if wanted is None else max(wanted // row.lanes, 1)
     while True:
         threads = min(in_warps(ceil_div(row.vectors, held)), MAX_THREADS)
         registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned) + SCRATCH
@@ -229,6 +226,20 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
         if held == 1:
             return None
         held //= 2  # it cannot be read again, but by more threads
+
+
+def _preferred(row: Row) -> int:
+    """Vectors of a row that one thread holds. Of a short one that is stored as few as may be, or
+    more if that leaves fewer threads without one: of 12 vectors four threads have three each, where
+    of sixteen a quarter would do nothing for what the others compute."""
+    elements = row.vectors * row.lanes
+    most = max((HELD if elements <= FEW else 2 * HELD) // row.lanes, 1)
+    if not row.is_stored or row.lanes == 1 or elements > SHORT:
+        return most
+    least = max(HELD_OF_SHORT // row.lanes, 1)
+    threads = {held: in_warps(ceil_div(row.vectors, held)) for held in range(least, most + 1)}
+    allowed = [held for held, t in threads.items() if held == least or t * row.lanes >= PIECE]
+    return min(allowed, key=lambda held: threads[held] * ceil_div(row.vectors, threads[held]))
 
 
 def _in_both(row: Row, target: Target) -> Residency | None:
