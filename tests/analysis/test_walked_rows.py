@@ -90,7 +90,16 @@ def test_rows_are_dealt_to_groups_that_leave_little_of_the_machine_idle(
     row = WalkedRow(columns, (2, 2), sums)
     blocks = blocks_of_row(row, max_cluster=8)
     assert blocks is not None
-    assert groups_of_rows(row, blocks, terms, period, terms // 16, SMS, is_even) == groups
+    counts = range(period, terms // 16 + 1, period)
+    allowed = [count for count in counts if not is_even or terms % count == 0]
+    assert groups_of_rows(row, terms, rows_at_once(row, blocks, SMS), allowed) == groups
+
+
+def test_groups_that_take_runs_of_rows_are_as_many_as_leave_little_idle() -> None:
+    row = WalkedRow(384, (2, 2), 2)  # 42 samples of 4096, eight rows a turn, two blocks each
+    samples = [42 * parts for parts in (1, 2, 4, 8, 16, 32)]
+    assert groups_of_rows(row, 42 * 4096, 2 * SMS, samples, run=8) == 42 * 32  # 5.1 turns
+    assert groups_of_rows(row, 528 * 4096, 2 * SMS, [528, 1056], run=8) == 528  # two as it is
 
 
 def test_a_plane_that_no_input_has_is_one_of_floats() -> None:

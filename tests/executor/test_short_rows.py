@@ -94,6 +94,30 @@ def test_errors_are_like_those_of_eager_and_every_order_gives_the_same_bits(
     assert "const int side" not in last
 
 
+def modulated(x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Each sample of tokens has its own."""
+    return F.layer_norm(x, x.shape[-1:]) * (1 + scale[:, None]) + shift[:, None]
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize(
+    ("shape", "dtype", "count"),
+    [
+        ((5, 128, 96), BF16, 1),  # a block for each sample, in turns of 32 tokens
+        ((4, 256, 100), F16, 1),
+        ((3, 256, 100), F16, 2),  # in parts, whose sums are summed
+        ((1, 1024, 96), BF16, 2),
+    ],
+)
+def test_rows_of_samples_with_sums_of_their_own_are_walked_in_stretches(
+    shape: tuple[int, ...], dtype: torch.dtype, count: int, device: torch.device
+) -> None:
+    args = [torch.randn(shape).to(dtype), *(torch.randn(shape[::2]).to(dtype) for _ in "ab")]
+    walk, *rest = texts(judged(modulated, args, torch.randn(shape).to(dtype), device))
+    assert "tf::copy_stretch" in walk
+    assert len(rest) == count - 1
+
+
 def residual_norm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     both = x + y
     return both + F.layer_norm(both, x.shape[-1:])

@@ -359,6 +359,40 @@ def test_parts_divide_a_sample(
     assert pieces == ([] if expected is None else [expected])
 
 
+def of_short_rows(samples: int, terms: int, columns: int) -> Fusion:
+    """The same of rows of 16-bit numbers."""
+    x = tensor(DataType.BFloat16, samples, terms, columns)
+    wide = call("cast", x, dtype=DataType.Float)
+    return Fusion((x,), (total(wide, 1), total(wide, 2)))
+
+
+def test_short_rows_of_samples_are_walked_in_stretches() -> None:
+    made = split_reductions(of_short_rows(5, 8192, 96), FEW, max_cluster=8)
+    assert str(made) == dedent("""\
+        fusion(T0: bf16[i5, i8192, i96]) {
+          T1: f32[i5, i8192, i96] = cast(T0, dtype=f32)
+          T2: f32[i5, i8, i32, i32, i96] = reshape(T1, new_shape=[5, 8, 32, 32, 96])
+          T3: f32[i5, i8, r32, r32, i96] = sum(T2, dims=[2, 3], walked=40960)
+          T4: f32[i5, r8, i96] = sum(T3, dims=[1])
+          T5: f32[i5, i8192, r96] = sum(T1, dims=[2])
+          return T4, T5
+        }""")
+
+
+def test_many_samples_have_a_block_each() -> None:
+    made = split_reductions(of_short_rows(400, 256, 96), FEW, max_cluster=8)
+    assert [tv.shape for tv in made.tensors if is_reshape(tv)] == [(400, 8, 32, 96)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "terms", "columns", "max_cluster"),
+    [(5, 8192, 96, 1), (5, 8190, 96, 8), (5, 256, 96, 8)],  # no engine, a rest, too few
+)
+def test_others_are_not(samples: int, terms: int, columns: int, max_cluster: int) -> None:
+    program = of_short_rows(samples, terms, columns)
+    assert split_reductions(program, FEW, max_cluster) is program
+
+
 def test_parts_of_samples_sum_to_the_same() -> None:
     made = split_reductions(of_samples(3, 256), FEW)
     x = torch.randn(3, 256, 1024)

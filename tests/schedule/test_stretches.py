@@ -140,7 +140,7 @@ def test_sums_of_what_images_share_are_of_each_row_of_a_turn() -> None:
         "rows over group{28}, turn{30}, side{56}, vector{49}, "
         "T0 in registers and through shared memory, 3 turns at a time"
     )
-    assert second == "  4 threads a row, 56 rows a block, 4 of them on a multiprocessor"
+    assert second == "  4 threads a row, 56 rows a block, 2 of them on a multiprocessor"
     assert phase.endswith("of T0[1568*turn + 56*group + side, vector]")
     assert down.startswith("  down columns: T7[group, side, vector] of ")
     assert stored.startswith("  store one element a column: ")

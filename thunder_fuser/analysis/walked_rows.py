@@ -12,7 +12,7 @@ The rows are dealt out before a schedule knows registers and shared memory exact
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -33,7 +33,7 @@ FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two lau
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
-BEGIN = 1  # row that could be walked while a cluster waits for its first one
+BEGIN = 1  # turn that could be walked while a cluster or a block waits for its first one
 
 
 @dataclass(frozen=True)
@@ -89,28 +89,20 @@ def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
 
 
 def groups_of_rows(
-    row: WalkedRow,
-    blocks: int,
-    terms: int,
-    period: int,
-    most: int,
-    multiprocessors: int,
-    is_even: bool,
+    row: WalkedRow, terms: int, at_once: int, allowed: Iterable[int], run: int = 1
 ) -> int | None:
-    """Parts of `terms` rows, each of which one cluster of so many blocks walks: a multiple of
-    `period`, up to `most`, that divides them where `is_even`. Where they are no multiple of the
-    clusters at once, the last of them leave most of the machine idle, for less time if there are
-    many groups. Each writes sums. None where there is no such number."""
-    at_once = rows_at_once(row, blocks, multiprocessors)
+    """How many of the `allowed` groups the `terms` rows are dealt to, of which so many are walked
+    `at_once`, `run` rows in a turn. Where they are no multiple of those the last of them leave most
+    of the machine idle, for less time if there are many groups. Each writes sums. None where no
+    number is allowed."""
     moved = sum(row.itemsizes) + max(row.itemsizes)  # of an element, one is stored
 
     def cost(groups: int) -> float:
         rest = groups % at_once
         last = min(LAST + rest / at_once, 1) if rest else 0
-        walked = (BEGIN + ceil_div(terms, groups)) * (groups // at_once + last) * at_once
-        return walked * moved + groups * row.sums * PARTIAL
+        walked = (BEGIN + ceil_div(terms, groups * run)) * (groups // at_once + last) * at_once
+        return walked * run * moved + groups * row.sums * PARTIAL
 
-    allowed = [g for g in range(period, most + 1, period) if not (is_even and terms % g)]
     return min((g for g in allowed if g > 1), key=cost, default=None)
 
 

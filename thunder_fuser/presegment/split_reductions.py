@@ -33,6 +33,9 @@ are split in a number of parts that divides them:
     T1: f32[i83, i1152] = sum(T0: f32[i83, i256, i1152], dims=[1])
         =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
 
+So are those of short rows in runs that pass through shared memory, if they divide a sample: as many
+parts as leave little of the machine idle behind them, or one of each of many samples.
+
 A sum that rows of the plane wait for is no sum beside them, and stays.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
@@ -133,8 +136,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
             return None
         row = walked_row(plane, fusion, count[plane])
         if (samples := _samples(tv)) is not None:
-            parts = _parts_of_sample(*samples, row, multiprocessors, max_cluster)
-            return None if parts is None else _in_samples(tv, inputs[0], parts)
+            deal = _of_samples(*samples, row, multiprocessors, max_cluster)
+            return None if deal is None else _in_samples(tv, inputs[0], deal)
         found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
         return None if found is None else in_two(tv, inputs[0], found)
 
@@ -168,32 +171,44 @@ def _samples(tv: TensorView) -> tuple[int, int] | None:
     return prod(a.size for a in axes[: reduced[0]]), prod(axes[k].size for k in reduced)
 
 
-def _parts_of_sample(
+def _of_samples(
     samples: int, terms: int, row: WalkedRow, multiprocessors: int, max_cluster: int
-) -> int | None:
-    """The most parts that divide the rows of a sample, for as many blocks as walk at a time. Their
-    sums are read again, by every element of the result."""
+) -> Deal | None:
+    """How the rows of each sample are dealt out, in runs of those that pass through shared memory
+    at once, or in the most parts that divide them, for as many blocks as walk at a time. The sums
+    of parts are read again, by every element of the result."""
+    share = share_of(row.columns, MAX_ALIGNMENT // row.lanes) if max_cluster > 1 else None
+    is_worth = is_much(samples * terms * row.columns, multiprocessors)
+    if share is not None and terms % share.rows == 0 and is_worth:
+        most = min(terms // MIN_SHORT_ROWS, MAX_SHORT_REDUCTION)
+        parts = (n for n in range(1, most + 1) if terms % (n * share.rows) == 0)
+        at_once, allowed = share.blocks * multiprocessors, (samples * n for n in parts)
+        groups = groups_of_rows(row, samples * terms, at_once, allowed, share.rows)
+        if groups is not None and is_busy(groups, multiprocessors):
+            return Deal(groups // samples, share.rows)
     blocks = blocks_of_row(row, max_cluster)
     size = samples * terms * row.columns * sum(row.itemsizes)
     if blocks is None or row.vectors < MIN_VECTORS or size < MIN_WALKED * multiprocessors:
         return None
     wanted = rows_at_once(row, blocks, multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
-    return next((n for n in range(limit, 1, -1) if terms % n == 0), None)
+    return next((Deal(n) for n in range(limit, 1, -1) if terms % n == 0), None)
 
 
-def _in_samples(tv: TensorView, source: Value, parts: int) -> TensorView:
-    """`tv` of what each of so many parts of a sample sums."""
+def _in_samples(tv: TensorView, source: Value, deal: Deal) -> TensorView:
+    """`tv` of what each of the parts of a sample sums, one after another."""
     source = widened(tv, source)
     axes = tv.domain.logical
     first = next(k for k, a in enumerate(axes) if a.is_reduction)
     terms = prod(a.size for a in axes if a.is_reduction)
     kept = [a.size for a in axes if not a.is_reduction]
-    pieces = [*kept[:first], parts, terms // parts, *kept[first:]]
-    rows = prod(kept[:first]) * terms
-    walked = apply(op_of(tv), [reshaped(source, pieces)], {"dims": (first + 1,), WALKED: rows})
+    parts, run = ([n] if n > 1 else [] for n in (deal.parts, deal.run))
+    dealt = [*parts, terms // deal.rows_at_once, *run]
+    pieces = reshaped(source, [*kept[:first], *dealt, *kept[first:]])
+    dims = tuple(range(first + len(parts), first + len(dealt)))
+    walked = apply(op_of(tv), [pieces], {"dims": dims, WALKED: prod(kept[:first]) * terms})
     assert isinstance(walked, TensorView)
-    return reduced(tv, walked, (first,))
+    return reduced(tv, walked, (first,)) if parts else reduced(tv, walked)
 
 
 def _dealt(
@@ -239,7 +254,9 @@ def _dealt(
         limit = min(rows_at_once(row, blocks, multiprocessors), most)
         parts = _parts(terms, limit, period, is_even)
     else:
-        parts = groups_of_rows(row, blocks, terms, period, most, multiprocessors, is_even)
+        at_once = rows_at_once(row, blocks, multiprocessors)
+        allowed = (n for n in range(period, most + 1, period) if not (is_even and terms % n))
+        parts = groups_of_rows(row, terms, at_once, allowed)
     if parts is None or not is_busy(parts * blocks, multiprocessors):
         return None
     return Deal(parts)

@@ -92,7 +92,7 @@ def schedule(
     """Axes, phases and threads. Raises Rejected."""
     work, row, reads = _read(segment, target, parameters.stretches, parameters.ends)
     if work.axes.share is not None:
-        found = of_stretches(segment, work.axes, reads, work.full, target, parameters)
+        found = of_stretches(work, reads, target, parameters)
         if found is None or (not work.columns.reductions and _waits(work)):
             return schedule(segment, target, replace(parameters, stretches=False))
         return _placed(work, row, found, work.axes.sides, is_staged=True)

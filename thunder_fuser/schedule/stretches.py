@@ -35,7 +35,8 @@ from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residency
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.schedule.row_reads import SMALL
-from thunder_fuser.schedule.staged import Reads, Stores, bytes_of, lies_in_plane, moved_rows
+from thunder_fuser.schedule.row_schedule import RowWork
+from thunder_fuser.schedule.staged import Reads, bytes_of, lies_in_plane, moved_rows
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
 
@@ -95,16 +96,12 @@ def alone_in_stretches(
 
 
 def of_stretches(
-    segment: Segment,
-    axes: RowAxes,
-    reads: Reads,
-    full: Stores,
-    target: Target,
-    parameters: RowParameters,
+    work: RowWork, reads: Reads, target: Target, parameters: RowParameters
 ) -> Residency | None:
     """Slots for the stretches of as many turns as keep memory busy. What is of rows and repeats,
     such as a bias of attention scores, comes from a cache, to registers too. None where something
     lies otherwise than row after row, or there is no room."""
+    segment, axes, full = work.segment, work.axes, work.full
     assert axes.side is not None
     assert axes.share is not None
     count, whole = axes.sides, axes.rows * axes.columns
@@ -121,6 +118,8 @@ def of_stretches(
     each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
     read = count * (axes.columns * bytes_of(taken) + bytes_of(each))
     blocks = ceil_div(axes.group.size, target.multiprocessors)
+    if work.columns.reductions:  # those of samples come after each other
+        blocks = min(blocks, axes.share.blocks)
     room = (target.shared_bytes - RESERVED_BYTES) // blocks
     room -= count * axes.columns * bytes_of(s.target for s, _ in full)
     wanted = min(1 + parameters.slots, axes.turn.size + 1)
