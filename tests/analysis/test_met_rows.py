@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thunder_fuser.analysis.met_rows import groups_of_block, threads_of_met_row, vector_of
+from thunder_fuser.analysis.met_rows import MetRows, groups_of_block, met_rows_held, vector_of
 from thunder_fuser.target import MAX_THREADS, REGISTERS
 
 
@@ -30,20 +30,26 @@ def test_a_vector_divides_the_row(
 @pytest.mark.parametrize(
     ("count", "columns", "expected"),
     [
-        (8, 784, 32),  # 196 vectors, seven each
-        (1, 8, 1),
-        (20, 1024, 32),  # alone on a multiprocessor
-        (8, 1517, 64),
-        (10, 4096, None),  # 64 elements a thread, which would be alone
+        (8, 784, MetRows(32)),  # 196 vectors, seven each
+        (1, 8, MetRows(1)),
+        (20, 1024, MetRows(32)),  # alone on a multiprocessor
+        (8, 1517, MetRows(64)),
+        (10, 4096, MetRows(32, 4)),  # 64 elements a thread, which would be alone
+        (9, 16384, MetRows(32, 8)),  # as many, where no cluster has it with fewer
         (3, 65536, None),
-        (64, 64, 2),
-        (64, 1024, None),
+        (64, 64, MetRows(2)),
+        (40, 1024, MetRows(8, 4)),
+        (64, 4096, None),
     ],
 )
-def test_a_block_has_all_rows_or_none(count: int, columns: int, expected: int | None) -> None:
+def test_a_block_has_all_rows_or_a_cluster_has(
+    count: int, columns: int, expected: MetRows | None
+) -> None:
     """Of two tensors of 16 bits."""
     lanes, registers = vector_of(columns, (2, 2))
-    assert threads_of_met_row(count, columns // lanes, lanes, registers) == expected
+    assert met_rows_held(count, columns // lanes, lanes, registers, 8) == expected
+    alone = met_rows_held(count, columns // lanes, lanes, registers, 1)
+    assert alone == (expected if expected and expected.cluster == 1 else None)
 
 
 @pytest.mark.parametrize("columns", [33, 49, 64, 196, 784, 1024, 4096, 16384])
@@ -51,10 +57,11 @@ def test_a_block_has_all_rows_or_none(count: int, columns: int, expected: int | 
 def test_threads_and_what_they_hold_fit_on_a_multiprocessor(count: int, columns: int) -> None:
     lanes, registers = vector_of(columns, (2, 4))
     vectors = columns // lanes
-    threads = threads_of_met_row(count, vectors, lanes, registers)
-    if threads is not None:
-        assert threads * count <= MAX_THREADS
-        assert -(-vectors // threads) * registers * threads * count < REGISTERS
+    found = met_rows_held(count, vectors, lanes, registers, 8)
+    if found is not None:
+        assert found.threads * count <= MAX_THREADS
+        held = -(-vectors // (found.threads * found.cluster))
+        assert held * registers * found.threads * count < REGISTERS
 
 
 def test_a_block_has_several_groups_of_few_short_rows() -> None:

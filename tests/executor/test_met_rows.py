@@ -68,9 +68,36 @@ def test_a_channel_alone_is_read_once_too(
     assert len(gradient(partial(program, 6), (7, 6, 32, 32), dtype, device)) == 2
 
 
+CLUSTERS = {
+    "a few blocks": ((2, 20, 64, 64), 2),
+    "threads without a vector": ((2, 10, 60, 62), 1),
+    "several warps a row": ((2, 3, 160, 128), 1),
+    "a part of a warp": ((2, 33, 30, 30), 1),
+}
+
+
 @PROGRAMS
-@pytest.mark.parametrize(("shape", "groups"), [((2, 20, 64, 64), 2), ((1, 6, 128, 131), 2)])
-def test_groups_that_no_block_holds_are_read_twice(
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_channels_meet_in_each_block_of_a_cluster(
+    name: str, program: Program, dtype: torch.dtype, device: torch.device
+) -> None:
+    shape, groups = CLUSTERS[name]
+    meet, _ = gradient(partial(program, groups), shape, dtype, device)
+    assert "__cluster_dims__" in meet
+    assert f"combine_warps<{shape[1] // groups}>" in meet
+
+
+@PROGRAMS
+@pytest.mark.usefixtures("without_clusters")
+def test_without_clusters_such_groups_are_read_twice(
+    program: Program, dtype: torch.dtype, device: torch.device
+) -> None:
+    assert len(gradient(partial(program, 2), (2, 20, 64, 64), dtype, device)) > 2
+
+
+@PROGRAMS
+@pytest.mark.parametrize(("shape", "groups"), [((2, 20, 123, 121), 2), ((1, 8, 256, 256), 2)])
+def test_groups_that_no_cluster_holds_are_read_twice(
     shape: tuple[int, ...],
     groups: int,
     program: Program,

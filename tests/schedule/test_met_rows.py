@@ -52,9 +52,21 @@ def test_odd_short_rows_come_through_shared_memory() -> None:
     assert not scheduled(halves(30, 4, 8, 784)).is_staged
 
 
-def test_what_fits_no_block_is_rejected() -> None:
+def test_what_fits_no_block_is_shared_by_a_cluster() -> None:
+    _, second, *_ = str(scheduled(halves(30, 4, 10, 4096))).splitlines()
+    assert second == "  4 blocks of 32 threads a row, 10 rows a block"
+    assert not scheduled(halves(30, 4, 10, 4096)).is_staged
+
+
+def test_what_fits_no_cluster_is_rejected() -> None:
+    with pytest.raises(Rejected, match="40 rows that meet, which are more than a block holds"):
+        scheduled(floats(30, 4, 40, 16384))
+
+
+def test_odd_rows_have_no_cluster() -> None:
+    """How many vectors they meet is not known where sums are told to meet."""
     with pytest.raises(Rejected, match="10 rows that meet, which are more than a block holds"):
-        scheduled(floats(30, 4, 10, 4096))
+        scheduled(halves(30, 4, 10, 10001))
 
 
 def test_sums_over_all_rows_are_rejected_beside_it() -> None:

@@ -18,7 +18,8 @@ WHOLE_WARP = (
 
 @dataclass(frozen=True)
 class Mail:
-    """`deliveries` are the bytes that a block gets in each phase, every turn where it `walks`."""
+    """`deliveries` are the bytes that a block gets in each phase, every turn where it `walks`; of a
+    phase without any the mailbox is not used."""
 
     deliveries: tuple[int, ...]
     walks: bool
@@ -37,7 +38,7 @@ class Mail:
         """The mailboxes, and the arrival of all threads once they expect mail."""
         boxes = ["[0]", "[1]"] if self.walks else [""]
         phases = range(len(self.deliveries))
-        places = [(f"mail{box}[{phase}]", phase) for box in boxes for phase in phases]
+        places = [(f"mail{box}[{n}]", n) for box in boxes for n in phases if self.deliveries[n]]
         expected = [f"tf::expect_mail({place}, {self.deliveries[n]});" for place, n in places]
         return [
             f"__shared__ tf::Mailbox mail{self.sets}[{len(self.deliveries)}];",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from thunder_fuser.codegen.mail_text import Mail
+from thunder_fuser.codegen.row_threads import within_block
 from thunder_fuser.codegen.split_text import (
     combiner,
     combining,
@@ -32,7 +33,7 @@ def combined(
     if not reductions:
         return []
     lines = []
-    threads = kernel.threads_per_row // kernel.cluster  # of a row in a block
+    threads = kernel.threads_of_piece
     width = min(threads, WARP)
     warps = threads // WARP
     shares = kernel.rows_per_block > 1
@@ -54,7 +55,7 @@ def combined(
     if kernel.cluster > 1:
         lines += _exchanged(values, kernel, phase)
         values = {
-            r: f"tf::combine_warps<{kernel.cluster}>({_ranks(r)}{which}, {_combine(r)})"
+            r: f"tf::combine_warps<{kernel.cluster}>({_mail_of(r, kernel)}, {_combine(r)})"
             for r in values
         }
     return [*lines, *(_result(r, value, are_finished) for r, value in values.items())]
@@ -62,13 +63,14 @@ def combined(
 
 def of_rows_that_meet(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     """What each of the rows of a block has, combined in their order over so many neighbours."""
-    row = f"threadIdx.x / {kernel.threads_per_row}"
+    own, row = within_block(kernel)
+    is_first = "part == 0" if kernel.cluster == 1 else f"{own} == 0"
     first = f" + {row} / {phase.met} * {phase.met}" if kernel.rows_per_block != phase.met else ""
     left, results = list[str](), list[str]()
     for reduction in phase.reductions:
         name = reduction.accumulator.name
         left.append(f"__shared__ {_state(reduction)} {name}s[{kernel.rows_per_block}];")
-        left.append(f"if (part == 0) {name}s[{row}] = {name};")
+        left.append(f"if ({is_first}) {name}s[{row}] = {name};")
         value = f"tf::combine_warps<{phase.met}>({name}s{first}, {_combine(reduction)})"
         results.append(_result(reduction, value))
     return [*left, "__syncthreads();", *results]
@@ -117,26 +119,36 @@ def _mail(kernel: RowKernel) -> Mail:
 
 
 def _exchanged(values: Mapping[Reduce, str], kernel: RowKernel, phase: int) -> list[str]:
-    """Every block's value sent to every block of its cluster, a place for each."""
-    mail = _mail(kernel)
+    """Every block's value of each row sent to every block of its cluster, a place for each."""
+    mail, (to, _) = _mail(kernel), within_block(kernel)
+    places = mail.sets + (f"[{kernel.rows_per_block}]" if kernel.rows_per_block > 1 else "")
     kinds = [(reduction, _mail_type(reduction)) for reduction in values]
-    lines = [f"__shared__ {kind} {_ranks(r)}{mail.sets}[{kernel.cluster}];" for r, kind in kinds]
+    lines = [f"__shared__ {kind} {_ranks(r)}{places}[{kernel.cluster}];" for r, kind in kinds]
     lines += ["tf::cluster_wait();"] if phase == 0 and not kernel.sums else []
-    lines.append(f"if (threadIdx.x < {kernel.cluster}) {{")
+    lines.append(f"if ({to} < {kernel.cluster}) {{")
     for reduction, kind in kinds:
-        sent = f"{_ranks(reduction)}{mail.which} + rank, static_cast<{kind}>({values[reduction]})"
-        lines.append(f"  tf::send_mail({sent}, {mail.box(phase)}, threadIdx.x);")
+        place, value = f"{_mail_of(reduction, kernel)} + rank", values[reduction]
+        sent = f"{place}, static_cast<{kind}>({value}), {mail.box(phase)}, {to}"
+        lines.append(f"  tf::send_mail({sent});")
     return [*lines, "}", *mail.awaited(phase)]
 
 
 def _delivery(kernel: RowKernel, phase: int) -> int:
-    """Bytes that a block gets in a phase."""
-    reductions = kernel.phases[phase].reductions
-    return kernel.cluster * sum(max(r.accumulator.dtype.itemsize, WORD) for r in reductions)
+    """Bytes that a block gets in a phase: none in one whose rows meet in each block."""
+    if kernel.phases[phase].met is not None:
+        return 0
+    sizes = (max(r.accumulator.dtype.itemsize, WORD) for r in kernel.phases[phase].reductions)
+    return kernel.rows_per_block * kernel.cluster * sum(sizes)
 
 
 def _ranks(reduction: Reduce) -> str:
     return f"{reduction.accumulator.name}_ranks"
+
+
+def _mail_of(reduction: Reduce, kernel: RowKernel) -> str:
+    """The places of what the blocks of a cluster have of the thread's row."""
+    row = f"[{within_block(kernel)[1]}]" if kernel.rows_per_block > 1 else ""
+    return f"{_ranks(reduction)}{_mail(kernel).which}{row}"
 
 
 def _mail_type(reduction: Reduce) -> str:

@@ -3,6 +3,8 @@
 128 threads a row             part = threadIdx.x, group = blockIdx.x
 8 threads a row               part = threadIdx.x % 8, side = threadIdx.x / 8 of the rows of a turn
 4 blocks a row                part = rank * 128 + threadIdx.x, group = blockIdx.x / 4
+4 of 32 threads, 10 rows      part = rank * 32 + threadIdx.x % 32,
+                              group = blockIdx.x / 4 * 10 + threadIdx.x / 32
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ def rows_of_thread(kernel: RowKernel) -> list[str]:
     block = block_text(kernel)
     wide = f"({kind}){block}" if kind != "int" else block
     if kernel.cluster > 1:
+        count, (own, row) = kernel.rows_per_block, within_block(kernel)
+        several = f" * {count} + {row}" if count > 1 else ""
         return [
             f"const int rank = blockIdx.x % {kernel.cluster};",
-            f"const int part = rank * {kernel.threads} + threadIdx.x;",
-            f"const {kind} group = {wide} / {kernel.cluster};",
+            f"const int part = rank * {kernel.threads_of_piece} + {own};",
+            f"const {kind} group = {wide} / {kernel.cluster}{several};",
         ]
     if kernel.splits > 1:
         splits, share = number(kernel.splits), number(kernel.vectors_per_split)
@@ -52,6 +56,13 @@ def rows_of_thread(kernel: RowKernel) -> list[str]:
         f"const bool is_active = wanted < {rows};",
         f"const {kind} group = is_active ? wanted : {rows} - 1;",
     ]
+
+
+def within_block(kernel: RowKernel) -> tuple[str, str]:
+    """The number of a thread among those of its block that have its row, and that of the row."""
+    threads = kernel.threads_of_piece
+    own = "threadIdx.x" if kernel.rows_per_block == 1 else f"threadIdx.x % {threads}"
+    return own, f"threadIdx.x / {threads}"
 
 
 def _sides(kernel: RowKernel, kind: str) -> list[str]:
@@ -112,7 +123,8 @@ def side_of_turn(kernel: RowKernel, known: str = "") -> list[str]:
 def if_active(kernel: RowKernel, lines: list[str]) -> list[str]:
     """What only threads with a row that is not done again do."""
     has_rest = kernel.axes.is_ragged or kernel.has_idle
-    has_rest |= kernel.rows_per_block > 1 and not kernel.is_side_by_side
+    is_whole = kernel.is_side_by_side or kernel.cluster > 1  # no cluster has fewer rows
+    has_rest |= kernel.rows_per_block > 1 and not is_whole
     if not has_rest or not lines:
         return lines
     return ["if (is_active) {", *indent(lines), "}"]

@@ -156,8 +156,8 @@ class Staged:
 
 @dataclass(frozen=True)
 class RowKernel:
-    """One launch: `rows_per_block` rows of `threads_per_row` threads in a block, or a row in each
-    `cluster` of several blocks.
+    """One launch: `rows_per_block` rows of `threads_per_row` threads in a block, or a part of each
+    in every block of a `cluster` of several.
 
     `located` has the indices that tensors hold and a row's loads need, `once` are loads that do not
     depend on the vector; `kept` fill an array of registers with one element per vector of a thread,
@@ -235,6 +235,11 @@ class RowKernel:
         """Of a block, of whole warps where rows have parts of them."""
         threads = self.threads_per_row * self.rows_per_block // self.cluster
         return ceil_div(threads, WARP) * WARP if self.is_side_by_side else threads
+
+    @property
+    def threads_of_piece(self) -> int:
+        """Of what a block has of a row."""
+        return self.threads_per_row // self.cluster
 
     @property
     def has_idle(self) -> bool:
@@ -346,6 +351,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
     shape = f"{kernel.blocks} blocks of {kernel.rows_per_block} rows of {kernel.threads_per_row}"
     if kernel.cluster > 1:
         shape = f"{kernel.blocks} blocks, {kernel.cluster} to a row, of {kernel.threads}"
+        shape += f" for {kernel.rows_per_block} rows" if kernel.rows_per_block > 1 else ""
     lines = [
         f"row kernel({print_parameters(kernel.pointers, kernel.scalars)}) {shape} threads"
         + (", the last rows first" if kernel.is_reversed else ""),

@@ -8,9 +8,9 @@ A group norm's gradients are such sums: of its groups, over some channels each, 
 over images. In kernels of their own they would read the planes again, and those of groups keep rows
 as long as a group until these are summed. What each channel of an image comes to is one pass over
 the planes, whatever it is multiplied by behind that, and the gradient of the input a second one.
-Where something larger depends on a sum, it is stored first, unless a block has all rows that are
-summed (`analysis/met_rows.py`): their sums meet in it, and the gradient of the input is stored in
-the same pass.
+Where something larger depends on a sum, it is stored first, unless a block or a cluster of them has
+all rows that are summed (`analysis/met_rows.py`): their sums meet in it, and the gradient of the
+input is stored in the same pass.
 
     T1 = sum(T3: f32[i64, i32, i8], dims=[2])  =>  T1 = sum(T3, dims=[2], met=8)
 
@@ -33,7 +33,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.met_rows import MAX_MET, threads_of_met_row, vector_of
+from thunder_fuser.analysis.met_rows import MAX_MET, WIDTH, met_rows_held, vector_of
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     MET,
@@ -85,13 +85,15 @@ class _Plane:
         return prod(self.sizes[k] for k in dims - self.common) if summed == sorted(summed) else None
 
 
-def share_sums(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> Fusion:
+def share_sums(
+    fusion: Fusion, multiprocessors: int, is_by_places: Test, max_cluster: int = 1
+) -> Fusion:
     """`fusion` with such sums in two stages, of planes with a row for each multiprocessor. Those
     that sum the same dims are summed without factors where these are fewer, or all of them are
     `is_by_places`, and stored where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
     apart = {tv for tv in spread(fusion, planes) if not planes[tv].are_alike}
-    meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors)
+    meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors, max_cluster)
     met = {planes[tv] for tv in meeting}
     planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or p.are_alike}
     apart = apart.intersection(planes) - meeting.keys()
@@ -163,7 +165,10 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
 
 
 def _meeting(
-    fusion: Fusion, planes: Mapping[TensorView, _Plane], multiprocessors: int
+    fusion: Fusion,
+    planes: Mapping[TensorView, _Plane],
+    multiprocessors: int,
+    max_cluster: int,
 ) -> dict[TensorView, int]:
     """The sums of rows that meet in a block, and how many rows do: all those of a plane, or none,
     as one that is stored first is known to a kernel behind it alone."""
@@ -172,20 +177,26 @@ def _meeting(
         sums = [tv for tv, other in planes.items() if other == plane]
         counts = {plane.met(_reduced(tv, plane.sizes)) for tv in sums}
         count = counts.pop()
-        if count and not counts and _do_meet(fusion, plane, count, multiprocessors):
+        if count and not counts and _do_meet(fusion, plane, count, multiprocessors, max_cluster):
             found |= dict.fromkeys(sums, count)
     return found
 
 
-def _do_meet(fusion: Fusion, plane: _Plane, count: int, multiprocessors: int) -> bool:
-    """True where each block has so many rows of the plane, and blocks keep the machine busy."""
+def _do_meet(
+    fusion: Fusion, plane: _Plane, count: int, multiprocessors: int, max_cluster: int
+) -> bool:
+    """True where each block, or each cluster of up to `max_cluster`, has so many rows of the plane,
+    and they keep the machine busy."""
     elements = prod(plane.sizes)
     read = [tv for tv in fusion.tensors if tv.definition is None and prod(tv.shape) == elements]
-    lanes, registers = vector_of(plane.columns, [tv.dtype.itemsize for tv in read])
-    vectors, blocks = plane.columns // lanes, prod(plane.rows) // count
-    is_held = threads_of_met_row(count, vectors, lanes, registers) is not None
-    is_long = plane.columns > MAX_SHORT_REDUCTION
-    return is_held and is_long and count <= MAX_MET and is_busy(blocks, multiprocessors)
+    sizes = [tv.dtype.itemsize for tv in read]
+    lanes, registers = vector_of(plane.columns, sizes)
+    vectors, groups = plane.columns // lanes, prod(plane.rows) // count
+    is_whole = lanes == vector_of(WIDTH, sizes)[0]  # odd rows have other vectors when they are met
+    held = met_rows_held(count, vectors, lanes, registers, max_cluster if is_whole else 1)
+    if held is None or plane.columns <= MAX_SHORT_REDUCTION or count > MAX_MET:
+        return False
+    return is_busy(groups * held.cluster, multiprocessors)
 
 
 def _shared(sums: Sequence[TensorView]) -> _Plane | None:

@@ -120,10 +120,12 @@ class RowSchedule(RowWork):
         fitting = "" if blocks is None else f", {blocks} of them on a multiprocessor"
         if self.residency.apart > 1:
             fitting += f", those of a warp {self.residency.apart} apart"
+        rows = f", {self.rows_per_block} rows a block"
         if cluster > 1:
-            return f"{cluster} blocks of {threads} threads a row{fitting}"
+            rows = rows if self.rows_per_block > 1 else ""
+            return f"{cluster} blocks of {threads} threads a row{rows}{fitting}"
         edges = ", with an element of its edges each" if self.axes.has_edges else ""
-        return f"{threads} threads a row{edges}, {self.rows_per_block} rows a block{fitting}"
+        return f"{threads} threads a row{edges}{rows}{fitting}"
 
     def _held(self) -> str:
         found, tensors = self.residency, self.segment.names

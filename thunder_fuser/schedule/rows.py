@@ -203,7 +203,7 @@ def _alone(
     Raises Rejected."""
     segment, axes, scans = work.segment, work.axes, work.scans
     if work.met > 1:
-        held, count = of_met_rows(row, work.met, axes.rows, parameters)
+        held, count = of_met_rows(row, work.met, axes, target, parameters)
         return _perhaps_staged(row, reads, work, held, count)
     results = [tv for tv in work.reduced if not is_scan(tv)]
     is_once = len(work.phases) == 1 and not needs_results(segment, results, work.whole)
@@ -230,7 +230,7 @@ def _perhaps_staged(
     """So many rows of a block in registers, through shared memory where they are short and odd."""
     segment, axes, scans = work.segment, work.axes, work.scans
     is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
-    is_held = found.registers == row.loads.keys() and not found.shared
+    is_held = found.registers == row.loads.keys() and not found.shared and found.cluster == 1
     if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
         return _placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
