@@ -32,8 +32,7 @@ def test_a_vector_divides_the_row(
     [
         (8, 784, MetRows(32)),  # 196 vectors, seven each
         (1, 8, MetRows(1)),
-        (20, 1024, MetRows(32)),  # alone on a multiprocessor
-        (8, 1517, MetRows(64)),
+        (20, 1024, MetRows(16, 2)),  # one block would be alone on a multiprocessor
         (10, 4096, MetRows(32, 4)),  # 64 elements a thread, which would be alone
         (9, 16384, MetRows(32, 8)),  # as many, where no cluster has it with fewer
         (3, 65536, None),
@@ -48,8 +47,18 @@ def test_a_block_has_all_rows_or_a_cluster_has(
     """Of two tensors of 16 bits."""
     lanes, registers = vector_of(columns, (2, 2))
     assert met_rows_held(count, columns // lanes, lanes, registers, 8) == expected
-    alone = met_rows_held(count, columns // lanes, lanes, registers, 1)
-    assert alone == (expected if expected and expected.cluster == 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "expected"),
+    [(8, 784, 32), (20, 1024, 32), (8, 1517, 64), (10, 4096, None), (40, 1024, None)],
+)
+def test_without_clusters_a_block_may_be_alone(
+    count: int, columns: int, expected: int | None
+) -> None:
+    lanes, registers = vector_of(columns, (2, 2))
+    found = met_rows_held(count, columns // lanes, lanes, registers, 1)
+    assert found == (None if expected is None else MetRows(expected))
 
 
 @pytest.mark.parametrize("columns", [33, 49, 64, 196, 784, 1024, 4096, 16384])

@@ -1,8 +1,8 @@
 """Rows that meet in a block, which combines what neighbours among them came to.
 
     gradient of a group norm, 8 channels of 28 x 28 a group     8 rows of 32 threads
-    20 of 32 x 32                                               20 of 32, one block a multiprocessor
-    10 of 64 x 64                                               10 of 32 in each of four blocks
+    20 of 32 x 32                                               20 of 16 in each of two blocks
+    10 of 64 x 64                                               10 of 32 in each of four
     4 of 256 x 256                                              no cluster of blocks holds them
 
 A channel of an image is a row, whose sums its weight has a gradient of, and the sums of a group are
@@ -22,12 +22,8 @@ from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import CLUSTERS, MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
 MAX_MET = 64  # rows, whose values a thread combines one after another
-# Elements of a row that one thread holds, the fewest that let a block have all rows, with so many
-# blocks on a multiprocessor.
-HELD = ((32, 1), (64, 2))
-HELD_IN_CLUSTER = (32, 64)  # of one in a cluster, whose other blocks it waits for: always with two
-KEPT = 32  # elements up to which phases leave what they compute of each for those behind them
-SCRATCH = 32  # registers that a thread needs beside them
+SCRATCH = 32  # registers that a thread needs beside its row
+SCRATCH_BESIDE_KEPT = 24  # and beside what it keeps of each element too
 WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of twice as many 224
 
 
@@ -47,31 +43,44 @@ class MetRows:
     cluster: int = 1
 
 
+@dataclass(frozen=True)
+class _Way:
+    """With up to `held` elements of a row in each thread and so many `blocks` on a multiprocessor,
+    in one of `clusters`. The phases leave what they compute of each element for those behind them
+    if it `keeps` that."""
+
+    held: int
+    blocks: int
+    clusters: Sequence[int]
+    keeps: bool = False
+
+
+# What is preferred first: while one of two blocks meets or stores, the other one loads.
+WAYS = (
+    _Way(held=32, blocks=2, clusters=(1, *CLUSTERS), keeps=True),
+    _Way(held=32, blocks=1, clusters=(1,)),
+    _Way(held=64, blocks=2, clusters=(1, *CLUSTERS)),
+)
+
+
 def met_rows_held(
     count: int, vectors: int, lanes: int, registers: int, max_cluster: int
 ) -> MetRows | None:
-    """Where `count` rows are in registers, of which a vector fills so many: in a block, else in as
+    """Where `count` rows are in registers, of which a vector fills so many: in a block, or in as
     few of up to `max_cluster` as hold them. None where these do not."""
-    for held, blocks in HELD:
-        threads = in_warps(ceil_div(vectors, max(held // lanes, 1)))
-        needed = ceil_div(vectors, threads) * registers + SCRATCH
-        if _have_room(count * threads, needed, blocks):
-            return MetRows(threads)
-    for held in HELD_IN_CLUSTER:
-        kept = lanes if held <= KEPT else 0
-        for cluster in (n for n in CLUSTERS if n <= max_cluster):
+    for way in WAYS:
+        of_vector, beside = registers, SCRATCH
+        if way.keeps:
+            of_vector, beside = registers + lanes, SCRATCH_BESIDE_KEPT
+        for cluster in (n for n in way.clusters if n <= max_cluster):
             piece = ceil_div(vectors, cluster)
-            threads = in_warps(ceil_div(piece, max(held // lanes, 1)))
-            needed = ceil_div(piece, threads) * (registers + kept) + SCRATCH
-            if threads >= cluster and _have_room(count * threads, needed, blocks=2):
-                return MetRows(threads, cluster)  # of which each sends mail to one block
+            threads = in_warps(ceil_div(piece, max(way.held // lanes, 1)))
+            needed = ceil_div(piece, threads) * of_vector + beside
+            fits = needed <= MAX_REGISTERS - SCRATCH and threads * count <= MAX_THREADS
+            is_room = way.blocks * needed * threads * count <= REGISTERS
+            if fits and is_room and threads >= cluster:  # each sends mail to one block
+                return MetRows(threads, cluster)
     return None
-
-
-def _have_room(threads: int, needed: int, blocks: int) -> bool:
-    """True for so many blocks on a multiprocessor, whose threads need so many registers."""
-    fits = threads <= MAX_THREADS and needed <= MAX_REGISTERS - SCRATCH
-    return fits and blocks * needed * threads <= REGISTERS
 
 
 def groups_of_block(count: int, threads: int, block: int) -> int:
