@@ -14,6 +14,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import op
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.target import REGISTERS
 
@@ -104,7 +105,6 @@ def test_a_batch_is_no_longer_than_the_walk() -> None:
         (64, 24),  # six
         (100, 8),  # vectors of four, 25 of them
         (1024, 0),  # a row of more vectors than a warp holds
-        (64, 12),  # a warp and a half, if threads had two vectors
         (512, 11),  # more than a block has
     ],
 )
@@ -114,6 +114,11 @@ def test_rows_that_fill_no_warps_are_walked_one_after_another(columns: int, at_o
     assert is_beside == ((columns, at_once) in [(512, 6), (64, 24), (100, 8)])
     assert found.rows_per_block == (at_once if is_beside else 1)
     assert bool(found.residency.slots) != is_beside
+
+
+def test_rows_of_less_than_a_warp_are_not_walked_one_after_another() -> None:
+    with pytest.raises(Rejected, match="rows so short that a block has no work for its warps"):
+        scheduled(512 * 12 * 40, 64, 12)  # a warp and a half, if threads had two vectors
 
 
 def over_images(x: TensorView) -> TensorView:

@@ -67,7 +67,7 @@ from thunder_fuser.schedule.stretches import (
 from thunder_fuser.schedule.totals import plan_totals
 from thunder_fuser.schedule.walking import beside_sums
 from thunder_fuser.segment.segment import Segment, Store
-from thunder_fuser.target import Target
+from thunder_fuser.target import WARP, Target
 
 NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
 
@@ -282,6 +282,8 @@ def _beside(
     axes, sums = work.axes, len(work.columns.reductions)
     if axes.side is not None:
         return of_sides(row, axes.sides, sums, axes, target, parameters), axes.sides
+    if row.vectors < WARP:  # as of samples of a prime number of rows, that none walks side by side
+        raise Rejected("column sums beside rows so short that a block has no work for its warps")
     turns = axes.fewest
     as_many = replace(row, count=axes.group.size * turns)  # as if others had no more turns
     walking = beside_sums(as_many, sums, turns, target, parameters)
