@@ -107,6 +107,9 @@ def modulated(x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torc
         ((4, 256, 100), F16, 1),
         ((3, 256, 100), F16, 2),  # in parts, whose sums are summed
         ((1, 1024, 96), BF16, 2),
+        ((5, 197, 96), BF16, 1),  # a last turn of five rows
+        ((5, 132, 96), BF16, 1),  # of four, whose deviations fill a vector
+        ((1, 577, 384), F16, 2),  # a last part of fewer turns
     ],
 )
 def test_rows_of_samples_with_sums_of_their_own_are_walked_in_stretches(

@@ -15,7 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom
-from thunder_fuser.analysis.index_map import edges
+from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -66,11 +66,24 @@ def is_stop(tv: TensorView) -> bool:
 def without_padding(element: tuple[TensorView, Index], size: int) -> tuple[TensorView, Index]:
     """The element of what has only `size` elements, where `element` is one of a view of that and of
     others that were added."""
+    *_, (tv, index, _) = _padding(element, size)
+    return tv, index
+
+
+def windows_of_padding(element: tuple[TensorView, Index], size: int) -> tuple[Window, ...]:
+    """What tells such an element from others."""
+    return tuple(w for _, _, windows in _padding(element, size) for w in windows)
+
+
+def _padding(
+    element: tuple[TensorView, Index], size: int
+) -> Iterator[tuple[TensorView, Index, tuple[Window, ...]]]:
     tv, index = element
+    yield tv, index, ()
     while prod(tv.shape) != size and is_metadata(tv):
         (edge,) = edges(tv, index)
         tv, index = edge.producer, edge.index
-    return tv, index
+        yield tv, index, edge.windows
 
 
 def behind_views(element: tuple[TensorView, Index]) -> Iterator[tuple[TensorView, Index]]:

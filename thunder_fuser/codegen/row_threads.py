@@ -99,10 +99,11 @@ def turns_of_group(kernel: RowKernel) -> list[str]:
         return []
     axes, kind = kernel.axes, index_type(kernel.reach)
     first_side = {} if axes.side is None else {axes.side: "0"}
-    last = form_text(axes.row, {**kernel.names, axes.turn: "(turns - 1)", **first_side})
+    dealt = axes.dealt
+    last = form_text(dealt.form, {**kernel.names, axes.turn: "(turns - 1)", **first_side})
     return [
         f"{kind} turns = {number(axes.turn.size)};",
-        f"while ({last} >= {number(axes.rows)}) --turns;",
+        f"while ({last} >= {number(dealt.extent)}) --turns;",
     ]
 
 
@@ -113,9 +114,9 @@ def side_of_turn(kernel: RowKernel, known: str = "") -> list[str]:
     axes, kind = kernel.axes, index_type(kernel.reach)
     if axes.side is None or not axes.is_ragged:
         return []
-    row = form_text(axes.row, {**kernel.names, axes.side: "wanted"})
+    row = form_text(axes.dealt.form, {**kernel.names, axes.side: "wanted"})
     return [
-        f"const bool is_active = {known}{row} < {number(axes.rows)};",
+        f"const bool is_active = {known}{row} < {number(axes.dealt.extent)};",
         f"const {kind} side = is_active ? wanted : 0;",
     ]
 

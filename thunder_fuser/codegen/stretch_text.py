@@ -98,6 +98,17 @@ def _count(staged: Staged, kernel: RowKernel) -> str:
     size = number(kernel.rows_per_block * staged.per_row)
     value = size
     if kernel.axes.is_ragged:
-        left = f"{number(whole_vectors(staged, kernel))} - {first_of(staged)}"
+        left = _left(staged, kernel)
         value = f"int({left} < {size} ? {left} : {size})"
     return f"const int {staged.name}_count = {value};"
+
+
+def _left(staged: Staged, kernel: RowKernel) -> str:
+    """Elements from the beginning of a stretch on, to the last whole vector of the plane or to the
+    end of the sample, which is one."""
+    axes = kernel.axes
+    if axes.sample is None:
+        return f"{number(whole_vectors(staged, kernel))} - {first_of(staged)}"
+    assert axes.side is not None
+    first = form_text(axes.sample.form, {**kernel.names, axes.side: "0"})
+    return f"({number(axes.sample.extent)} - {first}) * {number(staged.per_row)}"

@@ -33,8 +33,10 @@ are split in a number of parts that divides them:
     T1: f32[i83, i1152] = sum(T0: f32[i83, i256, i1152], dims=[1])
         =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
 
-So are those of short rows in runs that pass through shared memory, if they divide a sample: as many
-parts as leave little of the machine idle behind them, or one of each of many samples.
+So are those of short rows in runs that pass through shared memory: in as many parts as leave little
+of the machine idle behind them, or one of each of many samples. The last run may have fewer rows:
+
+    T1: f32[i3548, i224, i96] = pad(T0);  T2: f32[i3548, i7, i32, i96] = reshape(T1)    of 197 each
 
 A sum that rows of the plane wait for is no sum beside them, and stays.
 
@@ -93,6 +95,8 @@ MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiproces
 MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
 MIN_SHIFTED = 4  # vectors of a row of odd length, below which most of it is first and last ones
 MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
+MANY_SAMPLES = 2  # turns of the machine: what more of them leave idle takes as long as the launch
+# that sums parts
 MIN_VECTORS = 64  # of a row, below which most threads of the smallest block would have none
 IDLE = 4  # blocks, of which one may have no rows where that gives the others as many each: by 200
 # of 264 they were walked 4 % sooner than by all of them unevenly
@@ -136,7 +140,8 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
             return None
         row = walked_row(plane, fusion, count[plane])
         if (samples := _samples(tv)) is not None:
-            deal = _of_samples(*samples, row, multiprocessors, max_cluster)
+            is_even = plane in even
+            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster)
             return None if deal is None else _in_samples(tv, inputs[0], deal)
         found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
         return None if found is None else in_two(tv, inputs[0], found)
@@ -172,20 +177,20 @@ def _samples(tv: TensorView) -> tuple[int, int] | None:
 
 
 def _of_samples(
-    samples: int, terms: int, row: WalkedRow, multiprocessors: int, max_cluster: int
+    samples: int,
+    terms: int,
+    row: WalkedRow,
+    is_even: bool,
+    multiprocessors: int,
+    max_cluster: int,
 ) -> Deal | None:
     """How the rows of each sample are dealt out, in runs of those that pass through shared memory
     at once, or in the most parts that divide them, for as many blocks as walk at a time. The sums
-    of parts are read again, by every element of the result."""
-    share = share_of(row.columns, MAX_ALIGNMENT // row.lanes) if max_cluster > 1 else None
-    is_worth = is_much(samples * terms * row.columns, multiprocessors)
-    if share is not None and terms % share.rows == 0 and is_worth:
-        most = min(terms // MIN_SHORT_ROWS, MAX_SHORT_REDUCTION)
-        parts = (n for n in range(1, most + 1) if terms % (n * share.rows) == 0)
-        at_once, allowed = share.blocks * multiprocessors, (samples * n for n in parts)
-        groups = groups_of_rows(row, samples * terms, at_once, allowed, share.rows)
-        if groups is not None and is_busy(groups, multiprocessors):
-            return Deal(groups // samples, share.rows)
+    of parts are read again, by every element of the result. Where `is_even` all have as many."""
+    if max_cluster > 1 and is_much(samples * terms * row.columns, multiprocessors):
+        found = _samples_in_stretches(samples, terms, row, is_even, multiprocessors)
+        if found is not None:
+            return found
     blocks = blocks_of_row(row, max_cluster)
     size = samples * terms * row.columns * sum(row.itemsizes)
     if blocks is None or row.vectors < MIN_VECTORS or size < MIN_WALKED * multiprocessors:
@@ -193,6 +198,28 @@ def _of_samples(
     wanted = rows_at_once(row, blocks, multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
     return next((Deal(n) for n in range(limit, 1, -1) if terms % n == 0), None)
+
+
+def _samples_in_stretches(
+    samples: int, terms: int, row: WalkedRow, is_even: bool, multiprocessors: int
+) -> Deal | None:
+    """The same for short rows. The last run of a sample may have fewer, if the next sample begins
+    with a vector all the same."""
+    share = share_of(row.columns, MAX_ALIGNMENT // row.lanes)
+    if share is None:
+        return None
+    runs, rest = ceil_div(terms, share.rows), terms % share.rows
+    if rest and (is_even or row.columns % row.lanes):
+        return None
+    at_once = share.blocks * multiprocessors
+    most = min(terms // MIN_SHORT_ROWS, MAX_SHORT_REDUCTION)
+    most = min(most, 1) if samples >= MANY_SAMPLES * at_once else most
+    parts = [n for n in range(1, most + 1) if ceil_div(runs, ceil_div(runs, n)) == n]
+    allowed = (samples * n for n in parts if rest or runs % n == 0)
+    groups = groups_of_rows(row, samples * terms, at_once, allowed, share.rows)
+    if groups is None or not is_busy(groups, multiprocessors):
+        return None
+    return Deal(groups // samples, share.rows)
 
 
 def _in_samples(tv: TensorView, source: Value, deal: Deal) -> TensorView:
@@ -203,7 +230,11 @@ def _in_samples(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     terms = prod(a.size for a in axes if a.is_reduction)
     kept = [a.size for a in axes if not a.is_reduction]
     parts, run = ([n] if n > 1 else [] for n in (deal.parts, deal.run))
-    dealt = [*parts, terms // deal.rows_at_once, *run]
+    dealt = [*parts, ceil_div(terms, deal.rows_at_once), *run]
+    rest = prod(dealt) - terms
+    if rest:
+        whole = reshaped(source, [*kept[:first], terms, *kept[first:]])
+        source = padded(tv, whole, rest, first)
     pieces = reshaped(source, [*kept[:first], *dealt, *kept[first:]])
     dims = tuple(range(first + len(parts), first + len(dealt)))
     walked = apply(op_of(tv), [pieces], {"dims": dims, WALKED: prod(kept[:first]) * terms})
@@ -368,11 +399,12 @@ def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
     return call("reshape", source, new_shape=constants(sizes))
 
 
-def padded(tv: TensorView, source: TensorView, rest: int) -> TensorView:
+def padded(tv: TensorView, source: TensorView, rest: int, dim: int = 0) -> TensorView:
     """`source` with so many more rows, which do not change what `tv` makes of its columns."""
     neutral = op_of(tv).neutral
     assert neutral is not None
-    widths = (*(0,) * (2 * source.ndim - 1), rest)
+    widths = [0] * (2 * source.ndim)
+    widths[2 * (source.ndim - dim) - 1] = rest  # behind it; pairs are of the last dim first
     return call("pad", source, sc.constant(neutral), pad_widths=constants(widths))
 
 

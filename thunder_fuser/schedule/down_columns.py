@@ -13,9 +13,9 @@ from math import prod
 
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import unflatten
-from thunder_fuser.analysis.index_map import term_at
+from thunder_fuser.analysis.index_map import Window, term_at
 from thunder_fuser.analysis.reductions import is_long
-from thunder_fuser.analysis.views import without_padding
+from thunder_fuser.analysis.views import windows_of_padding, without_padding
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.rejected import Rejected
@@ -72,6 +72,17 @@ def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> I
     index = _of_group(store.value, axes)
     leaves = demand([(store.value, index)], {tv}).leaves
     return index if leaves.keys() == {(tv, _of_group(tv, axes))} else None
+
+
+def sample_of(tv: TensorView, axes: RowAxes) -> Window | None:
+    """Which row of its sample the term of a column sum is, of how many, where rows were added to
+    each sample; None where that was done to none, or to all rows or images together."""
+    if not axes.is_uneven or axes.keeps_sides:
+        return None
+    reduced = [a.size for a in tv.domain.logical if a.is_reduction]
+    term = term_at(tv, _of_group(tv, axes), unflatten(axes.walked, reduced))
+    found = windows_of_padding(term, axes.rows * axes.columns)
+    return next((window for window in found if window.extent != axes.rows), None)
 
 
 def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:

@@ -61,6 +61,7 @@ class RowAxes(VectorAxes):
     share: Share | None = None  # a thread's of those, where they pass through shared memory
     keeps_sides: bool = False  # the sums down the columns are of each side
     has_edges: bool = False
+    sample: Window | None = None  # where the rows of each were dealt unevenly: its row, of so many
 
     @property
     def sides(self) -> int:
@@ -107,13 +108,31 @@ class RowAxes(VectorAxes):
         return frozenset(self._summing) if walks else frozenset()
 
     @property
+    def dealt(self) -> Window:
+        """The row among those that were dealt out together, and how many these are."""
+        return self.sample or Window(self.row, self.rows)
+
+    def row_index(self, shape: Sequence[int]) -> Index:
+        """The index of the row in what has an element for each. That of a sample is known to be in
+        it."""
+        if self.sample is not None:
+            samples = self.rows // self.sample.extent
+            own, _ = divmod_form(atom(self.group), self.group.size // samples)
+            for cut in range(len(shape)):
+                if prod(shape[:cut]) == samples:
+                    inner = unflatten(self.sample.form, shape[cut:])
+                    return (*unflatten(own, shape[:cut]), *inner)
+        return unflatten(self.row, shape)
+
+    @property
     def fewest(self) -> int:
         """Turns of the last group, which has as few as any."""
         if not self.is_uneven:
             return self.turn.size
         last = {self.group: self.group.size - 1, **({self.side: 0} if self.side else {})}
         turns = reversed(range(self.turn.size))
-        return next(t + 1 for t in turns if evaluate(self.row, {**last, self.turn: t}) < self.rows)
+        form, extent = self.dealt.form, self.dealt.extent
+        return next(t + 1 for t in turns if evaluate(form, {**last, self.turn: t}) < extent)
 
     @property
     def is_uneven(self) -> bool:
@@ -126,14 +145,15 @@ class RowAxes(VectorAxes):
         if self.side is None or not self.is_uneven:
             return False
         first = {self.group: 0, self.turn: 0, self.side: 0}
-        apart = evaluate(self.row, {**first, self.side: 1}) - evaluate(self.row, first)
-        return apart != 1 or self.rows % self.side.size != 0
+        form, extent = self.dealt.form, self.dealt.extent
+        apart = evaluate(form, {**first, self.side: 1}) - evaluate(form, first)
+        return apart != 1 or extent % self.side.size != 0
 
     def holds(self, window: Window) -> bool:
         """True for what says no more than that there is such a row, as blocks walk no others, or
         that a place lies in it where threads have no others."""
         form, extent = window.form, window.extent
-        if self.has_edges and self.is_inside(window):
+        if window == self.sample or (self.has_edges and self.is_inside(window)):
             return True
         if extent % self.rows == 0:
             return divmod_form(form, extent // self.rows)[0] == self.row

@@ -36,7 +36,7 @@ from thunder_fuser.analysis.short_rows import threads_of_row
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.down_columns import Columns, columns_of, turns_of
+from thunder_fuser.schedule.down_columns import Columns, columns_of, sample_of, turns_of
 from thunder_fuser.schedule.met_rows import of_met_rows
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
@@ -354,13 +354,17 @@ def _axes(
 
 def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> RowAxes:
     """The axes with the row that the sums `down` take in a turn of a group."""
-    return replace(axes, row=row_of(columns_of(segment, down, axes).terms[0], axes))
+    row = row_of(columns_of(segment, down, axes).terms[0], axes)
+    return replace(axes, row=row, sample=sample_of(down[0], axes))
 
 
 def result_index(tv: TensorView, axes: RowAxes) -> Index:
     """The index of a reduction's result in the row, of a scan's at the column."""
     if not is_scan(tv):
-        return unflatten(divmod_form(axes.row, met_rows(tv) or 1)[0], tv.shape)
+        met = met_rows(tv)
+        if met is None:
+            return axes.row_index(tv.shape)
+        return unflatten(divmod_form(axes.row, met)[0], tv.shape)
     assert tv.definition is not None
     dim = tv.definition.attr("dim")
     assert isinstance(dim, int)

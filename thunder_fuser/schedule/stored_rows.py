@@ -30,7 +30,7 @@ def stored_at(
     `reductions` are those of the row, each at its own. Raises Rejected."""
     shape = store.value.shape
     if prod(shape) == axes.rows:
-        return unflatten(axes.row, shape)
+        return axes.row_index(shape)
     viewed = next(indices_as_viewed(terms, shape), None)
     if viewed is not None:
         return viewed
@@ -38,7 +38,7 @@ def stored_at(
         if prod(shape[:cut]) == axes.rows and prod(shape[cut:]) == axes.columns:
             inner = along(axes, shape[cut:])
             outer = _as_read(store.value, shape[:cut], inner, segment, reductions)
-            return (*(outer or unflatten(axes.row, shape[:cut])), *inner)
+            return (*(outer or axes.row_index(shape[:cut])), *inner)
     if prod(shape) == axes.rows * axes.columns and not axes.is_shifted:
         return unflatten(axes.flat, shape)
     raise Rejected(f"a result of shape {list(shape)} has no rows of {axes.columns} elements")

@@ -108,9 +108,11 @@ def of_stretches(
     of_rows = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
     held, taken = dict(of_rows), dict(m for m in of_rows if prod(m[0].shape) == whole)
     are_cached = all(SMALL * prod(tv.shape) <= whole for tv in held.keys() - taken.keys())
-    are_neighbours = divmod_form(axes.row, count)[1] == atom(axes.side)
+    are_neighbours = divmod_form(axes.dealt.form, count)[1] == atom(axes.side)
     moved = moved_rows(segment, axes, [m for m in of_rows if m[0] in taken], full)
-    are_whole = all(prod(tv.shape) == whole for tv, _ in moved)
+    are_whole = all(
+        prod(tv.shape) == whole and _begin_whole(axes, axes.columns, tv) for tv, _ in moved
+    )
     if not (taken and are_cached and are_neighbours and are_whole):
         return None
     if not all(lies_in_plane(segment, axes, count, *m) for m in moved):
@@ -192,8 +194,15 @@ def _of_plane(segment: Segment, axes: RowAxes) -> tuple[list[TensorView], list[T
 def _is_one_a_row(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
     """True for one element of each row, which lie row after row; those of a turn fill vectors."""
     is_aligned = segment.layouts[tv].alignment == MAX_ALIGNMENT
-    fills = axes.sides * tv.dtype.itemsize % MAX_ALIGNMENT == 0
+    fills = axes.sides * tv.dtype.itemsize % MAX_ALIGNMENT == 0 and _begin_whole(axes, 1, tv)
     return offset == axes.row and prod(tv.shape) == axes.rows and is_aligned and fills
+
+
+def _begin_whole(axes: RowAxes, per_row: int, tv: TensorView) -> bool:
+    """True where the samples of what has so many elements a row begin with a vector, if their last
+    turns have fewer rows."""
+    size = per_row * tv.dtype.itemsize
+    return axes.sample is None or axes.sample.extent * size % MAX_ALIGNMENT == 0
 
 
 def _apart(axes: RowAxes, share: Share, itemsize: int) -> int:
