@@ -109,7 +109,7 @@ def modulated(x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torc
         ((1, 1024, 96), BF16, 2),
         ((5, 197, 96), BF16, 1),  # a last turn of five rows
         ((5, 132, 96), BF16, 1),  # of four, whose deviations fill a vector
-        ((1, 577, 384), F16, 2),  # a last part of fewer turns
+        ((3, 577, 384), F16, 2),  # a last part of fewer turns
     ],
 )
 def test_rows_of_samples_with_sums_of_their_own_are_walked_in_stretches(
@@ -118,6 +118,7 @@ def test_rows_of_samples_with_sums_of_their_own_are_walked_in_stretches(
     args = [torch.randn(shape).to(dtype), *(torch.randn(shape[::2]).to(dtype) for _ in "ab")]
     walk, *rest = texts(judged(modulated, args, torch.randn(shape).to(dtype), device))
     assert "tf::copy_stretch" in walk
+    assert ("_of(turn + 1)" in walk) == (shape[1] % 4 != 0)  # no stretches of what rows have one of
     assert len(rest) == count - 1
 
 

@@ -41,6 +41,7 @@ from thunder_fuser.codegen.statements import (
     WHOLE,
     indent,
     lane_lines,
+    load_call,
     load_text,
     number,
     statement_text,
@@ -233,9 +234,29 @@ def _turns_of_rows(kernel: RowKernel) -> list[str]:
 
 
 def _turns_of_stretches(kernel: RowKernel) -> list[str]:
-    side = [*side_of_turn(kernel), *located(kernel, "turn")]
-    row = [*_taken(kernel), *(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
-    return turns_of_stretches(kernel, turns_text(kernel), side, row)
+    """What a row has one of and no stretch brings is on its way a turn ahead, unless it lies where
+    a tensor says."""
+    side, turns = [*side_of_turn(kernel), *located(kernel, "turn")], turns_text(kernel)
+    if kernel.located:
+        once, first = [load_text(a, kernel.names) for a in kernel.once], list[str]()
+    else:
+        first = [line for a in kernel.once for line in _fetched(a, kernel)]
+        once = [f"const auto {a.name} = {a.name}_next;" for a in kernel.once]
+        more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in kernel.once]
+        once += [f"if (turn + 1 < {turns}) {{", *indent(more), "}"] if more else []
+    row = [*_taken(kernel), *once, *_phases(kernel)]
+    return [*first, *turns_of_stretches(kernel, turns, side, row)]
+
+
+def _fetched(access: VectorAccess, kernel: RowKernel) -> list[str]:
+    """How a row's own value is loaded, and that of the first turn."""
+    loaded = f"return {load_call(access, kernel.names)};"
+    return [
+        f"const auto {access.name}_of = [&](const {index_type(kernel.reach)} turn) {{",
+        *indent([*side_of_turn(kernel), loaded]),
+        "};",
+        f"auto {access.name}_next = {access.name}_of(0);",
+    ]
 
 
 def _loaded(accesses: Sequence[VectorAccess], kernel: RowKernel) -> list[str]:
