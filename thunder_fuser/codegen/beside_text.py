@@ -33,7 +33,7 @@ def row_of_thread(kernel: KeptKernel, own: str) -> str:
 
 def if_row(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """What is done for a row, of which the last block of a cluster may have fewer."""
-    if not lines or not kernel.axes.row.size % kernel.cluster:
+    if not lines or kernel.rows_per_block * kernel.cluster == kernel.axes.row.size:
         return lines
     return [f"if (row < {number(kernel.axes.row.size)}) {{", *indent(lines), "}"]
 
