@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
+from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.reduce_text import (
     combined,
     declared,
@@ -50,6 +52,7 @@ from thunder_fuser.codegen.statements import (
 from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
+from thunder_fuser.kernel.pairs import beside_pairs
 from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
@@ -109,7 +112,7 @@ def _part_of_row(kernel: RowKernel, split: Split) -> list[str]:
         *once_lines(phase.scope, kernel),
         *declared(phase.reductions),
         *_loaded(kernel.kept, kernel),
-        *_walked(phase.scope, kernel),
+        *_reduced(phase, kernel),
         *met(phase.reductions, kernel, split),
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
@@ -130,7 +133,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
     turn = [
         *([] if is_ahead else loads),
         *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
-        *_walked(phase.scope, kernel),
+        *_reduced(phase, kernel),
         f"const {kind} next = first {move};",
         *([f"if (next {there}) {{", *indent(own), "}"] if is_ahead else []),
         *(line for scan in phase.scans for line in scanned(scan, kernel)),
@@ -348,6 +351,16 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
     return [*over_vectors(kernel, scope_lines(scope, kernel)), *edge_scope(scope, kernel)]
 
 
+def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
+    """What a thread's part of the row comes to."""
+    scope = beside_pairs(phase)
+    loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
+    lanes = scope_lines(replace(scope, loads=()), kernel)
+    of_vector = [*loads, *taken_in_pairs(phase.pairs), *lanes]
+    walked = [*over_vectors(kernel, of_vector), *edge_scope(phase.scope, kernel)]
+    return [*declared_pairs(phase.pairs), *walked, *unpaired(phase.pairs)]
+
+
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
     """The arrays of what a phase leaves for those behind it."""
     return [f"{COMPUTE_TYPES[h.dtype]} {h.name}[{vectors}][{lanes}];" for h in phase.held]
@@ -361,5 +374,9 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     if phase.met is not None:
         terms = [statement_text(s, kernel.names) for s in phase.scope.statements]
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
-    walked = _walked(phase.scope, kernel)
-    return [*begun, *walked, *combined(phase.reductions, kernel, position), *summed]
+    return [
+        *begun,
+        *_reduced(phase, kernel),
+        *combined(phase.reductions, kernel, position),
+        *summed,
+    ]

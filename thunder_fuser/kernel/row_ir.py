@@ -103,15 +103,27 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """What an accumulator takes two elements at a time of a `vector` of that 16-bit type."""
+
+    accumulator: Variable
+    op: OpDef
+    vector: str
+    dtype: DataType
+
+
+@dataclass(frozen=True)
 class ReducePhase:
     """What a thread's part of a row comes to, combined over its threads. Where so many rows of a
-    block `met` in it, what each of them has one of is combined in the order of these rows."""
+    block `met` in it, what each of them has one of is combined in the order of these rows. What it
+    takes in `pairs` of whole vectors the scope has lane by lane, as the edges of a row do it."""
 
     scope: Scope
     reductions: tuple[Reduce, ...]
     scans: tuple[Scan, ...] = ()
     held: tuple[Held, ...] = ()
     met: int | None = None
+    pairs: tuple[Pairs, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -382,6 +394,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
         )
         lines += print_scope(phase.scope, names)
+        lines += [f"    {p.accumulator.name} in pairs of {p.vector}" for p in phase.pairs]
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
         ]

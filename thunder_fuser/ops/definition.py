@@ -145,6 +145,7 @@ class OpDef:
     neutral: int | None = None
     state: str = "{t}"  # reductions: what is known of the terms so far
     state_size: int = 1  # and of how many {t} it takes the bytes
+    in_pairs: bool = False  # reductions: `combine` is exact in 16 bits, and takes two such floats
     meet: str = ""  # reductions: states {0} of {width} threads as one, if `combine` is slow
     step: str = ""  # reductions: the state {0} with one more term {1}; as `combine` where empty
     finish: str = "{0}"  # reductions: the result of a state

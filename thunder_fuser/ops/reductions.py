@@ -17,6 +17,7 @@ def _reduction(
     *prims: str,
     real: bool,
     neutral: int | None = None,
+    in_pairs: bool = False,
 ) -> OpDef:
     return OpDef(
         name,
@@ -32,6 +33,7 @@ def _reduction(
         combine=combine,
         identity=identity,
         neutral=neutral,
+        in_pairs=in_pairs,
     )
 
 
@@ -85,6 +87,7 @@ REDUCTIONS = (
         "tf_amax({0}, {dims})",
         "AMAX",
         real=True,
+        in_pairs=True,
     ),
     _reduction(
         "min",
@@ -94,6 +97,7 @@ REDUCTIONS = (
         "tf_amin({0}, {dims})",
         "AMIN",
         real=True,
+        in_pairs=True,
     ),
     _reduction("any", boolean, "{0} || {1}", "false", "tf_any({0}, {dims})", real=False),
     _reduction("all", boolean, "{0} && {1}", "true", "tf_all({0}, {dims})", real=False),

@@ -17,6 +17,44 @@ TF_FN T warp_reduce(T x, Combine combine) {
   return x;
 }
 
+// chunk: TF_PAIRS
+// Two 16-bit floats of a register at a time.
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 800
+#define TF_PAIRS(type, name, instruction)                                                        \
+  TF_FN tf::Vec<type, 2> name(tf::Vec<type, 2> a, tf::Vec<type, 2> b) {                          \
+    unsigned pair = static_cast<unsigned>(a.v[1].data) << 16 | a.v[0].data;                      \
+    asm(instruction "." #type "x2 %0, %0, %1;"                                                   \
+        : "+r"(pair)                                                                             \
+        : "r"(static_cast<unsigned>(b.v[1].data) << 16 | b.v[0].data));                          \
+    a.v[0].data = static_cast<unsigned short>(pair);                                             \
+    a.v[1].data = static_cast<unsigned short>(pair >> 16);                                       \
+    return a;                                                                                    \
+  }
+#else
+#define TF_PAIRS(type, name, instruction)                                                        \
+  TF_FN tf::Vec<type, 2> name(tf::Vec<type, 2> a, tf::Vec<type, 2> b) {                          \
+    for (int k = 0; k < 2; ++k)                                                                  \
+      a.v[k] = tf::convert<type>(name(tf::convert<float>(a.v[k]), tf::convert<float>(b.v[k])));  \
+    return a;                                                                                    \
+  }
+#endif
+
+// chunk: in_pairs when bf16
+TF_PAIRS(bf16, maximum, "max.NaN")
+TF_PAIRS(bf16, minimum, "min.NaN")
+
+// chunk: in_pairs when f16
+TF_PAIRS(f16, maximum, "max.NaN")
+TF_PAIRS(f16, minimum, "min.NaN")
+
+// chunk: in_pairs
+template <class T, int N, class Combine>
+TF_FN tf::Vec<T, 2> in_pairs(tf::Vec<T, 2> so_far, const tf::Vec<T, N>& x, Combine combine) {
+#pragma unroll
+  for (int k = 0; k < N; k += 2) so_far = combine(so_far, tf::Vec<T, 2>{x.v[k], x.v[k + 1]});
+  return so_far;
+}
+
 // chunk: combine_warps
 // One value per warp, combined by every thread: neighbours, then pairs of them, so that 32 sums are
 // rounded five times one after another and not 31 times.

@@ -1,0 +1,75 @@
+"""Which reductions take 16-bit elements two at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.devices import ORDERS
+from tests.programs import H200, STRICT, chain, check, fusion, like, total
+from tests.schedule.segments import halves, segment_of
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.pairs import beside_pairs
+from thunder_fuser.kernel.row_ir import ReducePhase, print_scope
+from thunder_fuser.kernel.rows import lower_rows
+from thunder_fuser.schedule import rows
+
+
+def first_phase(x: TensorView, *outputs: TensorView) -> tuple[ReducePhase, str]:
+    """And what it does beside its pairs, printed."""
+    kernel = lower_rows(rows.schedule(segment_of([x], *outputs), H200), strict=False)
+    phase = kernel.phases[0]
+    return phase, dedent("\n".join(print_scope(beside_pairs(phase), kernel.names)))
+
+
+def cast(x: TensorView) -> TensorView:
+    return call("cast", x, dtype=DataType.Float)
+
+
+def test_the_largest_of_a_row_is_taken_in_pairs() -> None:
+    x = halves(1000, 400)
+    phase, beside = first_phase(x, call("max", x, dims=(1,)))
+    ((pairs,), (reduction,)) = phase.pairs, phase.reductions
+    assert (pairs.accumulator, pairs.vector) == (reduction.accumulator, "v0[k]")
+    assert beside == ""
+
+
+def test_what_others_read_of_an_element_stays() -> None:
+    x = halves(1000, 400)
+    phase, beside = first_phase(x, call("max", x, dims=(1,)), total(chain(cast(x), "neg"), 1))
+    assert [p.op.name for p in phase.pairs] == ["max"]
+    assert beside == dedent("""\
+        T0_0: f32 = v0[k][1*lane + 0]
+        T3_0: f32 = neg(T0_0)
+        T4_part sum= T3_0""")
+
+
+@pytest.mark.parametrize("name", ["sum", "largest of negatives"])
+def test_other_sums_and_what_is_computed_are_taken_one_by_one(name: str) -> None:
+    x = halves(1000, 400)
+    result = total(x, 1) if name == "sum" else call("max", chain(cast(x), "neg"), dims=(1,))
+    phase, _ = first_phase(x, result)
+    assert phase.pairs == ()
+    assert beside_pairs(phase) is phase.scope
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("columns", [34, 64, 257, 400, 1003, 4100, 70000])
+def test_values_and_missing_numbers_are_eagers(
+    columns: int, dtype: torch.dtype, order: str
+) -> None:
+    x = torch.randn(37, columns).to(dtype)
+    x[1], x[2], x[3, columns // 2], x[4, 0] = -torch.inf, -3, torch.nan, torch.nan
+    x[5, -1], x[6, 1], x[7, -2] = torch.nan, torch.inf, -torch.inf
+    x[8], x[9] = 2.0**-20, -0.0  # below what f16 is normal from
+    (a,) = like(x)
+    program = fusion([a], *(call(op, a, dims=(1,)) for op in ("max", "min")))
+    check(program, x, options=replace(STRICT, thread_order=order))

@@ -1,0 +1,85 @@
+"""Elements of 16 bits that a reduction takes two at a time, as they come from memory.
+
+    T0_0: f32 = v0[k][1*lane + 0]
+    T2_part max= T0_0                =>   T2_part max= pairs of v0[k]
+
+The largest element is one of them, so that it needs no wider type. One instruction takes two, in
+place of four, and what phases behind convert is not kept in wider registers until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass, replace
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.kernel.row_ir import Pairs, ReducePhase, Scope
+from thunder_fuser.kernel.statements import (
+    Accumulate,
+    Assign,
+    LaneStatement,
+    ReadVector,
+    Variable,
+    VectorAccess,
+)
+
+NARROW = (DataType.BFloat16, DataType.Half)
+
+
+def in_pairs(phase: ReducePhase, loads: Sequence[VectorAccess], lanes: int) -> ReducePhase:
+    """The phase with what it can take in pairs of vectors that are loaded, of so many lanes."""
+    vectors = {name: a for a in loads for name in (a.name, f"{a.name}[k]")}  # those of a row
+    read = {
+        s.variable: s.value
+        for s in phase.scope.statements
+        if isinstance(s, Assign) and isinstance(s.value, ReadVector)
+    }
+    found = []
+    for s in phase.scope.statements:
+        if not isinstance(s, Accumulate) or not isinstance(s.value, Variable):
+            continue
+        value = read.get(s.value)
+        whole = None if value is None else vectors.get(value.vector)
+        if value is None or whole is None or lanes % 2 or not s.op.in_pairs or s.windows:
+            continue
+        if (
+            whole.dtype in NARROW
+            and whole.length == lanes
+            and (value.weight, value.delta) == (1, 0)
+        ):
+            found.append(Pairs(s.accumulator, s.op, value.vector, whole.dtype))
+    return replace(phase, pairs=tuple(found)) if found else phase
+
+
+def beside_pairs(phase: ReducePhase) -> Scope:
+    """What else the phase does for a vector."""
+    taken = {p.accumulator for p in phase.pairs}
+    left = [
+        s
+        for s in phase.scope.statements
+        if not (isinstance(s, Accumulate) and s.accumulator in taken)
+    ]
+    return replace(phase.scope, statements=_used(left)) if taken else phase.scope
+
+
+def _used(statements: Sequence[LaneStatement]) -> tuple[LaneStatement, ...]:
+    """Without what no statement reads."""
+    read, found = set[str](), list[LaneStatement]()
+    for s in reversed(statements):
+        if isinstance(s, Assign) and s.variable.name not in read:
+            continue
+        read |= set(_names(s.value if isinstance(s, Assign) else s))
+        found.append(s)
+    return tuple(reversed(found))
+
+
+def _names(node: object) -> Iterable[str]:
+    """Of the variables in a statement or an expression."""
+    if isinstance(node, Variable):
+        yield node.name
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _names(part)
+    elif is_dataclass(node) and not isinstance(node, (VectorAccess, type)):
+        for field in fields(node):
+            yield from _names(getattr(node, field.name))
