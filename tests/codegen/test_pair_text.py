@@ -12,11 +12,10 @@ def test_a_register_of_two_is_combined_with_each_vector_and_taken_apart_behind_a
     lines = [line.strip() for line in text_of(kernel_of(x, call("max", x, dims=(1,)))).splitlines()]
     of_two = "[](auto a, auto b) { return tf::maximum(a, b); }"
     empty = "tf::convert<tf::bf16>(tf::lowest<float>())"
-    assert f"tf::Vec<tf::bf16, 2> T1_part_pair = {{{empty}, {empty}}};" in lines
+    assert f"auto T1_part_pair = tf::alike<2>({empty});" in lines
     taken = lines.index(f"T1_part_pair = tf::in_pairs(T1_part_pair, v0[k], {of_two});")
-    for k in range(2):
-        value = f"tf::convert<float>(T1_part_pair.v[{k}])"
-        assert lines.index(f"T1_part = tf::maximum(T1_part, {value});") > taken
+    value = "tf::convert<float>(T1_part_pair.v[lane])"
+    assert lines.index(f"T1_part = tf::maximum(T1_part, {value});") > taken
 
 
 def test_the_ends_of_odd_rows_are_taken_one_by_one() -> None:

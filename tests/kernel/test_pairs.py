@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS
-from tests.programs import H200, STRICT, chain, check, fusion, like, total
+from tests.programs import H200, STRICT, chain, check, expand, fusion, like, total, unsqueeze
 from tests.schedule.segments import halves, segment_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -24,7 +24,9 @@ def first_phase(x: TensorView, *outputs: TensorView) -> tuple[ReducePhase, str]:
     """And what it does beside its pairs, printed."""
     kernel = lower_rows(rows.schedule(segment_of([x], *outputs), H200), strict=False)
     phase = kernel.phases[0]
-    return phase, dedent("\n".join(print_scope(beside_pairs(phase), kernel.names)))
+    return phase, dedent(
+        "\n".join(print_scope(beside_pairs(phase.scope, phase.pairs), kernel.names))
+    )
 
 
 def cast(x: TensorView) -> TensorView:
@@ -55,7 +57,7 @@ def test_other_sums_and_what_is_computed_are_taken_one_by_one(name: str) -> None
     result = total(x, 1) if name == "sum" else call("max", chain(cast(x), "neg"), dims=(1,))
     phase, _ = first_phase(x, result)
     assert phase.pairs == ()
-    assert beside_pairs(phase) is phase.scope
+    assert beside_pairs(phase.scope, phase.pairs) is phase.scope
 
 
 @pytest.mark.sanitizer
@@ -73,3 +75,19 @@ def test_values_and_missing_numbers_are_eagers(
     (a,) = like(x)
     program = fusion([a], *(call(op, a, dims=(1,)) for op in ("max", "min")))
     check(program, x, options=replace(STRICT, thread_order=order))
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(5, 40, 64), (3, 150, 66), (9, 33, 196)])
+def test_columns_that_are_kept_have_eagers_values(
+    shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    x = torch.randn(shape).to(dtype)
+    x[0, 3, 5], x[1, :, 7], x[2, 1], x[0, -1, 0] = torch.nan, -torch.inf, torch.inf, 100
+    (a,) = like(x)
+    top = call("max", a, dims=(1,))
+    below = call("sub", a, expand(unsqueeze(top, 1), *shape))
+    plan = check(fusion([a], top, below), x, options=STRICT)
+    assert plan.launches == 1

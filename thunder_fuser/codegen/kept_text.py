@@ -20,6 +20,7 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
 )
 from thunder_fuser.codegen.image_text import image_lines
+from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import (
     address,
@@ -34,6 +35,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
+from thunder_fuser.kernel.pairs import beside_pairs
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
 
@@ -268,8 +270,11 @@ def _renewed(kernel: KeptKernel) -> list[str]:
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     """The rows combined, and what all threads of a column get of it."""
-    lines = declared_sums(phase.sums, kernel)
-    lines += _over_rows(kernel, scope_lines(phase.scope, kernel.names, kernel.axes.lanes))
+    lanes, scope = kernel.axes.lanes, beside_pairs(phase.scope, phase.pairs)
+    lines = [*declared_sums(phase.sums, kernel), *declared_pairs(phase.pairs, lanes)]
+    of_row = scope_lines(scope, kernel.names, lanes) if scope.statements else []
+    lines += _over_rows(kernel, [*taken_in_pairs(phase.pairs), *of_row])
+    lines += unpaired(phase.pairs, lanes)
     lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
     lines += _renewed(kernel) if kernel.renews else []
     for total in phase.sums:

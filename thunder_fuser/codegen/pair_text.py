@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.codegen.split_text import combining, identity
+from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.row_ir import Pairs
 
 
-def declared_pairs(pairs: Sequence[Pairs]) -> list[str]:
-    """A register of two elements for each accumulator, at its identity."""
+def declared_pairs(pairs: Sequence[Pairs], places: int = 2) -> list[str]:
+    """A register for each accumulator, at its identity; or of a row of columns, some of them."""
     lines = []
     for p in pairs:
-        kind = CUDA_TYPES[p.dtype]
-        empty = f"tf::convert<{kind}>({identity(p.op, p.accumulator.dtype)})"
-        lines.append(f"tf::Vec<{kind}, 2> {_pair(p)} = {{{empty}, {empty}}};")
+        empty = f"tf::convert<{CUDA_TYPES[p.dtype]}>({identity(p.op, p.accumulator.dtype)})"
+        lines.append(f"auto {_pair(p)} = tf::alike<{places}>({empty});")
     return lines
 
 
@@ -30,16 +30,18 @@ def taken_in_pairs(pairs: Sequence[Pairs]) -> list[str]:
     return lines
 
 
-def unpaired(pairs: Sequence[Pairs]) -> list[str]:
-    """Both elements of the register in the accumulator."""
+def unpaired(pairs: Sequence[Pairs], places: int = 2) -> list[str]:
+    """All elements of the registers in the accumulator, or each in that of its lane."""
     lines = []
     for p in pairs:
         name, dtype = p.accumulator.name, p.accumulator.dtype
-        for k in range(2):
-            value = f"tf::convert<{COMPUTE_TYPES[dtype]}>({_pair(p)}.v[{k}])"
-            lines.append(f"{name} = {combining(p.op, dtype, name, value)};")
-    return lines
+        value = f"tf::convert<{COMPUTE_TYPES[dtype]}>({_pair(p)}.v[lane])"
+        lines.append(f"{name} = {combining(p.op, dtype, name, value)};")
+    if not lines:
+        return []
+    head = f"for (int lane = 0; lane < {places}; ++lane) {{"
+    return ["#pragma unroll", head, *indent(lines), "}"]
 
 
 def _pair(pairs: Pairs) -> str:
-    return f"{pairs.accumulator.name}_pair"
+    return f"{pairs.accumulator.name.removesuffix('[lane]')}_pair"

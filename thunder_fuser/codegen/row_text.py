@@ -353,7 +353,7 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     """What a thread's part of the row comes to."""
-    scope = beside_pairs(phase)
+    scope = beside_pairs(phase.scope, phase.pairs)
     loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
     lanes = scope_lines(replace(scope, loads=()), kernel)
     of_vector = [*loads, *taken_in_pairs(phase.pairs), *lanes]

@@ -14,6 +14,7 @@ from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, KeptSum, own
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable, VectorAccess
@@ -163,7 +164,11 @@ class _KeptWriter:
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             self.writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
         statements = (*self.writer.statements, *accumulated)
-        return KeptPhase(Scope(self._used(loads, statements), statements), tuple(sums))
+        scope = Scope(self._used(loads, statements), statements)
+        planned, kept = self.planned, [a for a in loads if is_of_plane(a.offset, self.axes)]
+        is_plain = planned.strip is None and not planned.slots
+        pairs = pairs_of(scope, kept, self.axes.lanes) if is_plain else ()
+        return KeptPhase(scope, tuple(sums), pairs)
 
     def _at_places(self, loads: Sequence[VectorAccess]) -> PlaceValues:
         """What is known of places to threads that are at rows."""

@@ -24,7 +24,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.image_ir import Images
-from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
+from thunder_fuser.kernel.row_ir import Accumulator, Pairs, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
 from thunder_fuser.schedule.columns import ColumnAxes
@@ -58,10 +58,12 @@ class KeptSum(Accumulator):
 
 @dataclass(frozen=True)
 class KeptPhase:
-    """`scope` adds a row to the `sums`, which all threads of a column know then."""
+    """`scope` adds a row to the `sums`, which all threads of a column know then. What it takes in
+    `pairs` the scope has too."""
 
     scope: Scope
     sums: tuple[KeptSum, ...]
+    pairs: tuple[Pairs, ...] = ()
 
 
 @dataclass(frozen=True)

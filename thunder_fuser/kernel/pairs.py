@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.row_ir import Pairs, ReducePhase, Scope
+from thunder_fuser.kernel.row_ir import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
@@ -26,16 +26,16 @@ from thunder_fuser.kernel.statements import (
 NARROW = (DataType.BFloat16, DataType.Half)
 
 
-def in_pairs(phase: ReducePhase, loads: Sequence[VectorAccess], lanes: int) -> ReducePhase:
-    """The phase with what it can take in pairs of vectors that are loaded, of so many lanes."""
-    vectors = {name: a for a in loads for name in (a.name, f"{a.name}[k]")}  # those of a row
+def pairs_of(scope: Scope, loads: Sequence[VectorAccess], lanes: int) -> tuple[Pairs, ...]:
+    """What a scope can take in pairs of vectors that are loaded, of so many lanes."""
+    vectors = {name: a for a in loads for name in (a.name, f"{a.name}[k]")}  # those that are kept
     read = {
         s.variable: s.value
-        for s in phase.scope.statements
+        for s in scope.statements
         if isinstance(s, Assign) and isinstance(s.value, ReadVector)
     }
     found = []
-    for s in phase.scope.statements:
+    for s in scope.statements:
         if not isinstance(s, Accumulate) or not isinstance(s.value, Variable):
             continue
         value = read.get(s.value)
@@ -48,18 +48,16 @@ def in_pairs(phase: ReducePhase, loads: Sequence[VectorAccess], lanes: int) -> R
             and (value.weight, value.delta) == (1, 0)
         ):
             found.append(Pairs(s.accumulator, s.op, value.vector, whole.dtype))
-    return replace(phase, pairs=tuple(found)) if found else phase
+    return tuple(found)
 
 
-def beside_pairs(phase: ReducePhase) -> Scope:
-    """What else the phase does for a vector."""
-    taken = {p.accumulator for p in phase.pairs}
+def beside_pairs(scope: Scope, pairs: Sequence[Pairs]) -> Scope:
+    """What else the scope does for a vector."""
+    taken = {p.accumulator for p in pairs}
     left = [
-        s
-        for s in phase.scope.statements
-        if not (isinstance(s, Accumulate) and s.accumulator in taken)
+        s for s in scope.statements if not (isinstance(s, Accumulate) and s.accumulator in taken)
     ]
-    return replace(phase.scope, statements=_used(left)) if taken else phase.scope
+    return replace(scope, statements=_used(left)) if taken else scope
 
 
 def _used(statements: Sequence[LaneStatement]) -> tuple[LaneStatement, ...]:

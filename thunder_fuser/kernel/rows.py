@@ -14,7 +14,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
-from thunder_fuser.kernel.pairs import in_pairs
+from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
     Held,
@@ -239,8 +239,8 @@ class _RowWriter:
             self.writer.known[tv, index] = result
         writes, vectors = self._writes(stored)
         scope = self._scope(loads, [*writes, *accumulated], vectors)
-        made = ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met)
-        return made if self.in_flight is not None else in_pairs(made, loads, self.axes.lanes)
+        pairs = pairs_of(scope, loads, self.axes.lanes) if self.in_flight is None else ()
+        return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met, pairs)
 
     def _shared(self) -> tuple[Key, ...]:
         """What phases compute alike, if a thread has registers for it."""

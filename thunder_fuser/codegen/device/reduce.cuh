@@ -47,12 +47,24 @@ TF_PAIRS(bf16, minimum, "min.NaN")
 TF_PAIRS(f16, maximum, "max.NaN")
 TF_PAIRS(f16, minimum, "min.NaN")
 
-// chunk: in_pairs
-template <class T, int N, class Combine>
-TF_FN tf::Vec<T, 2> in_pairs(tf::Vec<T, 2> so_far, const tf::Vec<T, N>& x, Combine combine) {
+// chunk: in_pairs alike
+// Each pair of x combined with that of `so_far` at the same place, of fewer by turns.
+template <class T, int M, int N, class Combine>
+TF_FN tf::Vec<T, M> in_pairs(tf::Vec<T, M> so_far, const tf::Vec<T, N>& x, Combine combine) {
 #pragma unroll
-  for (int k = 0; k < N; k += 2) so_far = combine(so_far, tf::Vec<T, 2>{x.v[k], x.v[k + 1]});
+  for (int k = 0; k < N; k += 2) {
+    T* const own = so_far.v + k % M;
+    const auto pair = combine(tf::Vec<T, 2>{own[0], own[1]}, tf::Vec<T, 2>{x.v[k], x.v[k + 1]});
+    own[0] = pair.v[0], own[1] = pair.v[1];
+  }
   return so_far;
+}
+template <int N, class T>
+TF_FN tf::Vec<T, N> alike(T x) {
+  tf::Vec<T, N> y;
+#pragma unroll
+  for (int k = 0; k < N; ++k) y.v[k] = x;
+  return y;
 }
 
 // chunk: combine_warps
