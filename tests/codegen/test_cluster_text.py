@@ -49,8 +49,11 @@ def test_every_phase_has_a_mailbox() -> None:
     assert "const int rank = blockIdx.x % 2;" in text
     assert "tf::expect_mail(mail[0], 208);" in text
     assert "tf::expect_mail(mail[1], 208);" in text
-    assert text.index("tf::cluster_arrive();") < text.index("tf::cluster_wait();")
-    assert "mail[1]" in "\n".join(exchanged(kernel.phases[1], kernel))
+    assert "tf::cluster_arrive();" in text
+    first, second = ("\n".join(exchanged(phase, kernel)) for phase in kernel.phases)
+    assert first.index("tf::cluster_wait();") < first.index("tf::send_stretch(")
+    assert "tf::cluster_wait();" not in text + second
+    assert "mail[1]" in second
 
 
 def test_sums_of_a_phase_are_one_delivery() -> None:

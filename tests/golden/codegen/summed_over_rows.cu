@@ -14,16 +14,17 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T4, unsigned char* w
     }
   }
   float T1_part = tf::lowest<float>();
+  auto T1_part_pair = tf::alike<2>(tf::convert<tf::bf16>(tf::lowest<float>()));
 #pragma unroll
   for (int k = 0; k < 3; ++k) {
     const int vector = k * 4 + part;
     if ((k + 1) * 4 <= 9 || vector < 9) {
-#pragma unroll
-      for (int lane = 0; lane < 8; ++lane) {
-        const float T0_0 = tf::convert<float>(v0[k].v[lane]);
-        T1_part = tf::maximum(T1_part, T0_0);
-      }
+      T1_part_pair = tf::in_pairs(T1_part_pair, v0[k], [](auto a, auto b) { return tf::maximum(a, b); });
     }
+  }
+#pragma unroll
+  for (int lane = 0; lane < 2; ++lane) {
+    T1_part = tf::maximum(T1_part, tf::convert<float>(T1_part_pair.v[lane]));
   }
   T1_part = tf::warp_reduce<4>(T1_part, [](float a, float b) -> float { return tf::maximum(a, b); });
   const float T1_row = T1_part;
