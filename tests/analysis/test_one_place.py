@@ -146,6 +146,7 @@ ALLOWED = {
     "kernel/image_ir.py:pieces_of": LANES,
     "codegen/image_rows_text.py:_over_pairs": LANES,
     "codegen/image_rows_text.py:own_rows": THREADS,
+    "kernel/pairs.py:pairs_of": LANES,
     "kernel/image_ir.py:has_pairs": LANES,
     "codegen/image_text.py:_over_rows": LANES,
     "kernel/image_ir.py:row_count": PARTS,

@@ -43,7 +43,7 @@ def walked(shape: tuple[int, ...], dtype: torch.dtype, is_turned: bool = False) 
     [
         (DataType.BFloat16, (64, 256, 3136), 8, 32),  # a line of each row
         (DataType.BFloat16, (64, 512, 1024), 4, 64),  # half of one, and several blocks
-        (DataType.BFloat16, (8, 2048, 4096), 2, 128),  # a sector, and twice the registers
+        (DataType.BFloat16, (8, 2048, 4096), 8, 32),  # of 256 rows each: eight blocks share them
         (DataType.Float, (64, 256, 3136), 8, 32),
         (DataType.BFloat16, (64, 33, 3136), 16, 8),  # no block of fewer than 128 threads
         (DataType.BFloat16, (2, 64, 1024), 2, 64),  # few columns: more blocks
@@ -70,7 +70,8 @@ def test_threads_that_store_no_rows_keep_more_of_them() -> None:
 def test_two_blocks_are_told_to_the_compiler() -> None:
     few, many = tensor(DataType.BFloat16, 64, 256, 3136), tensor(DataType.BFloat16, 8, 2048, 4096)
     assert kept_columns.schedule(segment_of([few], centred(few)), H200).blocks_at_once is None
-    told = kept_columns.schedule(segment_of([many], centred(many)), H200)
+    alone = KeptParameters(shares=False)  # a sector of each row, and twice the registers
+    told = kept_columns.schedule(segment_of([many], centred(many)), H200, alone)
     assert told.blocks_at_once == 2
     assert "2 threads across, 128 down, 2 blocks on a multiprocessor" in str(told)
 

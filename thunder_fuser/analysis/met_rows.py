@@ -3,7 +3,7 @@
     gradient of a group norm, 8 channels of 28 x 28 a group     8 rows of 32 threads
     20 of 32 x 32                                               20 of 16 in each of two blocks
     10 of 64 x 64                                               10 of 32 in each of four
-    4 of 256 x 256                                              no cluster of blocks holds them
+    9 of 128 x 128                                              no cluster of four holds them
 
 A channel of an image is a row, whose sums its weight has a gradient of, and the sums of a group are
 sums of its rows' sums. A block that holds all rows of a group knows both, and reads them once. So
@@ -19,11 +19,12 @@ from math import gcd
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
-from thunder_fuser.target import CLUSTERS, MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
+from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
 MAX_MET = 64  # rows, whose values a thread combines one after another
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_BESIDE_KEPT = 24  # and beside what it keeps of each element too
+SHARERS = (1, 2, 4)  # blocks of a cluster: eight took longer than to read the planes twice
 WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of twice as many 224
 
 
@@ -57,9 +58,9 @@ class _Way:
 
 # What is preferred first: while one of two blocks meets or stores, the other one loads.
 WAYS = (
-    _Way(held=32, blocks=2, clusters=(1, *CLUSTERS), keeps=True),
+    _Way(held=32, blocks=2, clusters=SHARERS, keeps=True),
     _Way(held=32, blocks=1, clusters=(1,)),
-    _Way(held=64, blocks=2, clusters=(1, *CLUSTERS)),
+    _Way(held=64, blocks=2, clusters=SHARERS),
 )
 
 

@@ -66,7 +66,8 @@ MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column c
 ENOUGH = 3  # blocks of a multiprocessor, for which a block may take fewer columns
 IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 BATCH_BYTES = 64  # of a tensor that a thread loads before it sums them: four vectors, or more rows
-# of which it has less, as 2048 threads with four elements of two bytes wait for no more than 16 KB
+# of which it has less; not of elements of two bytes, whose instructions take longer than memory
+MIN_BATCH = 4  # rows
 BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
@@ -392,7 +393,8 @@ def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
 
 def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView]) -> int:
     """Rows that a thread loads at a time, at most, fewer where several tensors have each."""
-    rows = BATCH_BYTES // (axes.lanes * narrowest(segment, long))
+    width = axes.lanes * narrowest(segment, long)
+    rows = BATCH_BYTES // width if width >= REGISTER_BYTES else MIN_BATCH
     return max(min(IN_FLIGHT // max(_loaded(axes, segment), 1), rows), 1)
 
 

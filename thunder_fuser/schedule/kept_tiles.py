@@ -50,6 +50,7 @@ from thunder_fuser.target import (
 
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
 ALONE = 512  # threads of a block with such a line, at most: registers of twice as many spilled
+SHARED_ROWS = 4  # of a thread, at least, where blocks share them
 RENEWED = 80  # registers of a thread that walks, of more of which it spilled converted values
 PREFERRED = KeptParameters()
 
@@ -195,17 +196,23 @@ def _shared(
 ) -> Tile | None:
     """Two sectors at least of rows that the blocks of a cluster share: as few of them as let two be
     on a multiprocessor. Of a sector alone the memory would be asked twice. None where no cluster
-    has room, or blocks would be few."""
+    has room, blocks would be few, or threads have too few rows for what it costs to meet. Single
+    elements of so many rows were as fast in narrow tiles."""
     held, vectors = room.held, room.axes.vector.size
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     if not (parameters.shares and may_share) or held.turned.tensors:
+        return None
+    if room.axes.lanes == 1 and not held.dealt:
         return None
     enough = BLOCKS * target.multiprocessors if not held.dealt else 0
     clusters = [c for c in CLUSTERS if c <= target.max_cluster]
     limits = (parameters.held, 2 * parameters.held)
     wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
     for limit, across, cluster in product(limits, wide, clusters):
-        tile = Tile(across, room.column.shared_by(cluster).threads(limit), cluster)
+        column = room.column.shared_by(cluster)
+        tile = Tile(across, column.threads(limit), cluster)
+        if column.rows < SHARED_ROWS * tile.down:
+            continue
         is_enough = ceil_div(vectors, across) * cluster >= enough
         if is_enough and room.blocks(tile) >= parameters.blocks:
             return tile
