@@ -71,7 +71,7 @@ def test_a_channel_alone_is_read_once_too(
 CLUSTERS = {
     "a few blocks": ((2, 20, 64, 64), 2),
     "threads without a vector": ((2, 10, 60, 62), 1),
-    "several warps a row": ((2, 3, 160, 128), 1),
+    "several warps a row": ((2, 3, 96, 128), 1),
     "a part of a warp": ((2, 33, 30, 30), 1),
 }
 

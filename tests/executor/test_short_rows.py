@@ -333,10 +333,8 @@ def test_odd_short_rows_pass_through_shared_memory(case: str, device: torch.devi
 
 
 @pytest.mark.usefixtures("few_multiprocessors")
-@pytest.mark.parametrize("shape", [(1024, 16, 49), (1024, 6, 37)])
-def test_a_bias_of_windows_has_its_gradient_in_vectors(
-    shape: tuple[int, ...], device: torch.device
-) -> None:
+def test_a_bias_of_windows_has_its_gradient_in_vectors(device: torch.device) -> None:
+    shape = 1024, 6, 37
     args = [torch.randn(shape).bfloat16(), torch.randn(shape[1:]).bfloat16()]
     jfn = judged(biased_softmax, args, torch.randn(shape).bfloat16(), device)
     _, sums, *_ = texts(jfn)
