@@ -128,7 +128,8 @@ def grouped(rows: int, columns: int) -> Segment:
 
 MAKERS = (pointwise, turned, centred, summed_both_ways, denominator, column_sums, grouped)
 CASES = [
-    *((make, columns) for make in MAKERS for columns in (40, 1000, 4096)),
+    *((make, columns) for make in MAKERS for columns in (1000, 4096)),
+    *((make, 40) for make in MAKERS if make is not summed_both_ways),  # two kernels have those
     *((make, 32768) for make in (centred, denominator)),
 ]
 

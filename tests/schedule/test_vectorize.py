@@ -44,13 +44,13 @@ def test_a_vector_fills_the_widest_access(dtype: DataType, lanes: int) -> None:
     assert widths(copied(tensor(dtype, 4096))) == [(4096 // lanes, lanes)]
 
 
-@pytest.mark.parametrize(("busy", "lanes"), [(4096, 8), (4097, 2)])
-def test_few_threads_have_vectors_of_what_their_registers_hold(busy: int, lanes: int) -> None:
-    """14 loads of 4 bytes for each lane, of which 48 registers hold three."""
-    x = floats(14, 4096)
+@pytest.mark.parametrize(("plane", "lanes"), [((1 << 22) - 1, 8), (1 << 22, 2)])
+def test_few_elements_have_vectors_of_what_registers_hold(plane: int, lanes: int) -> None:
+    """14 loads of 4 bytes for each lane, of which 48 registers hold three, beside a large class."""
+    x, y = floats(14, 4096), halves(plane)
     made = call("cast", total(x, 0), dtype=DataType.BFloat16)
-    found = widths(segment_of([x], made), MapParameters(busy=busy))
-    assert found == [(4096 // lanes, lanes)]
+    found = widths(segment_of([x, y], made, chain(y, "neg")))
+    assert found[0] == (4096 // lanes, lanes)
 
 
 @pytest.mark.parametrize(("times", "lanes"), [(2, 4), (4, 2), (8, 1)])
@@ -61,6 +61,13 @@ def test_what_is_stored_again_beside_itself_fills_one_access(times: int, lanes: 
     assert widths(segment_of([x], chain(wide, "neg"))) == [(64 * 4096 // lanes, lanes)]
     rows = expand(unsqueeze(x, 1), 64, times, 4096)
     assert [found for _, found in widths(segment_of([x], chain(rows, "neg")))] == [8]
+
+
+def test_what_a_plane_of_seven_by_seven_has_one_of_is_stored_in_whole_vectors() -> None:
+    """Not its 49 elements by one thread."""
+    x = halves(64, 48)
+    wide = expand(unsqueeze(unsqueeze(x, 2), 3), 64, 48, 7, 7)
+    assert widths(segment_of([x], chain(wide, "neg"))) == [(64 * 48 * 49 // 8, 8)]
 
 
 def test_the_narrowest_type_that_is_read_sets_the_lanes_unless_a_wider_one_is_stored() -> None:

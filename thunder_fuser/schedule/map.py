@@ -7,7 +7,7 @@ along the parallel axes, the innermost fastest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -20,13 +20,15 @@ from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
 from thunder_fuser.schedule.own_rows import own_rows
-from thunder_fuser.schedule.parameters import MapParameters, Reuse, Sharing
+from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters, Reuse, Sharing
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
 from thunder_fuser.segment.segment import Segment
 
 LONG = "a reduction longer than a thread sums in registers"
+
+FEW = 1024  # times fewer elements than the largest class has: what these threads do costs little
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,8 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
         pairs = zip(groups, plain, strict=True)
         groups = flat_stores(tuple(_flat(g, p, parameters) for g, p in pairs), parameters)
         groups = tuple(found for g in groups for found in own_rows(g, parameters))
-    classes = tuple(c for g in groups for c in vectorize(g, parameters))
+    most = max((prod(a.size for a in g.axes) for g in groups), default=0)
+    classes = tuple(c for g in groups for c in vectorize(g, _beside(g, most, parameters)))
     targets = _targets_read(segment)
     for found in classes if targets else ():
         _check_writes(found, targets)
@@ -72,6 +75,19 @@ def _flat(
         if own_rows(rows, parameters) != (rows,):
             return rows
     return flatten(group, parameters)
+
+
+def _beside(group: IterationClass, most: int, parameters: MapParameters) -> MapParameters:
+    """With narrower vectors for a class of few elements beside one of so many, if it would fill
+    registers, of which all threads of a launch have as many: the gradient of a response norm,
+    beside sums over 14 images, had 99 for 40."""
+    if not group.axes or FEW * prod(a.size for a in group.axes) > most:
+        return parameters
+    innermost, lanes = group.axes[-1], parameters.lanes
+    loaded = sum(tv.dtype.itemsize for tv, form in group.loads if innermost in form.bases)
+    while lanes > 1 and lanes * loaded > MAX_LOADED:
+        lanes //= 2
+    return replace(parameters, lanes=lanes)
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters

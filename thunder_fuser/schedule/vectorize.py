@@ -20,7 +20,7 @@ from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize,
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
-from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
+from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.schedule.tiles import Square, Tile
@@ -186,8 +186,6 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     if group.values > FEW_VALUES and not parameters.wide:
         lanes = min(lanes, max_lanes // 2)
-    while lanes > 1 and _is_crowded(group, lanes, parameters.busy):
-        lanes //= 2
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
     for tv, form in accesses:
@@ -203,15 +201,6 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
             narrowest = min(narrowest, aligned)
     lanes = min(lanes, MAX_SPLIT * narrowest)
     return narrowest if _leaves_more(innermost, lanes, narrowest) else lanes
-
-
-def _is_crowded(group: IterationClass, lanes: int, busy: int) -> bool:
-    """True where vectors fill the registers of threads that are few anyway. Such a class waits
-    longer for fewer threads, and one beside it in the launch has as many registers: the gradient of
-    a response norm, beside sums over 14 images, had 99 of them for 40."""
-    innermost, points = group.axes[-1], prod(a.size for a in group.axes)
-    loaded = (tv.dtype.itemsize for tv, form in group.loads if innermost in form.bases)
-    return points < busy and lanes * sum(loaded) > MAX_LOADED
 
 
 def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:

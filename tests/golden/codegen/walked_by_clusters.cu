@@ -1,27 +1,27 @@
 extern "C" __global__ void __launch_bounds__(128)
 kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3) {
   const int thread = blockIdx.x * 128 + threadIdx.x;
-  if (thread >= 65542) return;
+  if (thread >= 32771) return;
   const int i0 = thread;
-  const auto v0 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0));
-  const auto v1 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 262168));
-  const auto v2 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 524336));
-  const auto v3 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 786504));
-  const auto v4 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 1048672));
-  const auto v5 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 1310840));
-  const auto v6 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 1573008));
-  const auto v7 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 1835176));
-  const auto v8 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 2097344));
-  const auto v9 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 2359512));
-  const auto v10 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 2621680));
-  const auto v11 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 2883848));
-  const auto v12 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 3146016));
-  const auto v13 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 3408184));
-  const auto v14 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 3670352));
-  const auto v15 = tf::load<tf::bf16, 4, 8>(T0 + (4 * i0 + 3932520));
-  tf::Vec<tf::bf16, 4> w0;
+  const auto v0 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0));
+  const auto v1 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 262168));
+  const auto v2 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 524336));
+  const auto v3 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 786504));
+  const auto v4 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 1048672));
+  const auto v5 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 1310840));
+  const auto v6 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 1573008));
+  const auto v7 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 1835176));
+  const auto v8 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 2097344));
+  const auto v9 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 2359512));
+  const auto v10 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 2621680));
+  const auto v11 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 2883848));
+  const auto v12 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 3146016));
+  const auto v13 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 3408184));
+  const auto v14 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 3670352));
+  const auto v15 = tf::load<tf::bf16, 8, 16>(T0 + (8 * i0 + 3932520));
+  tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
-  for (int lane = 0; lane < 4; ++lane) {
+  for (int lane = 0; lane < 8; ++lane) {
     const float T0_0 = tf::convert<float>(v0.v[lane]);
     const float T0_1 = tf::convert<float>(v1.v[lane]);
     const float T0_2 = tf::convert<float>(v2.v[lane]);
@@ -41,9 +41,9 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3) {
     const float T3_0 = (((((((((((((((T0_0 + T0_1) + T0_2) + T0_3) + T0_4) + T0_5) + T0_6) + T0_7) + T0_8) + T0_9) + T0_10) + T0_11) + T0_12) + T0_13) + T0_14) + T0_15);
     w0.v[lane] = tf::convert<tf::bf16>(T3_0);
   }
-  tf::store_hinted<8>(T3 + (4 * i0), w0, 0);
+  tf::store_hinted<16>(T3 + (8 * i0), w0, 0);
 }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288, 4)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288)
 kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf16* __restrict__ T9) {
   const int rank = blockIdx.x % 2;
   const int part = rank * 288 + threadIdx.x;
