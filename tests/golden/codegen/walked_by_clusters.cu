@@ -43,7 +43,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T3) {
   }
   tf::store_hinted<16>(T3 + (8 * i0), w0, 0);
 }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288, 4)
 kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T2, tf::bf16* __restrict__ T9) {
   const int rank = blockIdx.x % 2;
   const int part = rank * 288 + threadIdx.x;
