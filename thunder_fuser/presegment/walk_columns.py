@@ -191,7 +191,7 @@ def _groups(
         return images, inner
     cluster = columns.cluster(max_cluster)
     columns = columns.shared_by(cluster)
-    if not (columns.fit or (columns.is_turned and read * rows <= MAX_ROW)):
+    if read * columns.rows > MAX_ROW:
         return None
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:

@@ -27,10 +27,8 @@ from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
 from thunder_fuser.schedule.vectorize import cut_class, lanes_of
 from thunder_fuser.target import WARP
 
-MANY_MET = (
-    8  # lanes times bytes that repeat, for a byte of the plane: with so many, as of two values
-)
-# of a column in 16 bits, loads take 64 turns of the banks while memory moves 1 KB, which is as long
+MANY_MET = 8  # lanes times bytes that repeat, for a byte of the plane, as of two values of a column
+# in 16 bits: loads then take 64 turns of the banks while memory moves 1 KB, which is as long
 
 
 @dataclass(frozen=True)

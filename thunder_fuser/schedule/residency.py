@@ -35,10 +35,8 @@ PIECE = 32  # elements of neighbouring threads, that still fill sectors where ea
 MIN_CLUSTERED = 32768  # elements of a row, from which on a cluster has it where rows are few
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
-TOLD = (
-    48  # that the compiler may take where rows are shifted: a vector of weights is put together of
-)
-# two, and left to itself, with 32 registers, it waits for those of one tensor after the other
+TOLD = 48  # registers that the compiler may take where rows are shifted: a vector of weights is put
+# together of two, and left to itself, with 32, it waits for those of one tensor after the other
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
