@@ -15,6 +15,7 @@ from tests.programs import (
     flip,
     full,
     fusion,
+    ints,
     like,
     pad,
     permute,
@@ -363,6 +364,18 @@ def centred_columns(x: torch.Tensor) -> Fusion:
     centred = call("add", a, expand(unsqueeze(first, 0), *a.shape))
     second = chain(total(call("mul", centred, centred), 0), "neg")
     return fusion([a], call("mul", centred, expand(unsqueeze(second, 0), *a.shape)))
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+def test_only_the_order_of_an_index_is_apart_from_rows_and_their_column_sums() -> None:
+    """One kernel holds a plane and parts of its sums, none an order as well."""
+    x, index = torch.randn(600, 96), torch.randint(30, (500,))
+    a, i = like(x, index)
+    scaled = call("mul", a, expand(unsqueeze(total(a, 1), 1), 600, 96))
+    order = call("group_order", i, count=ints([30]))
+    plan = plan_of(fusion([a, i], scaled, total(scaled, 0), order), *copies([x, index]))
+    assert [len(segment.stores) for segment in plan.segmented.segments] == [2, 1, 1]
+    assert plan.segmented.reasons[:2] == ("the region", "puts an index in order")
 
 
 def test_columns_that_a_block_keeps_are_read_once() -> None:

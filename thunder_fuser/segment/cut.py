@@ -48,6 +48,7 @@ SLIGHT = 16  # what is so many times smaller counts as nothing beside what is wr
 
 _APART = "reduces along other axes than the segment before"
 _ORDERS = "puts an index in order"
+_KINDS = (_ORDERS, _APART, _APART, _APART)  # why stores are apart that differ in what they reduce
 
 
 def _never(tv: TensorView) -> bool:
@@ -358,15 +359,23 @@ class _Cutter:
     def _kernels(self, stores: list[Store]) -> list[tuple[list[Store], str]]:
         """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
         order in which each may read what was written before it; and why a later one is apart."""
-        whole = self._segment(stores)
-        if not stores or self.reject(whole) is None:
-            return [(stores, "")] if stores else []
-        kinds: dict[tuple[int, ...], list[Store]] = {}
+        leaves = self._segment(stores).leaves
+        kinds = {store: self._reductions_of(store, leaves) for store in stores}
+        return self._by_kind(stores, kinds, _KINDS) if stores else []
+
+    def _by_kind(
+        self, stores: list[Store], kinds: Mapping[Store, tuple[int, ...]], reasons: tuple[str, ...]
+    ) -> list[tuple[list[Store], str]]:
+        """The stores as one kernel where a template holds it; else what differs in the first of the
+        last `len(reasons)` numbers of its kind is apart, for the first of these reasons."""
+        if not reasons or self.reject(self._segment(stores)) is None:
+            return [(stores, "")]
+        why, *rest = reasons
+        groups: dict[int, list[Store]] = {}
         for store in stores:
-            kinds.setdefault(self._reductions_of(store, whole.leaves), []).append(store)
-        first, *others = sorted(kinds)
-        apart = [(kinds[kind], _ORDERS if kind[0] else _APART) for kind in others]
-        return [(kinds[first], ""), *apart]
+            groups.setdefault(kinds[store][-len(reasons)], []).append(store)
+        first, *others = (self._by_kind(groups[k], kinds, tuple(rest)) for k in sorted(groups))
+        return [*first, *((group, apart or why) for found in others for group, apart in found)]
 
     def _reductions_of(self, store: Store, leaves: frozenset[TensorView]) -> tuple[int, ...]:
         """The number of the order that lies between `leaves` and a store, and whether sums of
