@@ -2,7 +2,7 @@
 
     softmax, 4096 columns         in 16 registers of 128 threads
     16384                         in 32 registers of 256 threads, two rows on a multiprocessor
-    65536                         in the shared memory of a cluster of 4 blocks of 256 threads
+    65536                         in the shared memory of a cluster of 2 blocks of 512 threads
     1048576                       of one of 16, on a GPU that has so large ones
     its gradient, 65536           one operand there, one in registers
 
