@@ -21,6 +21,11 @@ MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
 
+def is_reduction(tv: TensorView) -> bool:
+    """True for a reduction of any number of terms."""
+    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
+
+
 def is_scan(tv: TensorView) -> bool:
     """True for a running sum that has elements."""
     return (
