@@ -196,26 +196,33 @@ def _groups(
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
-    tiles = ceil_div(vectors, run)
     slots = max(columns.blocks(run) * multiprocessors // cluster, 1)
+    part = 8 * len(sums) / (vectors * lanes * read)
+    count = _fastest(vectors, run, slots, multiprocessors, part, may_pad)
+    return None if count is None else (count, run * lanes)
+
+
+def _fastest(
+    vectors: int, run: int, slots: int, multiprocessors: int, part: float, may_pad: bool
+) -> int | None:
+    """In how many groups so many vectors are walked, a `run` of them at a time, where the machine
+    has `slots` for groups: by the turns in which some of these idle, and by what a `part` of each
+    group, that is written and read again, adds to what is read."""
+    tiles = ceil_div(vectors, run)
 
     def is_even(count: int) -> bool:
         return vectors % (count * run) == 0
 
     def cost(count: int) -> float:
-        """Of so many groups: turns of the machine with idle blocks, and parts that are written and
-        read again."""
         turns = ceil_div(count, slots) * slots * (ceil_div(tiles, count) + BEGINNING)
-        parts = 8 * len(sums) * count / (vectors * lanes * read)
         waiting = IMBALANCE * multiprocessors / count
-        return turns * (1 + parts + waiting) * (1 if is_even(count) else UNEVEN)
+        return turns * (1 + part * count + waiting) * (1 if is_even(count) else UNEVEN)
 
     most = max(MOST * multiprocessors, slots)
     possible = [*range(multiprocessors, min(most, tiles) + 1)]
     if not may_pad:
         possible = [*filter(is_even, possible)]
-    count = min(possible, key=cost, default=None)
-    return None if count is None else (count, run * lanes)
+    return min(possible, key=cost, default=None)
 
 
 def _in_slots(
