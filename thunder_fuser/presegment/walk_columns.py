@@ -23,7 +23,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
-from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
+from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
@@ -33,7 +33,6 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
 from thunder_fuser.target import (
-    CLUSTERS,
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
     REGISTERS,
@@ -190,13 +189,14 @@ def _groups(
     if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
         return images, inner
     cluster = columns.cluster(max_cluster)
-    columns = columns.shared_by(cluster)
-    if read * columns.rows > MAX_ROW:
+    if not cluster:
         return None
+    columns = columns.shared_by(cluster)
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
-    slots = max(columns.blocks(run) * multiprocessors // cluster, 1)
+    at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
+    slots = max(at_once * multiprocessors // cluster, 1)
     part = 8 * len(sums) / (vectors * lanes * read)
     count = _fastest(vectors, run, slots, multiprocessors, part, may_pad)
     return None if count is None else (count, run * lanes)
@@ -291,7 +291,8 @@ class _Columns:
     def run(self) -> int:
         """Vectors of columns that a block has at a time: two sectors of each row at least; 0 where
         that is too much."""
-        run = max(ACROSS, self.least, 1 << (HELD // self.rows).bit_length() - 1)
+        few = 1 << max(HELD // self.rows, 1).bit_length() - 1
+        run = max(ACROSS, self.least, few)
         held = self.rows * (registers_of(self.itemsizes, self.lanes) + self.beside)
         while run * held > MAX_HELD and run > self.least:
             run //= 2
@@ -304,15 +305,22 @@ class _Columns:
     @property
     def fit(self) -> bool:
         """True where a block has room for two sectors of each row."""
-        return self.rows * sum(self.itemsizes) <= MAX_ROW and self.run > 0
+        is_short = self.rows * sum(self.itemsizes) <= MAX_ROW
+        has_registers = not self.is_turned and self._column().fits_alone(self.least)
+        return self.run > 0 and (is_short or has_registers)
 
     def cluster(self, max_cluster: int) -> int:
-        """How many blocks are to share them, if one has no room: as few as let two be on a
-        multiprocessor."""
-        if self.fit or self.is_turned:
+        """How many blocks will share them, if one has no room: by the rule of the schedule
+        (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has."""
+        if self.fit:
             return 1
-        shared = ((c, self.shared_by(c)) for c in CLUSTERS if c <= max_cluster)
-        return next((c for c, own in shared if own.fit and own.blocks(own.run) > 1), 1)
+        column, wide = self._column(), sorted({max(ACROSS, self.least), self.least}, reverse=True)
+
+        def fit(across: int, down: int, cluster: int) -> bool:
+            return column.shared_by(cluster).blocks(across * down, down) > 1
+
+        found = None if self.is_turned else sharing(column, wide, max_cluster, fit)
+        return 0 if found is None else found[-1]
 
     def keep_images(self, inner: int, max_cluster: int) -> bool:
         """True for images with so many places that blocks of a cluster keep as a whole, beside
@@ -323,7 +331,7 @@ class _Columns:
             return False
         column = self._column()
         return any(
-            column.shared_by(cluster).registers(down) * vectors * down <= REGISTERS
+            column.shared_by(cluster).blocks(vectors * down, down) > 0
             for down, cluster in blocks_of_image(column, vectors, max_cluster)
         )
 
