@@ -69,7 +69,7 @@ def is_long(tv: TensorView) -> bool:
     combines nothing, and one of rows that meet a value of each thread."""
     if is_scan(tv) or is_grouped(tv) or is_ordering(tv):
         return True
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+    if not is_reduction(tv) or 0 in tv.shape:
         return False
     if met_rows(tv) is not None:
         return False

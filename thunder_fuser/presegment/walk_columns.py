@@ -25,12 +25,11 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
+from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
@@ -69,7 +68,7 @@ def walk_columns(
     planes = {plane: _rows_of(fusion, plane, found) for plane, found in dims.items()}
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
-    sums = [tv for tv in fusion.tensors if _is_reduction(tv) and tv not in {*ahead, *along}]
+    sums = [tv for tv in fusion.tensors if _is_long_reduction(tv) and tv not in {*ahead, *along}]
     groups: dict[tuple[int, ...], tuple[int, int]] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
@@ -80,7 +79,7 @@ def walk_columns(
             groups[plane] = count
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not _is_reduction(tv) or _operand(tv).shape not in groups:
+        if not _is_long_reduction(tv) or _operand(tv).shape not in groups:
             return None
         plane = _operand(tv).shape
         dim = planes[plane]
@@ -99,7 +98,9 @@ def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int
     """Which of the reduced `dims` of a plane are its rows. Of one image the sums over all columns
     are of one dim too: nothing of the plane's size waits for them."""
     whole = _needed_whole(fusion, plane)
-    waited = [_reduced_dim(tv) for tv in whole if _is_reduction(tv) and _operand(tv).shape == plane]
+    waited = [
+        _reduced_dim(tv) for tv in whole if _is_long_reduction(tv) and _operand(tv).shape == plane
+    ]
     return next((dim for dim in dims if dim in waited), dims[0])
 
 
@@ -108,9 +109,8 @@ def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
     return set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
 
 
-def _is_reduction(tv: TensorView) -> bool:
-    made = tv.definition
-    return made is not None and made.op.family is Family.REDUCTION and is_long(tv)
+def _is_long_reduction(tv: TensorView) -> bool:
+    return is_reduction(tv) and is_long(tv)
 
 
 def _operand(tv: TensorView) -> TensorView:
@@ -128,7 +128,7 @@ def _dims(tv: TensorView) -> tuple[int, ...]:
 
 def _reduced_dim(tv: TensorView) -> int | None:
     """The dim that a reduction combines, if it is one among larger ones."""
-    if not _is_reduction(tv) or is_scan(tv):
+    if not _is_long_reduction(tv) or is_scan(tv):
         return None
     dims = [d for d in _dims(tv) if _operand(tv).shape[d] != 1]
     return dims[0] if len(dims) == 1 and prod(tv.shape) > 1 else None
