@@ -12,6 +12,7 @@ from thunder_fuser.analysis.kept_rows import (
     is_part_of_warp,
     lies_in_warps,
     parts_of_columns,
+    sharing,
 )
 
 
@@ -109,3 +110,38 @@ def test_the_fewest_blocks_of_which_each_thread_keeps_enough(
     column: KeptRows, vectors: int, max_cluster: int, found: list[tuple[int, int]]
 ) -> None:
     assert list(blocks_of_image(column, vectors, max_cluster)) == found
+
+
+def test_as_few_blocks_share_long_columns_as_fit() -> None:
+    """Wider ones first, if that takes no more registers of a thread."""
+    column = KeptRows(1024, 4, 2, 20)
+
+    def fit(across: int, down: int, cluster: int) -> bool:
+        return column.shared_by(cluster).blocks(across * down, down) > 1
+
+    assert sharing(column, [8, 4], 8, fit) == (8, 32, 4)
+    assert sharing(column, [8, 4], 2, fit) == (4, 64, 2)
+    assert sharing(column, [8], 1, fit) is None
+
+
+def test_blocks_do_not_share_columns_of_which_a_thread_would_have_few_rows() -> None:
+    asked: list[int] = []
+
+    def fit(across: int, down: int, cluster: int) -> bool:
+        asked.append(cluster)
+        return False
+
+    assert sharing(KeptRows(64, 32, 0, 0), [8], 8, fit) is None
+    assert asked == []
+    assert sharing(KeptRows(64, 16, 0, 0), [8], 4, fit) is None
+    assert asked == [2, 4]  # of threads with twice the registers
+
+
+def test_registers_say_how_many_blocks_there_are() -> None:
+    assert KeptRows(8, 4, 2, 20).blocks(128, 8) == 65536 // (50 * 128)
+    assert KeptRows(8, 1, 0, 0).blocks(2048, 8) == 0  # of a block that none is
+
+
+def test_a_block_has_long_columns_alone_with_twice_the_registers() -> None:
+    assert KeptRows(1024, 8, 2, 20).fits_alone(4)
+    assert not KeptRows(1024, 8, 2, 20).fits_alone(8)

@@ -98,6 +98,25 @@ def test_blocks_that_walk_take_lines(
 
 
 @pytest.mark.parametrize(
+    ("shape", "dtype", "cluster"),
+    [
+        ((64, 2304, 196), torch.bfloat16, 8),
+        ((32, 2304, 784), torch.bfloat16, 8),
+        ((32, 1536, 1517), torch.bfloat16, 8),
+        ((32, 1280, 650), torch.float32, 4),
+        ((32, 2304, 784), torch.float32, 8),
+    ],
+)
+def test_blocks_that_walk_share_long_columns(
+    shape: tuple[int, ...], dtype: torch.dtype, cluster: int
+) -> None:
+    schedule = walked(shape, dtype)
+    assert schedule.cluster == cluster
+    kernel = draft(schedule.segment, H200, False).lower(False)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize(
     ("dtype", "shape", "cluster", "down"),
     [
         (DataType.BFloat16, (2674, 512, 49), 2, 10),  # two blocks on a multiprocessor

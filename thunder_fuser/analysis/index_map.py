@@ -126,6 +126,8 @@ def to_root(
     An axis that no logical axis was made of has index 0: the dropped inner axis of a strided slice,
     a unit axis that a reshape leaves out.
     """
+    if not domain.transforms:  # as of most tensors: the same axes
+        return {a: logical.get(a, ZERO) for a in domain.root}, ()
     known = {_key(a): form for a, form in logical.items()}
     windows: list[Window] = []
     for transform in domain.transforms:

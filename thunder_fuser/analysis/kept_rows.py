@@ -3,15 +3,16 @@ each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import column_shape, stored_planes
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import CLUSTERS, LINE, SECTOR, WARP
+from thunder_fuser.target import CLUSTERS, LINE, MAX_THREADS, REGISTERS, SECTOR, WARP
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
@@ -19,6 +20,8 @@ SCRATCH = 24  # that it needs beside its rows, its sums and their results
 THREADS = 128  # of a block, at least, if each of them keeps as many registers as
 MIN_HELD = 16  # for what it does for its columns beside
 FEW_THREADS = 64  # of a block, at least, if they keep less of columns that are turned
+
+SHARED_ROWS = 4  # of a thread, at least, where blocks share them
 
 IMAGE_THREADS = 512  # of a block that has all places of an image, at most
 IMAGE_HELD = 8  # registers of a thread for what it keeps of that, at least
@@ -81,6 +84,16 @@ class KeptRows:
         """Of a thread that has every so many-th row."""
         return ceil_div(self.rows, down) * (self.kept + self.beside) + SCRATCH + self.results
 
+    def blocks(self, threads: int, down: int) -> int:
+        """Blocks of so many threads whose registers a multiprocessor has."""
+        return REGISTERS // (self.registers(down) * threads) if threads <= MAX_THREADS else 0
+
+    def fits_alone(self, across: int) -> bool:
+        """True where a block has so many vectors of all rows, with up to twice as many registers of
+        a thread as it had better keep."""
+        downs = (self.threads(limit) for limit in (HELD, 2 * HELD))
+        return any(self.blocks(across * down, down) > 0 for down in downs)
+
 
 def parts_of_columns(across: int, down: int, values: int = 1) -> int | None:
     """Partial results of each column in the shared memory of a block of so many threads: one of
@@ -106,6 +119,26 @@ def are_kept_whole(vectors: int, row_bytes: int) -> bool:
     rows that are whole lines it may have a line each, and of longer ones a line more is little."""
     least, end = IMAGE_ROWS
     return least <= row_bytes < end and row_bytes % LINE > 0 and 2 * vectors <= IMAGE_THREADS
+
+
+def sharing(
+    column: KeptRows,
+    wide: Sequence[int],
+    max_cluster: int,
+    fit: Callable[[int, int, int], bool],
+    limit: int = HELD,
+) -> tuple[int, int, int] | None:
+    """Threads across and down of the blocks that share columns which none has room for, and how
+    many blocks do: as few as `fit`, of the first of the numbers across that are `wide` enough, of
+    threads that keep up to `limit` registers or twice as many. None where no cluster has room, or
+    threads would have too few rows for what it costs to meet."""
+    clusters = [cluster for cluster in CLUSTERS if cluster <= max_cluster]
+    for most, across, cluster in product((limit, 2 * limit), wide, clusters):
+        part = column.shared_by(cluster)
+        down = part.threads(most)
+        if part.rows >= SHARED_ROWS * down and fit(across, down, cluster):
+            return across, down, cluster
+    return None
 
 
 def blocks_of_image(column: KeptRows, vectors: int, max_cluster: int) -> Iterator[tuple[int, int]]:

@@ -102,10 +102,6 @@ class Sharding:
     def __hash__(self) -> int:  # computed once: every edge looks its sharding up
         return self._hash
 
-    @property
-    def is_replicated(self) -> bool:
-        return all(isinstance(p, Replicate) for p in self.placements)
-
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.placements))})"
 

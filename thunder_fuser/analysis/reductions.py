@@ -21,6 +21,11 @@ MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
 
+def is_reduction(tv: TensorView) -> bool:
+    """True for a reduction of any number of terms."""
+    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
+
+
 def is_scan(tv: TensorView) -> bool:
     """True for a running sum that has elements."""
     return (
@@ -64,7 +69,7 @@ def is_long(tv: TensorView) -> bool:
     combines nothing, and one of rows that meet a value of each thread."""
     if is_scan(tv) or is_grouped(tv) or is_ordering(tv):
         return True
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+    if not is_reduction(tv) or 0 in tv.shape:
         return False
     if met_rows(tv) is not None:
         return False

@@ -14,10 +14,9 @@ from math import prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import Form, atom, unflatten
 from thunder_fuser.analysis.index_map import term_at
-from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, row_shape
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Family
 
 MAX_ROWS = 1 << 22  # in bundles (`kernel/split_ir.py`), each of which a warp reads in a few us
 
@@ -30,7 +29,7 @@ def rows_of(tv: TensorView) -> int | None:
 
 def is_total(tv: TensorView, rows: int) -> bool:
     """True for a reduction of one term per row to one element, of rows that are not too many."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION:
+    if not is_reduction(tv):
         return False
     terms = prod(a.size for a in tv.domain.logical)
     return prod(tv.shape) == 1 and terms == rows <= MAX_ROWS and not tv.dtype.is_complex

@@ -192,7 +192,7 @@ class TensorDomain:
                 stack += [(i, False) for i in current.definition.inputs]
         return tuple(reversed(order))
 
-    @property
+    @cached_property
     def without_reductions(self) -> tuple[IterDomain, ...]:
         """The logical axes that a consumer of this tensor sees."""
         return tuple(a for a in self.logical if not a.is_reduction)

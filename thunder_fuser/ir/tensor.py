@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from thunder_fuser.dtypes import DataType
@@ -41,7 +42,7 @@ class TensorView:
     def extents(self) -> tuple[Scalar, ...]:
         return tuple(a.extent for a in self.logical)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Sizes of a tensor of a concrete fusion."""
         return tuple(a.size for a in self.logical)
@@ -68,7 +69,7 @@ class Expr:
     def attr(self, name: str) -> Attr:
         return dict(self.attrs)[name]
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[TensorView, ...]:
         """The tensor inputs, in order."""
         return tuple(v for v in self.inputs if isinstance(v, TensorView))

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
-from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
+from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, row_shape
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
 from thunder_fuser.presegment.pack_rows import (
     WIDE_ENOUGH,
     lies_dense,
@@ -57,7 +56,7 @@ def by_places(
     has its sums beside it. Of others than those that are `is_shared` a cluster holds each
     channel."""
     of_plane: dict[int, list[TensorView]] = {}
-    for tv in filter(_reduces, fusion.tensors):
+    for tv in filter(is_reduction, fusion.tensors):
         of_plane.setdefault(prod(a.size for a in tv.domain.logical), []).append(tv)
     found = {
         elements
@@ -92,10 +91,6 @@ def _are_worth(
     least = MIN_BYTES if all(map(is_shared, sums)) else MIN_BYTES_HELD
     is_large = elements * sum(widths) >= least * multiprocessors
     return is_narrow and is_large and batches[0].images >= MIN_IMAGES
-
-
-def _reduces(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
 
 
 def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:

@@ -23,17 +23,15 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
-from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
+from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
+from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
 from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
 from thunder_fuser.target import (
-    CLUSTERS,
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
     REGISTERS,
@@ -70,7 +68,7 @@ def walk_columns(
     planes = {plane: _rows_of(fusion, plane, found) for plane, found in dims.items()}
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
-    sums = [tv for tv in fusion.tensors if _is_reduction(tv) and tv not in {*ahead, *along}]
+    sums = [tv for tv in fusion.tensors if _is_long_reduction(tv) and tv not in {*ahead, *along}]
     groups: dict[tuple[int, ...], tuple[int, int]] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
@@ -81,7 +79,7 @@ def walk_columns(
             groups[plane] = count
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not _is_reduction(tv) or _operand(tv).shape not in groups:
+        if not _is_long_reduction(tv) or _operand(tv).shape not in groups:
             return None
         plane = _operand(tv).shape
         dim = planes[plane]
@@ -100,7 +98,9 @@ def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int
     """Which of the reduced `dims` of a plane are its rows. Of one image the sums over all columns
     are of one dim too: nothing of the plane's size waits for them."""
     whole = _needed_whole(fusion, plane)
-    waited = [_reduced_dim(tv) for tv in whole if _is_reduction(tv) and _operand(tv).shape == plane]
+    waited = [
+        _reduced_dim(tv) for tv in whole if _is_long_reduction(tv) and _operand(tv).shape == plane
+    ]
     return next((dim for dim in dims if dim in waited), dims[0])
 
 
@@ -109,9 +109,8 @@ def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
     return set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
 
 
-def _is_reduction(tv: TensorView) -> bool:
-    made = tv.definition
-    return made is not None and made.op.family is Family.REDUCTION and is_long(tv)
+def _is_long_reduction(tv: TensorView) -> bool:
+    return is_reduction(tv) and is_long(tv)
 
 
 def _operand(tv: TensorView) -> TensorView:
@@ -129,7 +128,7 @@ def _dims(tv: TensorView) -> tuple[int, ...]:
 
 def _reduced_dim(tv: TensorView) -> int | None:
     """The dim that a reduction combines, if it is one among larger ones."""
-    if not _is_reduction(tv) or is_scan(tv):
+    if not _is_long_reduction(tv) or is_scan(tv):
         return None
     dims = [d for d in _dims(tv) if _operand(tv).shape[d] != 1]
     return dims[0] if len(dims) == 1 and prod(tv.shape) > 1 else None
@@ -190,32 +189,40 @@ def _groups(
     if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
         return images, inner
     cluster = columns.cluster(max_cluster)
-    columns = columns.shared_by(cluster)
-    if read * columns.rows > MAX_ROW:
+    if not cluster:
         return None
+    columns = columns.shared_by(cluster)
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
+    at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
+    slots = max(at_once * multiprocessors // cluster, 1)
+    part = 8 * len(sums) / (vectors * lanes * read)
+    count = _fastest(vectors, run, slots, multiprocessors, part, may_pad)
+    return None if count is None else (count, run * lanes)
+
+
+def _fastest(
+    vectors: int, run: int, slots: int, multiprocessors: int, part: float, may_pad: bool
+) -> int | None:
+    """In how many groups so many vectors are walked, a `run` of them at a time, where the machine
+    has `slots` for groups: by the turns in which some of these idle, and by what a `part` of each
+    group, that is written and read again, adds to what is read."""
     tiles = ceil_div(vectors, run)
-    slots = max(columns.blocks(run) * multiprocessors // cluster, 1)
 
     def is_even(count: int) -> bool:
         return vectors % (count * run) == 0
 
     def cost(count: int) -> float:
-        """Of so many groups: turns of the machine with idle blocks, and parts that are written and
-        read again."""
         turns = ceil_div(count, slots) * slots * (ceil_div(tiles, count) + BEGINNING)
-        parts = 8 * len(sums) * count / (vectors * lanes * read)
         waiting = IMBALANCE * multiprocessors / count
-        return turns * (1 + parts + waiting) * (1 if is_even(count) else UNEVEN)
+        return turns * (1 + part * count + waiting) * (1 if is_even(count) else UNEVEN)
 
     most = max(MOST * multiprocessors, slots)
     possible = [*range(multiprocessors, min(most, tiles) + 1)]
     if not may_pad:
         possible = [*filter(is_even, possible)]
-    count = min(possible, key=cost, default=None)
-    return None if count is None else (count, run * lanes)
+    return min(possible, key=cost, default=None)
 
 
 def _in_slots(
@@ -284,7 +291,8 @@ class _Columns:
     def run(self) -> int:
         """Vectors of columns that a block has at a time: two sectors of each row at least; 0 where
         that is too much."""
-        run = max(ACROSS, self.least, 1 << (HELD // self.rows).bit_length() - 1)
+        few = 1 << max(HELD // self.rows, 1).bit_length() - 1
+        run = max(ACROSS, self.least, few)
         held = self.rows * (registers_of(self.itemsizes, self.lanes) + self.beside)
         while run * held > MAX_HELD and run > self.least:
             run //= 2
@@ -297,15 +305,22 @@ class _Columns:
     @property
     def fit(self) -> bool:
         """True where a block has room for two sectors of each row."""
-        return self.rows * sum(self.itemsizes) <= MAX_ROW and self.run > 0
+        is_short = self.rows * sum(self.itemsizes) <= MAX_ROW
+        has_registers = not self.is_turned and self._column().fits_alone(self.least)
+        return self.run > 0 and (is_short or has_registers)
 
     def cluster(self, max_cluster: int) -> int:
-        """How many blocks are to share them, if one has no room: as few as let two be on a
-        multiprocessor."""
-        if self.fit or self.is_turned:
+        """How many blocks will share them, if one has no room: by the rule of the schedule
+        (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has."""
+        if self.fit:
             return 1
-        shared = ((c, self.shared_by(c)) for c in CLUSTERS if c <= max_cluster)
-        return next((c for c, own in shared if own.fit and own.blocks(own.run) > 1), 1)
+        column, wide = self._column(), sorted({max(ACROSS, self.least), self.least}, reverse=True)
+
+        def fit(across: int, down: int, cluster: int) -> bool:
+            return column.shared_by(cluster).blocks(across * down, down) > 1
+
+        found = None if self.is_turned else sharing(column, wide, max_cluster, fit)
+        return 0 if found is None else found[-1]
 
     def keep_images(self, inner: int, max_cluster: int) -> bool:
         """True for images with so many places that blocks of a cluster keep as a whole, beside
@@ -316,7 +331,7 @@ class _Columns:
             return False
         column = self._column()
         return any(
-            column.shared_by(cluster).registers(down) * vectors * down <= REGISTERS
+            column.shared_by(cluster).blocks(vectors * down, down) > 0
             for down, cluster in blocks_of_image(column, vectors, max_cluster)
         )
 

@@ -18,12 +18,12 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     is_long,
+    is_reduction,
 )
 from thunder_fuser.ir.build import apply
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
 
 
 def walk_short(fusion: Fusion) -> Fusion:
@@ -51,7 +51,7 @@ def walk_short(fusion: Fusion) -> Fusion:
 def _plane(tv: TensorView) -> tuple[int, int] | None:
     """(rows, columns) in memory of what a short reduction combines, if it has terms enough and they
     are one stretch of axes; else None."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+    if not is_reduction(tv) or 0 in tv.shape:
         return None
     sizable = [a for a in tv.domain.logical if a.size != 1]
     reduced = [k for k, a in enumerate(sizable) if a.is_reduction]

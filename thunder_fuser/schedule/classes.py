@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Demand, demand
 from thunder_fuser.analysis.digits import Base, Form, atom, substitute
@@ -26,6 +27,8 @@ from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, split_ax
 from thunder_fuser.schedule.parameters import MAX_LANES, Sharing
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import LINE, SECTOR
+
+StridesRead: TypeAlias = dict[TensorView, frozenset[tuple[IterDomain, int]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,18 @@ class IterationClass:
                     found.update(dict.fromkeys(index))
         return tuple(found)
 
+    @cached_property
+    def strides_read(self) -> StridesRead:
+        """For each tensor the first nest reads, the strides of its axes there."""
+        found: dict[TensorView, set[tuple[IterDomain, int]]] = {}
+        for tv, index in self.needs[0].leaves:
+            form = offset_of(self.segment.layouts[tv], index)
+            strides = {(d.base, w) for w, d in form.terms if d.is_whole}
+            found.setdefault(tv, set()).update(
+                (b, w) for b, w in strides if isinstance(b, IterDomain)
+            )
+        return {tv: frozenset(strides) for tv, strides in found.items()}
+
 
 _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
@@ -108,13 +123,14 @@ def classify(
     classes: list[IterationClass] = []
     for nest in nests:
         nest = _unroll_interleaved(segment, _unroll_replicated(segment, nest, sharing))
+        alone = IterationClass(segment, (nest,))
         for position, existing in enumerate(classes):
-            joined = _join(segment, existing, nest, sharing)
+            joined = _join(segment, existing, alone, sharing)
             if joined is not None and _is_busy(joined, (existing.nests[0], nest), sharing.busy):
                 classes[position] = joined
                 break
         else:
-            classes.append(IterationClass(segment, (nest,)))
+            classes.append(alone)
     return tuple(classes)
 
 
@@ -177,13 +193,13 @@ def _elements(nest: Nest) -> int:
 
 
 def _join(
-    segment: Segment, existing: IterationClass, nest: Nest, sharing: Sharing
+    segment: Segment, existing: IterationClass, alone: IterationClass, sharing: Sharing
 ) -> IterationClass | None:
-    """`existing` with `nest` in it; None where axes too long for one thread are left over."""
-    group, joined = _align(existing, IterationClass(segment, (nest,)), sharing.owned)
+    """`existing` with the nest of the class `alone` in it; None where axes too long for one thread
+    are left over."""
+    group, joined = _align(existing, alone, sharing.owned)
     here, there = group.nests[0], joined.nests[0]
-    read_here, read_there = _strides_read(group), _strides_read(joined)
-    pairs = _pair(here.parallel, there.parallel, read_here, read_there)
+    pairs = _pair(here.parallel, there.parallel, group.strides_read, joined.strides_read)
     lonely_here = [a for a in here.parallel if a not in pairs.values()]
     lonely_there = [a for a in there.parallel if a not in pairs]
     stored = [(n, a) for n in group.nests for a in lonely_here]
@@ -231,7 +247,7 @@ def _longer(
     """An unpaired axis of `group` that is a short multiple of an unpaired one of `other`."""
     if len(group.nests) > 1:
         return None
-    read, read_other = _strides_read(group), _strides_read(other)
+    read, read_other = group.strides_read, other.strides_read
     pairs = _pair(group.axes, other.axes, read, read_other)
     common = [tv for tv in read if tv in read_other]
     for axis in group.axes:
@@ -281,19 +297,6 @@ def _rename(nest: Nest, pairs: Mapping[IterDomain, IterDomain]) -> Nest:
         axes=tuple(pairs.get(a, a) for a in nest.axes),
         index=tuple(substitute(f, values) for f in nest.index),
     )
-
-
-StridesRead = dict[TensorView, frozenset[tuple[IterDomain, int]]]
-
-
-def _strides_read(group: IterationClass) -> StridesRead:
-    """For each tensor the first nest reads, the strides of its axes there."""
-    found: dict[TensorView, set[tuple[IterDomain, int]]] = {}
-    for tv, index in group.needs[0].leaves:
-        form = offset_of(group.segment.layouts[tv], index)
-        strides = {(d.base, w) for w, d in form.terms if d.is_whole}
-        found.setdefault(tv, set()).update((b, w) for b, w in strides if isinstance(b, IterDomain))
-    return {tv: frozenset(strides) for tv, strides in found.items()}
 
 
 def _pair(

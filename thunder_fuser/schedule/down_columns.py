@@ -66,12 +66,21 @@ def _made_of(tv: TensorView, store: Store, segment: Segment, axes: RowAxes) -> I
     is_it = store.value is tv
     if prod(store.value.shape) != prod(tv.shape) or (axes.group.size == 1 and not is_it):
         return None
-    needed = set(topological([store.value], segment.leaves | {tv}))
-    if tv not in needed or any(map(is_long, needed - {tv})) or needed & segment.leaves:
+    if not _follows_alone(store.value, tv, segment):
         return None
     index = _of_group(store.value, axes)
     leaves = demand([(store.value, index)], {tv}).leaves
     return index if leaves.keys() == {(tv, _of_group(tv, axes))} else None
+
+
+def _follows_alone(value: TensorView, tv: TensorView, segment: Segment) -> bool:
+    """True for `tv`, and for what is made of it and of nothing else in memory or long."""
+    is_it = False
+    for made in topological([value], segment.leaves | {tv}):
+        if made is not tv and (made in segment.leaves or is_long(made)):
+            return False
+        is_it |= made is tv
+    return is_it
 
 
 def sample_of(tv: TensorView, axes: RowAxes) -> Window | None:

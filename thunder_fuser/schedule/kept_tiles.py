@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
@@ -25,6 +24,7 @@ from thunder_fuser.analysis.kept_rows import (
     blocks_of_image,
     is_part_of_warp,
     parts_of_columns,
+    sharing,
 )
 from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.reductions import state_bytes
@@ -37,11 +37,9 @@ from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.strips import Turned, strip_bytes
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import (
-    CLUSTERS,
     LINE,
     MAX_THREADS,
     REGISTER_BYTES,
-    REGISTERS,
     SECTOR,
     SHARED_UNASKED,
     WARP,
@@ -50,7 +48,6 @@ from thunder_fuser.target import (
 
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
 ALONE = 512  # threads of a block with such a line, at most: registers of twice as many spilled
-SHARED_ROWS = 4  # of a thread, at least, where blocks share them
 RENEWED = 80  # registers of a thread that walks, of more of which it spilled converted values
 PREFERRED = KeptParameters()
 
@@ -114,12 +111,12 @@ class _Room:
     def blocks(self, tile: Tile) -> int:
         """That fit."""
         of_states = sum(self._state_bytes(tile, tv) for tv in self.reductions)
-        if tile.threads > MAX_THREADS or of_states > SHARED_UNASKED:
+        if of_states > SHARED_UNASKED:
             return 0
         asked = strip_bytes(self.axes, self.held.turned, tile.across) + self._met_bytes(tile)
         fit = self.shared_bytes // (asked + of_states) if asked else MAX_THREADS
         column = self.column.shared_by(tile.cluster)
-        return min(fit, REGISTERS // (column.registers(tile.down) * tile.threads))
+        return min(fit, column.blocks(tile.threads, tile.down))
 
     def _met_bytes(self, tile: Tile) -> int:
         """Of the sums over columns, where shuffles do not bring them together."""
@@ -194,10 +191,9 @@ def _shared(
     target: Target,
     parameters: KeptParameters,
 ) -> Tile | None:
-    """Two sectors at least of rows that the blocks of a cluster share: as few of them as let two be
-    on a multiprocessor. Of a sector alone the memory would be asked twice. None where no cluster
-    has room, blocks would be few, or threads have too few rows for what it costs to meet. Single
-    elements of so many rows were as fast in narrow tiles."""
+    """Two sectors at least of rows that the blocks of a cluster share, if two of them fit on a
+    multiprocessor. Of a sector alone the memory would be asked twice. None where no cluster has
+    room, or blocks would be few. Single elements of so many rows were as fast in narrow tiles."""
     held, vectors = room.held, room.axes.vector.size
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     if not (parameters.shares and may_share) or held.turned.tensors:
@@ -205,18 +201,14 @@ def _shared(
     if room.axes.lanes == 1 and not held.dealt:
         return None
     enough = BLOCKS * target.multiprocessors if not held.dealt else 0
-    clusters = [c for c in CLUSTERS if c <= target.max_cluster]
-    limits = (parameters.held, 2 * parameters.held)
-    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
-    for limit, across, cluster in product(limits, wide, clusters):
-        column = room.column.shared_by(cluster)
-        tile = Tile(across, column.threads(limit), cluster)
-        if column.rows < SHARED_ROWS * tile.down:
-            continue
+
+    def fit(across: int, down: int, cluster: int) -> bool:
         is_enough = ceil_div(vectors, across) * cluster >= enough
-        if is_enough and room.blocks(tile) >= parameters.blocks:
-            return tile
-    return None
+        return is_enough and room.blocks(Tile(across, down, cluster)) >= parameters.blocks
+
+    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
+    found = sharing(room.column, wide, target.max_cluster, fit, parameters.held)
+    return None if found is None else Tile(*found)
 
 
 def are_in_slots(

@@ -26,7 +26,13 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.met_rows import WIDTH as MET_WIDTH
-from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape, stretch_of
+from thunder_fuser.analysis.reductions import (
+    is_long,
+    is_reduction,
+    is_scan,
+    row_shape,
+    stretch_of,
+)
 from thunder_fuser.analysis.short_rows import Share
 from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
@@ -336,7 +342,7 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
 
 def _sums_neighbours(tv: TensorView, elements: int) -> bool:
     """True for a short reduction of neighbours in a larger plane, for each of so many elements."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or is_long(tv):
+    if not is_reduction(tv) or is_long(tv):
         return False
     return prod(tv.shape) == elements and row_shape(tv) is not None
 

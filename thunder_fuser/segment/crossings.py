@@ -1,0 +1,117 @@
+"""What is made before a cut and read behind it: kept in memory, or computed again.
+
+T2 = neg(T0); T3 = segment_set(T2 * T1); T4 = T3 + T2     T2 again, from T0: one plane read for
+                                                          one written and one read
+T2 = rsqrt(sum(T0)), read for all elements of T0          kept, by the kernel that has the sum
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from thunder_fuser.analysis.reductions import is_long, is_reduction
+from thunder_fuser.ir.fusion import topological
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Cost, Family
+from thunder_fuser.segment.carry import bytes_of, carried
+from thunder_fuser.segment.memory import Memory
+
+SPREAD = 16  # elements for each of a value, from which on that is not computed for all of them
+SLIGHT = 16  # what is so many times smaller counts as nothing beside what is written and read
+
+
+def keep_crossings(memory: Memory, indexing: frozenset[TensorView]) -> None:
+    """Have in memory what is read behind a later cut and costs more to compute again there. What is
+    `indexing` never is."""
+    crossings = _Crossings(memory, indexing)
+    for depth in range(max(memory.stored, default=0), -1, -1):  # keeping adds lower depths
+        if depth not in memory.stored:
+            continue
+        for tv in crossings.cone(depth):
+            if crossings.is_read(tv, depth):
+                memory.keep(carried(tv))
+                crossings.cheap.clear()
+
+
+@dataclass
+class _Crossings:
+    memory: Memory
+    indexing: frozenset[TensorView]
+    cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
+
+    def cone(self, depth: int) -> list[TensorView]:
+        """What the stores of one depth read and compute, consumers first."""
+        roots = self.memory.made(depth)
+        seen: dict[TensorView, None] = {}
+        stack = list(roots)
+        while stack:
+            tv = stack.pop()
+            if tv in seen or (tv in self.memory.values and tv not in roots):
+                continue
+            seen[tv] = None
+            if tv.definition is not None and not self.is_read(tv, depth):
+                stack.extend(tv.definition.tensors)
+        return [tv for tv in seen if tv not in roots]
+
+    def is_read(self, tv: TensorView, depth: int) -> bool:
+        """True for what a kernel of that depth reads in memory, as an earlier one made it."""
+        is_earlier = self.memory.depth[tv] < depth
+        return is_earlier and (not self._is_cheap(tv) or self._is_spread(tv))
+
+    def _is_spread(self, tv: TensorView) -> bool:
+        """True for a function of sums that readers would compute for many elements each: the square
+        root of a channel's, for all of the channel. Who has the sums can store it."""
+        if tv.definition is None or tv.definition.op.cost is not Cost.EXPENSIVE:
+            return False
+        if not self._spread[tv] >= SPREAD * prod(tv.shape) > 0:
+            return False
+        return any(map(is_long, topological([tv], self.memory.values)))
+
+    @cached_property
+    def _spread(self) -> Mapping[TensorView, int]:
+        """The most elements of what is computed from each tensor without a reduction."""
+        fusion, most = self.memory.fusion, dict[TensorView, int]()
+        for tv in reversed(fusion.tensors):
+            uses = (u for u in fusion.uses[tv] if not is_reduction(u))
+            most[tv] = max((prod(tv.shape), *(most[u] for u in uses)))
+        return most
+
+    def _is_cheap(self, tv: TensorView) -> bool:
+        """True where recomputing costs no more bytes than writing and reading the value, or but a
+        few. What lies behind a cut before `tv` is read from memory, unless it is cheap itself."""
+        if tv not in self.cheap:
+            self.cheap[tv] = tv in self.indexing or self._recomputes_cheaply(tv)
+        return self.cheap[tv]
+
+    def _recomputes_cheaply(self, tv: TensorView) -> bool:
+        depth = self.memory.depth
+        extra, stack, seen = 0, [tv], set()
+        while stack:
+            current = stack.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            kept = depth[current] < depth[tv] and not self._is_cheap(current)
+            kept |= current is not tv and is_reduction(current)  # it will be, if `tv` is not
+            if kept or current in self.memory.values or current.definition is None:
+                extra += bytes_of(current)
+            elif current.definition.op.cost is Cost.NEVER:
+                return False
+            else:
+                stack.extend(current.definition.tensors)
+                extra += _repeated(current)
+        own = bytes_of(tv)
+        return SLIGHT * (extra - 2 * own) <= own
+
+
+def _repeated(tv: TensorView) -> int:
+    """Bytes that a gather reads beyond those that its producer has: of rows that are there several
+    times."""
+    assert tv.definition is not None
+    if tv.definition.op.family is not Family.GATHER:
+        return 0
+    table = tv.definition.tensors[0]
+    return max(prod(tv.shape) - prod(table.shape), 0) * table.dtype.itemsize

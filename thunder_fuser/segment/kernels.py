@@ -1,0 +1,125 @@
+"""Which stores of one depth are one kernel.
+
+T1 = sum(T0, rows); T2 = sum(T0, columns)        one kernel, if a template holds both
+                                                 else one for the rows, one for the columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from thunder_fuser.analysis.reductions import (
+    column_shape,
+    is_grouped,
+    is_ordering,
+    made_by,
+    row_shape,
+)
+from thunder_fuser.ir.fusion import Write
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.segment.memory import Memory
+from thunder_fuser.segment.segment import Segment, Store
+
+Reject = Callable[[Segment], str | None]
+
+APART = "reduces along other axes than the segment before"
+_ORDERS = "puts an index in order"
+_KINDS = (_ORDERS, APART, APART, APART)  # why stores are apart that differ in one of their `_sums`
+
+
+@dataclass(frozen=True)
+class Group:
+    """The stores of one kernel, and why it is `apart` from the one before, if it is."""
+
+    stores: tuple[Store, ...]
+    apart: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """What kernels there may be, once it is settled what lies in `memory`. `reject` says why no
+    template can hold a segment. For what is `fast` the fast form of an op is good enough; what is
+    `exact` is rounded as the trace says."""
+
+    memory: Memory
+    reject: Reject
+    fast: frozenset[TensorView]
+    exact: frozenset[TensorView]
+    made: dict[tuple[Store, ...], Segment] = field(default_factory=dict)
+
+    def segment(self, stores: Sequence[Store]) -> Segment:
+        """The one of these stores: the same whenever it is asked for."""
+        stores = tuple(stores)
+        if stores not in self.made:
+            produced = {s.value for s in stores if s.value.definition is not None}
+            values, storage = self.memory.values, self.memory.storage
+            leaves = frozenset(tv for tv in values if storage(tv) not in produced)
+            is_opaque = any(s.value in self.memory.depth.opaque for s in stores)
+            made = Segment(stores, leaves, self.memory.layouts, is_opaque, self.fast, self.exact)
+            self.made[stores] = made
+        return self.made[stores]
+
+    def copy(self, write: Write) -> Segment:
+        """The one that moves what waits in memory to its target."""
+        leaves = frozenset({write.value})
+        return Segment((Store(write.value, write.target),), leaves, self.memory.layouts)
+
+    def groups(self, stores: Sequence[Store]) -> list[Group]:
+        """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
+        order in which each may read what was written before it."""
+        leaves = self.segment(stores).leaves
+        kinds = {store: self._sums(store, leaves) for store in stores}
+        return self._by_kind(stores, kinds, _KINDS) if stores else []
+
+    def _by_kind(
+        self,
+        stores: Sequence[Store],
+        kinds: Mapping[Store, tuple[int, ...]],
+        reasons: Sequence[str],
+    ) -> list[Group]:
+        """The stores as one kernel where a template holds it; else what differs in the first of the
+        last `len(reasons)` numbers of its kind is apart, for the first of these reasons."""
+        whole = self.segment(stores)
+        if not reasons or self.reject(whole) is None:
+            return [Group(whole.stores)]
+        why, *rest = reasons
+        kind = {store: kinds[store][-len(reasons)] for store in stores}
+        parts = [[s for s in stores if kind[s] == k] for k in sorted({*kind.values()})]
+        first, *others = (self._by_kind(part, kinds, rest) for part in parts)
+        apart = [replace(g, apart=g.apart or why) for groups in others for g in groups]
+        return [*first, *apart]
+
+    def _sums(self, store: Store, leaves: frozenset[TensorView]) -> tuple[int, ...]:
+        """The number of the order that lies between `leaves` and a store, and whether sums of
+        groups, sums down columns, and sums along rows do."""
+        long = Segment((store,), leaves, self.memory.layouts).long
+        down = any(column_shape(tv) is not None for tv in long)
+        along = any(row_shape(tv) is not None for tv in long)
+        orders = {made_by(tv) for tv in long if is_ordering(tv)}
+        tensors = self.memory.fusion.tensors
+        order = next((k for k, tv in enumerate(tensors, 1) if tv in orders), 0)
+        return order, any(map(is_grouped, long)), down, along
+
+    def without_sums(self, groups: Sequence[Group]) -> tuple[Store, ...]:
+        """Of the kernels of one depth the stores that sum nothing and that no other one reads: a
+        later kernel, which may be one that sums nothing either, can compute them as well."""
+        first, *others = groups
+        leaves, stores = self.segment(first.stores).leaves, [s for g in others for s in g.stores]
+        if any(any(self._sums(store, leaves)) for store in first.stores):
+            return ()
+        return () if self.are_read(first.stores, stores) else first.stores
+
+    def are_read(self, waiting: Sequence[Store], stores: Sequence[Store]) -> bool:
+        """True where one of the stores reads what another one, that waits, has not written yet."""
+        targets = {s.target for s in waiting}
+        read = (tv for store in stores for tv in self.segment([store]).inputs)
+        return bool(targets) and any(self.memory.storage(tv) in targets for tv in read)
+
+    def fit(self, waiting: Sequence[Store], stores: Sequence[Store]) -> bool:
+        """True where templates hold the kernels of both: what waits may read at other elements what
+        the others write in place."""
+        if not (waiting and any(s.is_in_place for s in stores)):
+            return True
+        groups = self.groups([*waiting, *stores])
+        return all(self.reject(self.segment(group.stores)) is None for group in groups)
