@@ -54,6 +54,8 @@ def load_call(
         elements = f"{address(access, names)}, {access.pointer} + {other}"
         return f"tf::load_carried<{access.length}>({elements}, {left})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
+    if access.is_of_row:
+        return load_of_row(access, address(access, names), names)
     if access.window is not None:
         inside = _inside(access.window, names)
         if access.is_apart:
@@ -64,6 +66,16 @@ def load_call(
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
+
+
+def load_of_row(
+    access: VectorAccess, source: str, names: Mapping[IterDomain, str], test: str = ""
+) -> str:
+    """The vector at `source` of a row that is the window of its access, if it passes a `test`."""
+    window, arguments = access.window, f"{CUDA_TYPES[access.dtype]}, {access.length}"
+    assert window is not None
+    extent = f"{test} ? {number(window.extent)} : 0" if test else number(window.extent)
+    return f"tf::load_row<{arguments}>({source}, {form_text(window.form, names)}, {extent})"
 
 
 def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:
