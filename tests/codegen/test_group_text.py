@@ -73,7 +73,8 @@ def test_a_vector_of_an_odd_row_is_put_together_and_stored_where_the_row_has_it(
     source = "T0 + (-577 * row + 577 * T1_1 + 8 * ((577 * row) / 8) + 8 * vector)"
     assert f"v0[k] = tf::load_row<tf::bf16, 8>({source}, {first}, 577);" in text
     target = "T3 + (8 * ((577 * row) / 8) + 8 * vector)"
-    assert f"tf::store_within<16>({target}, w0, {first}, 577, is_inner);" in text
+    assert f"tf::store_row<16, 1>({target}, w0, {first}, 577);" in text
+    assert "tf::store_row<16, 2>(" in text_of(halves(60, 66), 9)
 
 
 def test_the_first_terms_of_odd_rows_are_loaded_without_a_branch() -> None:

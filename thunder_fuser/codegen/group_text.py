@@ -8,7 +8,6 @@ from thunder_fuser.analysis.digits import scale
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
-    INNER,
     address,
     form_text,
     indent,
@@ -170,8 +169,7 @@ def _finish(kernel: GroupKernel) -> list[str]:
         if s.rounded is not None
     ]
     head = f"const auto finish = [&](const {_kind(kernel)} row) {{"
-    lines = [f"constexpr bool {INNER} = false;"] if kernel.axes.is_shifted else []
-    lines += _per_lane(kernel, rounds) if rounds else []
+    lines = _per_lane(kernel, rounds) if rounds else []
     lines += scope_lines(kernel.final, kernel.names, kernel.axes.lanes)
     return [head, *indent(lines), "};"]
 

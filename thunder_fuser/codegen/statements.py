@@ -6,6 +6,7 @@ Index literals are marked, so that `Source` can set them apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 from typing_extensions import assert_never
 
@@ -115,6 +116,9 @@ def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     """A store of the vector of its name: of one with a window only the elements in it."""
     to = f"{address(access, names)}, {access.name}"
+    if access.is_of_row and access.window is not None:
+        arguments = f"{access.access_bytes}, {gcd(access.window.extent, access.length)}"
+        return f"tf::store_row<{arguments}>({to}, {_inside(access.window, names)});"
     if access.window is not None:
         inside = _inside(access.window, names)
         return f"tf::store_within<{access.access_bytes}>({to}, {inside}, {INNER});"

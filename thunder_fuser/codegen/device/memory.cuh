@@ -353,6 +353,22 @@ TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent
     if (tf::within(first + k, extent)) p[k] = x.v[k];
 }
 
+// chunk: store_row
+// The elements of a vector whose places, from `first` on, are in a row of `extent` of them. Rows begin and
+// end at any UNIT elements, and where that is inside of the vector so many are stored at a time.
+template <int ACCESS_BYTES, int UNIT, class T, int N, class First, class Extent>
+TF_FN void store_row(T* p, const tf::Vec<T, N>& x, First first, Extent extent) {
+  constexpr int bytes = UNIT * sizeof(T), step = bytes < ACCESS_BYTES ? bytes : ACCESS_BYTES;
+  if (first >= 0 && first + N <= extent) return tf::store<ACCESS_BYTES>(p, x);
+#pragma unroll
+  for (int k = 0; k < N; k += UNIT) {
+    tf::Vec<T, UNIT> part;
+#pragma unroll
+    for (int j = 0; j < UNIT; ++j) part.v[j] = x.v[k + j];
+    if (tf::within(first + k, extent)) tf::store<step>(p + k, part);
+  }
+}
+
 // chunk: square_vector square_run square_element
 // Where vector `vector` of a row, a part of one from an element on, and element `row` of the row
 // LANES * vector + lane lie in a square. The vectors of a row are permuted, so that threads side by side
