@@ -113,6 +113,7 @@ ALLOWED = {
     "schedule/kept_tiles.py:_room": REGISTERS,
     "schedule/kept_tiles.py:tiling": THREADS,
     "schedule/beside_columns.py:beside": PARTS,
+    "kernel/group_ir.py:blocks_at_once": THREADS,
     "kernel/groups.py:_ahead": THREADS,
     "kernel/kept_columns.py:write": THREADS,
     "presegment/walk_columns.py:_groups": PARTS,

@@ -91,6 +91,16 @@ def test_wide_terms_leave_fewer_blocks_to_a_multiprocessor() -> None:
         assert lower_groups(groups.schedule(segment, H200), False).blocks_at_once == blocks
 
 
+@pytest.mark.parametrize(("width", "threads", "blocks"), [(64, 256, 5), (16, 64, 20), (8, 32, 32)])
+def test_small_blocks_have_no_more_registers_a_thread(
+    width: int, threads: int, blocks: int
+) -> None:
+    x, order, ends = halves(60, width), integers(60), integers(9)
+    made = call("group_sum", x, order, ends, dim=0, skip=-1)
+    kernel = lower_groups(groups.schedule(segment_of([x, order, ends], made), H200), False)
+    assert (kernel.threads, kernel.blocks_at_once) == (threads, blocks)
+
+
 def summed_ahead(*shape: int, dim: int = 0, count: int = 90000, tables: int = 1) -> GroupKernel:
     """The kernel of a product of tables whose order is in memory and needs no check."""
     factors, index, ends = [halves(*shape) for _ in range(tables)], integers(60), integers(count)

@@ -36,7 +36,8 @@ from thunder_fuser.kernel.statements import (
     print_statement,
 )
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.groups import GroupAxes
+from thunder_fuser.schedule.groups import THREADS, GroupAxes
+from thunder_fuser.target import MAX_BLOCKS
 
 FEW_HELD_BYTES = 64  # in the registers of a thread, of which it then has 48
 MAX_HELD_BYTES = 128  # of which it then has 64
@@ -134,9 +135,11 @@ class GroupKernel:
 
     @property
     def blocks_at_once(self) -> int:
-        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers."""
+        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers, of
+        small blocks to more of them."""
         held = sum(_held_bytes(a) for a in self.loop.loads) * self.batch
-        return 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        most = 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        return min(most * THREADS // self.threads, MAX_BLOCKS)
 
     @property
     def names(self) -> dict[IterDomain, str]:
