@@ -132,7 +132,7 @@ def _writer(
     segment, axes, streams = planned.segment, planned.axes, planned.streams
     accesses: Accesses
     if axes.is_shifted:
-        accesses = RowAccesses(segment.layouts, axes, names.tensors, streams, suffix)
+        accesses = RowAccesses(segment.layouts, axes.shifted, names.tensors, suffix)
     else:
         accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams, suffix)
     return ElementWriter(segment, names.tensors, names.scalars, accesses, strict)

@@ -5,7 +5,8 @@
 Loads take whole vectors, foreign elements with them, and of one in which the plane ends its
 elements; stores leave foreign ones out. Of rows that have their edges apart no vector has such.
 What lies along the row and not in the plane, such as weights, is loaded as vectors that are not
-aligned. Of sums by an index only the results are such a plane: their terms are rows of others.
+aligned. Of gathered rows and of sums by an index only the results are such a plane: what is read
+are rows of others.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.groups import GroupAxes
 from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.schedule.vector_axes import ShiftedAxes
 
 
 class ShiftedAccesses(Accesses):
@@ -74,18 +75,17 @@ class ShiftedAccesses(Accesses):
 
 
 class RowAccesses(Accesses):
-    """Accesses of sums by an index under shifted axes, which lie along the row wherever they differ
-    in it. Loads take the words of a row, stores leave out what is beside it."""
+    """Accesses under shifted axes, which lie along the row wherever they differ in it: loads take
+    the words of a row, stores leave out what is beside it."""
 
     def __init__(
         self,
         layouts: Mapping[TensorView, Layout],
-        axes: GroupAxes,
+        axes: ShiftedAxes,
         names: Mapping[TensorView, str],
-        streams: bool,
-        suffix: Callable[[TensorView, Form], str],
+        suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
     ) -> None:
-        super().__init__(layouts, axes.lane, names, streams, suffix)
+        super().__init__(layouts, axes.lane, names, None, suffix)
         self.axes = axes
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:

@@ -20,15 +20,13 @@ from typing import TypeAlias
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import (
     Form,
-    add,
     atom,
     ceil_div,
     combine,
     scale,
-    substitute,
     unflatten,
 )
-from thunder_fuser.analysis.index_map import Window, term_at
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped, is_ordering
 from thunder_fuser.ir.domain import IterDomain, axis
@@ -38,7 +36,7 @@ from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
@@ -65,22 +63,14 @@ class GroupAxes(VectorAxes):
     is_shifted: bool = False
 
     @property
-    def column(self) -> Form:
-        if not self.is_shifted:
-            return super().column
+    def shifted(self) -> ShiftedAxes:
+        """Those of a row."""
         start = scale(atom(self.row), self.columns)
-        return add(self.aligned(start), scale(start, -1))
+        return ShiftedAxes(self.vector, self.lane, start, self.columns)
 
     @property
-    def inside(self) -> Window:
-        """What tells the places of a row from those beside it, by the first one of a vector."""
-        first = {} if self.lane is None else {self.lane: Form()}
-        return Window(substitute(self.column, first), self.columns)
-
-    def is_along(self, offset: Form) -> bool:
-        """True for elements that lie side by side along the row. `offset` may be a vector's."""
-        column = self.column if self.lane in offset.bases else self.inside.form
-        return add(offset, scale(column, -1)).bases.isdisjoint({self.vector, self.lane})
+    def column(self) -> Form:
+        return self.shifted.column if self.is_shifted else super().column
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -334,9 +324,9 @@ def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
 
 
 def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
-    """True where all that differs along a row lies side by side there, and results densely."""
+    """True where all that differs along a row lies side by side there, and results lie densely."""
     axes, own = walk.axes, dict(walk.sums)
-    flat = axes.aligned(scale(atom(axes.row), axes.columns))
+    flat = axes.aligned(axes.shifted.start)
     for store, index in walk.stores:
         layout = segment.layouts[store.target]
         if layout.alignment < MAX_ALIGNMENT or offset_of(layout, index) != flat:
@@ -347,7 +337,7 @@ def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
     return (
         not any(needs.windows())
         and not any(axes.vector in form.bases for place in needs.places for form in place.index)
-        and all(axes.vector not in offset.bases or axes.is_along(offset) for offset in offsets)
+        and axes.shifted.fits(offsets)
     )
 
 
