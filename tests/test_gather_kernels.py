@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from tests.devices import ORDERS, here
+from tests.devices import ORDERS, copies, here
 from tests.programs import (
     STRICT,
     cat,
@@ -29,6 +29,7 @@ from tests.programs import (
     total,
     unsqueeze,
 )
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -54,6 +55,34 @@ def test_rows_of_a_table(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x, index = (torch.randn(shape) * 3).to(dtype), torch.randint(shape[0], (11,))
     a, i = like(x, index)
     check(fusion([a, i], rows(a, i)), x, index)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.uint8])
+@pytest.mark.parametrize("columns", [257, 270])
+def test_odd_rows_are_gathered_in_aligned_vectors(
+    columns: int, dtype: torch.dtype, order: str
+) -> None:
+    """Of a table whose rows begin anywhere, beside a value per row and one per column."""
+    table = torch.randint(0, 5, (30, columns + 3)).to(dtype)[:, 3:]
+    index = torch.randint(30, (3, 7))
+    scale, bias = (torch.randint(0, 5, shape).to(dtype) for shape in ((3, 7), (columns,)))
+    a, i, s, b = like(table, index, scale, bias)
+    picked = reshape(rows(a, reshape(i, 21)), 3, 7, columns)
+    program = fusion([a, i, s, b], call("add", call("mul", picked, unsqueeze(s, 2)), b))
+    options = Options(strict=True, thread_order=order)
+    (found,) = run(program, *copies([table, index, scale, bias]), options=options)
+    assert torch.equal(found.cpu(), table[index] * scale[:, :, None] + bias)
+
+
+def test_vectors_of_odd_rows_are_put_together_of_words() -> None:
+    x, index = torch.empty(900, 577, dtype=torch.bfloat16), torch.zeros(4000, dtype=torch.int64)
+    a, i = like(x, index)
+    _, (kernel,) = cuda_kernels(fusion([a, i], rows(a, i)), x, index)
+    source = emit(kernel).text
+    assert source.count("tf::load_row<tf::bf16, 8>(T0 + ") == 1
+    assert source.count("tf::store_row<16, 1>(T2 + ") == 1
+    assert cubin_of(kernel).spill_bytes == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])

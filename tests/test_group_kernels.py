@@ -176,12 +176,14 @@ def test_every_run_adds_in_the_same_order(terms: int) -> None:
     assert all(torch.equal(found[0], other) for other in found)
 
 
-# Rows that no wide vector divides: in several blocks or one, with a thread that has all of its
-# vectors or lacks the last one, and two elements a vector.
+# Rows that no wide vector divides: of one vector and a bit, of several blocks, beginning anywhere
+# in a vector of the result or at each second element; whole vectors of an operand not aligned.
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("columns", [33, 64, 131, 257, 577, 1002])
+@pytest.mark.parametrize("columns", [9, 33, 64, 66, 577, 1002])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint8, torch.float32])
-def test_rows_of_narrow_vectors_are_summed(columns: int, dtype: torch.dtype, order: str) -> None:
+def test_rows_that_begin_inside_of_vectors_are_summed(
+    columns: int, dtype: torch.dtype, order: str
+) -> None:
     index = torch.cat([places(300, 90), torch.full((60,), 7), torch.arange(600) + 100])
     x = torch.randint(0, 3, (len(index), columns + 1)).to(dtype)[:, 1:]
     a, i = like(x, index)
@@ -192,7 +194,7 @@ def test_rows_of_narrow_vectors_are_summed(columns: int, dtype: torch.dtype, ord
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-def test_narrow_vectors_may_be_divided_along_a_row(dim: int) -> None:
+def test_elements_may_lie_apart_along_a_row(dim: int) -> None:
     x = whole(60, 60, 11, 7).transpose(2, 3)
     index = places(60, 9, 30)
     a, b, i = like(x, x, index)
@@ -204,7 +206,7 @@ def test_narrow_vectors_may_be_divided_along_a_row(dim: int) -> None:
     )
 
 
-def test_a_sum_of_narrow_vectors_may_be_added_in_place() -> None:
+def test_a_sum_of_odd_rows_may_be_added_in_place() -> None:
     x, table, index = whole(60, 577), whole(9, 577), places(60, 9, 30)
     a, t, i = like(x, table, index)
     check(fusion([a, t, i], writes=[(call("add", t, summed(a, i, 9)), t)]), x, table, index)
@@ -415,6 +417,9 @@ def test_an_order_that_a_caller_gives_is_checked() -> None:
         (67042, 67042, 1001, torch.float32),
         (1000, 300, 64, torch.float64),
         (1000, 300, 64, torch.uint8),
+        (20000, 9000, 577, torch.uint8),
+        (20000, 9000, 33, torch.int32),
+        (20000, 9000, 9, torch.float16),
     ],
 )
 def test_nvrtc_compiles_it_without_spills(

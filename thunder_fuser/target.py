@@ -25,6 +25,7 @@ REGISTERS = 65536  # of a multiprocessor
 REGISTER_BYTES = 4
 MAX_REGISTERS = 255  # of a thread
 SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
+MAX_BLOCKS = 32  # that a multiprocessor has at once, however small they are
 SECTOR, LINE = 32, 128  # bytes: what memory moves at least, and what a cache keeps together
 BANKS, BANK = 32, 4  # of shared memory, and bytes that one serves at a time
 

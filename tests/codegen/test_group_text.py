@@ -67,27 +67,29 @@ def test_what_no_vector_holds_is_read_where_it_is_added() -> None:
     assert place < turned.index("for (int lane = 0; lane < 4; ++lane) {", place)
 
 
-def test_threads_have_narrow_vectors_a_warp_apart_and_all_but_the_last_one_always() -> None:
+def test_a_vector_of_an_odd_row_is_put_together_and_stored_where_the_row_has_it() -> None:
     text = text_of(halves(60, 577), 9)
-    assert "const int own = (7 * chunk - (chunk < 2 ? chunk : 2)) * 32 + threadIdx.x % 32;" in text
-    assert "const bool has_last = chunk >= 2 && own + 192 < 577;" in text
-    assert "for (int each = 0; each < 7; ++each) {" in text
-    assert "if (each == 6 && !has_last) continue;" in text
-    load = "v0[k][each] = tf::load<tf::bf16, 1, 2>(T0 + (577 * T1_1 + (own + 32 * each)));"
-    assert load in text
-    assert "vector" not in text
+    first = "(-577 * row + 8 * ((577 * row) / 8) + 8 * vector)"
+    source = "T0 + (-577 * row + 577 * T1_1 + 8 * ((577 * row) / 8) + 8 * vector)"
+    assert f"v0[k] = tf::load_row<tf::bf16, 8>({source}, {first}, 577);" in text
+    target = "T3 + (8 * ((577 * row) / 8) + 8 * vector)"
+    assert f"tf::store_row<16, 1>({target}, w0, {first}, 577);" in text
+    assert "tf::store_row<16, 2>(" in text_of(halves(60, 66), 9)
 
 
-def test_what_the_hardware_does_not_copy_is_loaded_for_all_rows_first() -> None:
-    text = "\n".join(group_lines(ahead(halves(60, 577))))
+def test_the_first_terms_of_odd_rows_are_loaded_without_a_branch() -> None:
+    """A row that has none loads nothing."""
+    text = "\n".join(group_lines(ahead(halves(60, 577)))).replace("\x01", "").replace("\x02", "")
+    few = "begins[turn] < ends[turn] && ends[turn] - begins[turn] <= 16"
     steps = (
-        "v0_held[turn][each] = tf::load<tf::bf16, 1, 2>(v0_from[turn] + ",
-        "v0_first[turn][each][threadIdx.x] = v0_held[turn][each];",
-        "v0[0][each] = v0_first[turn][each][threadIdx.x];",
+        "v0_held[turn] = tf::load_row<tf::bf16, 8>(v0_from[turn], ",
+        f"8 * vector), {few} ? 577 : 0);",
+        "v0_first[turn][threadIdx.x] = v0_held[turn];",
+        "v0 = &v0_first[turn][threadIdx.x];",
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
-    assert "v0_held" not in "\n".join(group_lines(ahead(floats(60, 577))))
+    assert "copy_async" not in text
 
 
 def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_taken_back() -> None:

@@ -6,10 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, chain, ints, permute
+from tests.programs import H200, chain, ints
 from tests.schedule.segments import floats, halves, integers, segment_of
 from tests.schedule.test_groups import pieces_and_ends
-from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
@@ -92,6 +91,16 @@ def test_wide_terms_leave_fewer_blocks_to_a_multiprocessor() -> None:
         assert lower_groups(groups.schedule(segment, H200), False).blocks_at_once == blocks
 
 
+@pytest.mark.parametrize(("width", "threads", "blocks"), [(64, 256, 5), (16, 64, 20), (8, 32, 32)])
+def test_small_blocks_have_no_more_registers_a_thread(
+    width: int, threads: int, blocks: int
+) -> None:
+    x, order, ends = halves(60, width), integers(60), integers(9)
+    made = call("group_sum", x, order, ends, dim=0, skip=-1)
+    kernel = lower_groups(groups.schedule(segment_of([x, order, ends], made), H200), False)
+    assert (kernel.threads, kernel.blocks_at_once) == (threads, blocks)
+
+
 def summed_ahead(*shape: int, dim: int = 0, count: int = 90000, tables: int = 1) -> GroupKernel:
     """The kernel of a product of tables whose order is in memory and needs no check."""
     factors, index, ends = [halves(*shape) for _ in range(tables)], integers(60), integers(count)
@@ -110,7 +119,7 @@ def summed_ahead(*shape: int, dim: int = 0, count: int = 90000, tables: int = 1)
     ("tables", "width", "count", "ahead"),
     [
         (1, 4096, 90000, 4),
-        (1, 4099, 90000, 2),  # one lane: no more than 16 vectors in registers
+        (1, 4099, 90000, 4),
         (2, 4096, 90000, 2),  # no more than 64 bytes of a thread
         (5, 4096, 90000, 1),
         (1, 4096, 90, 1),  # few blocks: a part has a row
@@ -122,52 +131,6 @@ def test_the_first_terms_of_a_parts_rows_are_on_their_way_together(
     kernel = summed_ahead(60, width, count=count, tables=tables)
     assert kernel.ahead == ahead
     assert (f"the first of {ahead} rows ahead" in str(kernel)) is (ahead > 1)
-
-
-@pytest.mark.parametrize(
-    ("width", "steps", "chunks", "shorter"),
-    [
-        (577, 7, 3, 2),  # 19 warps of vectors: 6, 6 and 7
-        (512, 8, 2, 0),
-        (50257, 8, 197, 5),
-        (33, 2, 1, 0),
-    ],
-)
-def test_blocks_that_lack_the_last_vector_of_each_thread_come_first(
-    width: int, steps: int, chunks: int, shorter: int
-) -> None:
-    x, order, ends = halves(60, width), integers(60), integers(9)
-    layouts = {x: Layout(x.shape, (width, 1), 2)}
-    made = call("group_sum", x, order, ends, dim=0, skip=-1)
-    segment = segment_of([x, order, ends], made, lies=layouts)
-    kernel = lower_groups(groups.schedule(segment, H200), strict=False)
-    assert (kernel.steps, kernel.chunks, kernel.shorter) == (steps, chunks, shorter)
-    warps = [steps - (chunk < shorter) for chunk in range(chunks)]
-    assert 32 * (sum(warps) - 1) < width <= 32 * sum(warps)
-    assert f"32 x 8 threads of {steps} vectors" in str(kernel)
-
-
-@pytest.mark.parametrize(("width", "batch"), [(64, 4), (65, 4), (131, 3), (577, 2)])
-def test_terms_at_a_time_are_fewer_where_a_thread_has_several_vectors(
-    width: int, batch: int
-) -> None:
-    x, order, ends = halves(60, width), integers(60), integers(9)
-    made = call("group_sum", x, order, ends, dim=0, skip=-1)
-    kernel = lower_groups(groups.schedule(segment_of([x, order, ends], made), H200), False)
-    assert kernel.batch == batch
-
-
-def test_vectors_whose_places_are_divided_are_not_read_ahead() -> None:
-    """Neighbouring columns are not always as far apart."""
-    x, index, ends = halves(60, 11, 7), integers(60), integers(90000)
-    turned = permute(x, 0, 2, 1)
-    order = call("group_order", index, count=ints([90000]))
-    made = call("group_sum", turned, order, ends, dim=0, skip=-1)
-    segment = segment_of([x, index, ends], made)
-    leaves, layouts = segment.leaves | {order}, segment.layouts
-    stored = Segment(segment.stores, leaves, {**layouts, order: layouts[index]})
-    kernel = lower_groups(groups.schedule(stored, H200), strict=False)
-    assert (kernel.steps, kernel.ahead) == (3, 1)
 
 
 def test_places_that_are_checked_are_not_read_ahead() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import H200, chain, ints, permute, reshape, total
+from tests.programs import H200, chain, ints, pad, permute, reshape, total
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.digit_stages import stages_of
 from thunder_fuser.analysis.layout import Layout
@@ -100,7 +100,7 @@ def test_the_parts_of_many_sums_fit_into_shared_memory(count: int, parts: int) -
 
 @pytest.mark.parametrize(
     ("width", "alignment", "lanes"),
-    [(64, 16, 8), (64, 4, 2), (64, 2, 1), (36, 16, 4), (37, 16, 1)],
+    [(64, 16, 8), (64, 8, 4), (36, 16, 4), (6, 16, 2), (7, 16, 1)],
 )
 def test_lanes_divide_a_row_and_every_address(width: int, alignment: int, lanes: int) -> None:
     v = halves(60, width)
@@ -113,32 +113,51 @@ def test_lanes_divide_a_row_and_every_address(width: int, alignment: int, lanes:
 
 
 @pytest.mark.parametrize(
-    ("width", "tables", "steps"),
+    ("width", "lanes", "across", "parts"),
     [
-        (577, 1, 7),  # 19 times as many vectors as threads across, in three blocks
-        (577, 2, 4),  # of two sums a thread has half as many
-        (1002, 1, 4),  # two lanes
-        (1004, 1, 1),  # vectors of 8 bytes
-        (32, 1, 1),
-        (31, 1, 1),
-        (33, 1, 2),
+        (577, 8, 25, 10),  # up to 7 elements of another row before them: 73 vectors
+        (66, 8, 9, 28),  # no more than 6, as two divide a row and a vector
+        (1002, 8, 32, 8),
+        (9, 8, 2, 32),
+        (7, 1, 7, 32),  # a vector has more than one row
+        (1004, 4, 32, 8),  # vectors of 8 bytes
     ],
 )
-def test_a_thread_takes_several_narrow_vectors(width: int, tables: int, steps: int) -> None:
-    given = [halves(60, width) for _ in range(tables)]
-    made = [summed(v, order, ends) for v in given]
-    planned = groups.schedule(segment_of([*given, order, ends], *made), H200)
-    assert planned.steps == steps
-    assert (f"threads across with {steps} vectors each" in str(planned)) is (steps > 1)
+def test_odd_rows_have_the_vectors_that_are_aligned_in_the_result(
+    width: int, lanes: int, across: int, parts: int
+) -> None:
+    v = halves(60, width)
+    planned = groups.schedule(segment_of([v, order, ends], summed(v, order, ends)), H200)
+    assert planned.axes.is_shifted is (lanes == 8)
+    assert (planned.axes.lanes, planned.threads_across, planned.parts) == (lanes, across, parts)
 
 
-def test_a_thread_takes_one_vector_where_an_index_differs_along_a_row() -> None:
-    table, place = halves(60, 900), integers(577)
-    picked = call("index_select", table, place, dim=1)
-    planned = groups.schedule(
-        segment_of([table, place, order, ends], summed(picked, order, ends)), H200
-    )
-    assert planned.steps == 1
+@pytest.mark.parametrize(
+    ("sizes", "shifted"), [((9, 577), True), ((3, 3, 577), True), ((9 * 577,), False)]
+)
+def test_odd_rows_may_be_stored_in_another_shape(sizes: tuple[int, ...], shifted: bool) -> None:
+    v = halves(60, 577)
+    made = chain(reshape(summed(v, order, ends), *sizes), "neg")
+    planned = groups.schedule(segment_of([v, order, ends], made), H200)
+    assert planned.axes.is_shifted is shifted
+
+
+def test_rows_are_not_shifted_where_something_does_not_lie_along_them() -> None:
+    v, apart, place, target = halves(60, 577), halves(60, 11, 7), integers(577), halves(9, 577)
+    wide, short = halves(60, 900), halves(60, 500)
+    found = {
+        wide: call("index_select", wide, place, dim=1),
+        apart: permute(apart, 0, 2, 1),
+        short: pad(short, [0, 77, 0, 0]),
+    }
+    segments = [
+        segment_of([x, place, order, ends], summed(made, order, ends)) for x, made in found.items()
+    ]
+    written = [(summed(v, order, ends), target)]
+    for lies in (Layout(target.shape, (600, 1), 16), Layout(target.shape, (577, 1), 2)):
+        given = [v, target, order, ends]
+        segments.append(segment_of(given, writes=written, lies={target: lies}))
+    assert not any(groups.schedule(segment, H200).axes.is_shifted for segment in segments)
 
 
 def test_a_large_result_bypasses_the_cache() -> None:

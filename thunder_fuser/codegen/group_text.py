@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import scale, weight_of
+from thunder_fuser.analysis.digits import scale
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
@@ -12,6 +12,7 @@ from thunder_fuser.codegen.statements import (
     form_text,
     indent,
     load_call,
+    load_of_row,
     number,
     scope_lines,
     statement_text,
@@ -19,8 +20,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
-from thunder_fuser.ir.domain import IterDomain
-from thunder_fuser.kernel.group_ir import LEAST_COPY, Between, GroupKernel, GroupSum, Whole
+from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
 
@@ -29,10 +29,11 @@ def group_lines(kernel: GroupKernel) -> list[str]:
     """The statements of the entry point."""
     chunks, rows = number(kernel.chunks), number(kernel.axes.row.size)
     kind, each, block = _kind(kernel), kernel.rows_per_block, _block(kernel)
+    across = kernel.threads_across
     return [
         *_beside(kernel),
-        f"const int part = threadIdx.x / {kernel.threads_across};",
-        *_vectors(f"{block} % {chunks}", kernel),
+        f"const int part = threadIdx.x / {across};",
+        f"const {kind} vector = {block} % {chunks} * {across} + threadIdx.x % {across};",
         f"const {kind} first = {block} / {chunks} * {each};",
         f"const {kind} last = first + {each} < {rows} ? first + {each} : {rows};",
         *(f"{_array(s, 'part', kernel)} {_array(s, 'row', kernel)}" for s in kernel.sums),
@@ -63,41 +64,6 @@ def _block(kernel: GroupKernel) -> str:
 
 def _kind(kernel: GroupKernel) -> str:
     return index_type(kernel.reach)
-
-
-def _vectors(chunk: str, kernel: GroupKernel) -> list[str]:
-    """Which vectors of a row a thread has: one, or several from `own` on, of which the first blocks
-    lack the last one, and the last threads of a row."""
-    kind, across, steps = _kind(kernel), kernel.threads_across, kernel.steps
-    thread = f"threadIdx.x % {across}"
-    if steps == 1:
-        return [f"const {kind} vector = {chunk} * {across} + {thread};"]
-    shorter = number(kernel.shorter)
-    warps = f"{steps} * chunk - (chunk < {shorter} ? chunk : {shorter})"
-    last = f"own + {across * (steps - 1)} < {number(kernel.axes.vector.size)}"
-    return [
-        f"const {kind} chunk = {chunk};",
-        f"const {kind} own = ({warps}) * {across} + {thread};",
-        f"const bool has_last = chunk >= {shorter} && {last};",
-    ]
-
-
-def _first_vector(kernel: GroupKernel) -> str:
-    return "vector" if kernel.steps == 1 else "own"
-
-
-def _names(kernel: GroupKernel) -> dict[IterDomain, str]:
-    if kernel.steps == 1:
-        return kernel.names
-    return {**kernel.names, kernel.axes.vector: f"(own + {kernel.threads_across} * each)"}
-
-
-def _per_vector(kernel: GroupKernel, lines: list[str]) -> list[str]:
-    """`lines` for each vector that a thread has."""
-    if kernel.steps == 1 or not lines:
-        return lines
-    body = [f"if (each == {kernel.steps - 1} && !has_last) continue;", *lines]
-    return _each(kernel.steps, body, "each")
 
 
 def _stretch(kernel: GroupKernel) -> list[str]:
@@ -136,7 +102,7 @@ def _least(value: str, limit: str) -> str:
 
 
 def _clear(kernel: GroupKernel) -> list[str]:
-    clear = [f"{s.name}_part{_place(kernel)} = {identity(s.op, s.dtype)};" for s in kernel.sums]
+    clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
     return ["const auto clear = [&]() {", *indent(_per_lane(kernel, clear)), "};"]
 
 
@@ -158,18 +124,18 @@ def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
     """A loop over batches of terms, whose vectors are loaded before the first is added. In place of
     a term that the last batch lacks, its first one is loaded and added, and that is taken back: in
     a branch, the compiler would load a vector only after others were added."""
-    names, kind, batch = _names(kernel), _kind(kernel), kernel.batch
+    names, kind, batch = kernel.names, _kind(kernel), kernel.batch
     name = "term" if kernel.pieces is None or scope is not kernel.loop else "at"
     places = [f"const {kind} {name} = start + k * step < end ? start + k * step : start;"]
     if name == "at":
         places.append(f"const {kind} term = at < hole_begin ? at : at + hole;")
     places += [statement_text(s, names) for s in scope.before]
-    loads = [f"{a.name}[k]{_entry(kernel)} = {load_call(a, names)};" for a in scope.loads]
+    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
     added = _added(scope, kernel)
     reads_places = any(forms_of(s) for s in scope.statements)
     lines = [
-        *(f"{vector_type(a)} {a.name}[{batch}]{_extent(kernel)};" for a in scope.loads),
-        *_each(batch, [*places, *_per_vector(kernel, loads)] if loads else []),
+        *(f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads),
+        *_each(batch, [*places, *loads] if loads else []),
         *_each(batch, [*places, *added] if reads_places else added),
     ]
     head = f"for ({kind} start = begin; start < end; start += {batch} * step) {{"
@@ -178,12 +144,11 @@ def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
 
 def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
     """Term k of a batch is added, if there is one."""
-    place = _place(kernel)
     kept = [
-        f"const {COMPUTE_TYPES[s.dtype]} {s.name}_kept = {s.name}_part{place};" for s in kernel.sums
+        f"const {COMPUTE_TYPES[s.dtype]} {s.name}_kept = {s.name}_part[lane];" for s in kernel.sums
     ]
-    added = [statement_text(s, _names(kernel)) for s in scope.statements]
-    back = [f"if (!has_term) {s.name}_part{place} = {s.name}_kept;" for s in kernel.sums]
+    added = [statement_text(s, kernel.names) for s in scope.statements]
+    back = [f"if (!has_term) {s.name}_part[lane] = {s.name}_kept;" for s in kernel.sums]
     has_term = "const bool has_term = start + k * step < end;"
     return [has_term, *_per_lane(kernel, [*kept, *added, *back])]
 
@@ -199,13 +164,13 @@ def _each(count: int, lines: list[str], name: str = "k") -> list[str]:
 def _finish(kernel: GroupKernel) -> list[str]:
     """A function that stores what follows from the sums of a row."""
     rounds = [
-        f"{_row(s, kernel)} = tf::round_to<{CUDA_TYPES[s.rounded]}>({_row(s, kernel)});"
+        f"{_row(s)} = tf::round_to<{CUDA_TYPES[s.rounded]}>({_row(s)});"
         for s in kernel.sums
         if s.rounded is not None
     ]
     head = f"const auto finish = [&](const {_kind(kernel)} row) {{"
     lines = _per_lane(kernel, rounds) if rounds else []
-    lines += _per_vector(kernel, scope_lines(kernel.final, _names(kernel), kernel.axes.lanes))
+    lines += scope_lines(kernel.final, kernel.names, kernel.axes.lanes)
     return [head, *indent(lines), "};"]
 
 
@@ -220,8 +185,7 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
     their terms, where those lie, and what is there."""
     kind, parts, ahead = _kind(kernel), kernel.parts, kernel.ahead
     loads = kernel.loop.loads
-    row = f"start + {parts} * turn"
-    known = f"const {kind} row = {row} < last ? {row} : last - 1;"
+    row, known = f"start + {parts} * turn", _row_of_turn(kernel)
     places = _first_places(kernel)
     if any(kernel.axes.row in form.bases for form in kernel.loop.forms):
         places.insert(0, known)
@@ -240,7 +204,7 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
         *indent(own),
         "}",
     ]
-    slots = f"[{ahead}]{_extent(kernel)}[{kernel.threads}]"
+    slots = f"[{ahead}][{kernel.threads}]"
     return [
         *(f"__shared__ {vector_type(a)} {a.name}_first{slots};" for a in loads),
         f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
@@ -249,9 +213,15 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
     ]
 
 
+def _row_of_turn(kernel: GroupKernel) -> str:
+    """A row of the block, whatever the turn."""
+    row = f"start + {kernel.parts} * turn"
+    return f"const {_kind(kernel)} row = {row} < last ? {row} : last - 1;"
+
+
 def _first_places(kernel: GroupKernel) -> list[str]:
     """Where the first term of a row lies; where that of the whole order does if it has none."""
-    names = {**kernel.names, kernel.axes.vector: _first_vector(kernel)}
+    names = kernel.names
     return [
         f"const {_kind(kernel)} term = begins[turn] < ends[turn] ? begins[turn] : 0;",
         *(statement_text(s, names) for s in kernel.loop.before),
@@ -267,52 +237,41 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
     moves their loads to where they are added. What the hardware does not copy so is loaded first,
     of all rows."""
     ahead, loads = kernel.ahead, kernel.loop.loads
-    narrow = [a for a in loads if kernel.steps > 1 and a.access_bytes < LEAST_COPY]
-    copies = [_first_move(a, kernel, is_loaded=a in narrow) for a in loads]
+    of_rows = [a for a in loads if a.is_of_row]
     has_own = f"begins[turn] < ends[turn] && ends[turn] - begins[turn] <= {kernel.few}"
-    test = f"if ({_first_vector(kernel)} < {number(kernel.axes.vector.size)} && {has_own}) {{"
-    moves = [test, *indent(_per_vector(kernel, copies)), "}"]
-    stored = [
-        f"{_slots(a, kernel)}[threadIdx.x] = {a.name}_held[turn]{_entry(kernel)};" for a in narrow
-    ]
+    moves = [_first_copy(a) for a in loads if not a.is_of_row]
+    if moves:
+        test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
+        moves = [test, *indent(moves), "}"]
+    moves += [f"{a.name}_held[turn] = {_first_of_row(a, kernel, has_own)};" for a in of_rows]
+    stored = [f"{a.name}_first[turn][threadIdx.x] = {a.name}_held[turn];" for a in of_rows]
     return [
-        *(f"{vector_type(a)} {a.name}_held[{ahead}]{_extent(kernel)};" for a in narrow),
-        *_each(ahead, moves, "turn"),
-        *_each(ahead, _per_vector(kernel, stored), "turn"),
+        *(f"{vector_type(a)} {a.name}_held[{ahead}];" for a in of_rows),
+        *_each(ahead, [*([_row_of_turn(kernel)] if of_rows else []), *moves], "turn"),
+        *_each(ahead, stored, "turn"),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
     ]
 
 
-def _first_move(access: VectorAccess, kernel: GroupKernel, is_loaded: bool) -> str:
-    """A vector of a row's first term on its way, to a register or to shared memory."""
-    source = f"{access.name}_from[turn]"
-    if kernel.steps > 1:
-        weight = weight_of(access.offset, kernel.axes.vector)
-        assert weight is not None
-        source = f"{source} + {number(weight * kernel.threads_across)} * each"
-    if is_loaded:
-        kind = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
-        return f"{access.name}_held[turn]{_entry(kernel)} = tf::load<{kind}>({source});"
-    arguments = f"{_slots(access, kernel)}, threadIdx.x, {source}"
+def _first_copy(access: VectorAccess) -> str:
+    """A vector of a row's first term on its way to shared memory."""
+    arguments = f"{access.name}_first[turn], threadIdx.x, {access.name}_from[turn]"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 
 
-def _slots(access: VectorAccess, kernel: GroupKernel) -> str:
-    return f"{access.name}_first[turn]{_entry(kernel)}"
+def _first_of_row(access: VectorAccess, kernel: GroupKernel, test: str) -> str:
+    """A vector of a row's first term, put together of words that are loaded where the test holds:
+    behind a branch those of a row would be waited for before the next one's are asked for."""
+    return load_of_row(access, f"{access.name}_from[turn]", kernel.names, test)
 
 
 def _from_first(kernel: GroupKernel) -> list[str]:
     """The first term of a row is added from shared memory, and then the others."""
-    loads = kernel.loop.loads
     vectors = [
         f"const {vector_type(a)}* const {a.name} = &{a.name}_first[turn][threadIdx.x];"
-        for a in loads
+        for a in kernel.loop.loads
     ]
-    if kernel.steps > 1:
-        read = [f"{a.name}[0][each] = {a.name}_first[turn][each][threadIdx.x];" for a in loads]
-        vectors = [f"{vector_type(a)} {a.name}[1]{_extent(kernel)};" for a in loads]
-        vectors += _per_vector(kernel, read)
     added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
     body = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
     return ["if (begin < end) {", *indent(body), "  add(row, begin + 1, end, 1);", "}"]
@@ -320,13 +279,13 @@ def _from_first(kernel: GroupKernel) -> list[str]:
 
 def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
     """A row that a part sums alone if it has few terms."""
-    own = [f"{_row(s, kernel)} = {s.name}_part{_place(kernel)};" for s in kernel.sums]
+    own = [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]
     return [
         f"{_kind(kernel)} begin, end;",
         "stretch(row, begin, end);",
         f"if (end - begin > {kernel.few}) {{",
         "  is_shared = true;",
-        f"}} else if ({_first_vector(kernel)} < {number(kernel.axes.vector.size)}) {{",
+        f"}} else if (vector < {number(kernel.axes.vector.size)}) {{",
         "  clear();",
         *indent([*added, *_per_lane(kernel, own)]),
         "  finish(row);",
@@ -337,28 +296,25 @@ def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
 def _shared_rows(kernel: GroupKernel) -> list[str]:
     """The rows of many terms, one after the other: each part adds its share of the terms."""
     kind, parts, vectors = _kind(kernel), kernel.parts, number(kernel.axes.vector.size)
-    vector = _first_vector(kernel)
     across, lanes = kernel.threads_across, kernel.axes.lanes
-    width = across * kernel.steps * lanes
-    thread = f"threadIdx.x % {across}" + (f" + {across} * each" if kernel.steps > 1 else "")
-    place = f"{lanes} * ({thread}) + lane"
+    place = f"{lanes} * (threadIdx.x % {across}) + lane"
     shared = [
-        f"__shared__ {COMPUTE_TYPES[s.dtype]} {s.name}_parts[{parts}][{width}];"
+        f"__shared__ {COMPUTE_TYPES[s.dtype]} {s.name}_parts[{parts}][{across * lanes}];"
         for s in kernel.sums
     ]
-    share = [f"{s.name}_parts[part][{place}] = {s.name}_part{_place(kernel)};" for s in kernel.sums]
-    own = [f"{_row(s, kernel)} = {s.name}_part{_place(kernel)};" for s in kernel.sums]
-    meet = [f"{_row(s, kernel)} = {_combined(s, place, kernel)};" for s in kernel.sums]
+    share = [f"{s.name}_parts[part][{place}] = {s.name}_part[lane];" for s in kernel.sums]
+    own = [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]
+    meet = [f"{_row(s)} = {_combined(s, place)};" for s in kernel.sums]
     body = [
         f"{kind} begin, end;",
         "stretch(row, begin, end);",
         f"if (end - begin <= {kernel.few}) continue;",
-        f"if ({vector} < {vectors}) {{",
+        f"if (vector < {vectors}) {{",
         "  clear();",
         *indent([*_share(kernel), *_per_lane(kernel, share)]),
         "}",
         "__syncthreads();",
-        f"if (part == 0 && {vector} < {vectors}) {{",
+        f"if (part == 0 && vector < {vectors}) {{",
         *indent(_per_lane(kernel, own)),
         f"  for (int k = 1; k < {parts}; ++k) {{",
         *indent(indent(_per_lane(kernel, meet))),
@@ -386,34 +342,18 @@ def _share(kernel: GroupKernel) -> list[str]:
     ]
 
 
-def _combined(total: GroupSum, place: str, kernel: GroupKernel) -> str:
+def _combined(total: GroupSum, place: str) -> str:
     other = f"{total.name}_parts[k][{place}]"
-    return combining(total.op, total.dtype, _row(total, kernel), other)
+    return combining(total.op, total.dtype, _row(total), other)
 
 
-def _row(total: GroupSum, kernel: GroupKernel) -> str:
-    return f"{total.name}_row{_place(kernel)}"
-
-
-def _place(kernel: GroupKernel) -> str:
-    """Of an element of a thread's sums."""
-    return f"{_entry(kernel)}[lane]"
-
-
-def _entry(kernel: GroupKernel) -> str:
-    """Of an array that has an entry per vector of a thread."""
-    return "[each]" if kernel.steps > 1 else ""
-
-
-def _extent(kernel: GroupKernel) -> str:
-    """Of such an array."""
-    return f"[{kernel.steps}]" if kernel.steps > 1 else ""
+def _row(total: GroupSum) -> str:
+    return f"{total.name}_row[lane]"
 
 
 def _array(total: GroupSum, what: str, kernel: GroupKernel) -> str:
-    size = f"{_extent(kernel)}[{kernel.axes.lanes}]"
-    return f"{COMPUTE_TYPES[total.dtype]} {total.name}_{what}{size};"
+    return f"{COMPUTE_TYPES[total.dtype]} {total.name}_{what}[{kernel.axes.lanes}];"
 
 
 def _per_lane(kernel: GroupKernel, statements: list[str]) -> list[str]:
-    return _per_vector(kernel, _each(kernel.axes.lanes, statements, "lane"))
+    return _each(kernel.axes.lanes, statements, "lane")

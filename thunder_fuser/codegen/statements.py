@@ -6,6 +6,7 @@ Index literals are marked, so that `Source` can set them apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 from typing_extensions import assert_never
 
@@ -54,6 +55,8 @@ def load_call(
         elements = f"{address(access, names)}, {access.pointer} + {other}"
         return f"tf::load_carried<{access.length}>({elements}, {left})"
     arguments = f"{CUDA_TYPES[access.dtype]}, {access.length}, {access.access_bytes}"
+    if access.is_of_row:
+        return load_of_row(access, address(access, names), names)
     if access.window is not None:
         inside = _inside(access.window, names)
         if access.is_apart:
@@ -64,6 +67,16 @@ def load_call(
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
+
+
+def load_of_row(
+    access: VectorAccess, source: str, names: Mapping[IterDomain, str], test: str = ""
+) -> str:
+    """The vector at `source` of a row that is the window of its access, if it passes a `test`."""
+    window, arguments = access.window, f"{CUDA_TYPES[access.dtype]}, {access.length}"
+    assert window is not None
+    extent = f"{test} ? {number(window.extent)} : 0" if test else number(window.extent)
+    return f"tf::load_row<{arguments}>({source}, {form_text(window.form, names)}, {extent})"
 
 
 def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:
@@ -103,6 +116,9 @@ def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     """A store of the vector of its name: of one with a window only the elements in it."""
     to = f"{address(access, names)}, {access.name}"
+    if access.is_of_row and access.window is not None:
+        arguments = f"{access.access_bytes}, {gcd(access.window.extent, access.length)}"
+        return f"tf::store_row<{arguments}>({to}, {_inside(access.window, names)});"
     if access.window is not None:
         inside = _inside(access.window, names)
         return f"tf::store_within<{access.access_bytes}>({to}, {inside}, {INNER});"

@@ -14,6 +14,7 @@ from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.map_ir import Body, Turning
+from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.flatten import without_carries
@@ -71,6 +72,8 @@ def _accesses(planned: VectorClass, tensors: Mapping[TensorView, str]) -> Access
     """What a flat class reads one by one, or one of lanes that lie apart, is loaded before anything
     is computed."""
     layouts, tile, streams = planned.group.segment.layouts, planned.tile, planned.streams
+    if planned.row is not None:
+        return RowAccesses(layouts, planned.row, tensors)
     if tile is None:
         is_flat = planned.lane is not None and planned.group.nests[0].is_flat
         is_kept = is_flat or planned.is_apart

@@ -22,16 +22,23 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from thunder_fuser.analysis.digits import Form, ceil_div, format_form
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.digit_stages import DigitKernel
 from thunder_fuser.kernel.row_ir import Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
-from thunder_fuser.kernel.statements import LaneStatement, Operand, forms_of, print_statement
+from thunder_fuser.kernel.statements import (
+    LaneStatement,
+    Operand,
+    VectorAccess,
+    forms_of,
+    print_statement,
+)
 from thunder_fuser.ops import OpDef
-from thunder_fuser.schedule.groups import GroupAxes
+from thunder_fuser.schedule.groups import THREADS, GroupAxes
+from thunder_fuser.target import MAX_BLOCKS
 
-LEAST_COPY = 4  # bytes of an access that goes on in the background
 FEW_HELD_BYTES = 64  # in the registers of a thread, of which it then has 48
 MAX_HELD_BYTES = 128  # of which it then has 64
 
@@ -89,14 +96,13 @@ class Pieces:
 class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
     way together, and before them those of the first terms of `ahead` rows; `final` is done once per
-    row and vector, of which a thread has `steps`, all but the last one always. A row of more than
-    `few` terms is shared by the `parts` of a block, which add whole `pieces`."""
+    row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
+    whole `pieces`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
     axes: GroupAxes
     threads_across: int
-    steps: int
     parts: int
     rows_per_block: int
     few: int
@@ -116,18 +122,7 @@ class GroupKernel:
     @property
     def chunks(self) -> int:
         """Blocks side by side along a row."""
-        return ceil_div(self._warps, self.steps)
-
-    @property
-    def _warps(self) -> int:
-        """Steps of the threads of a row, in all of its blocks."""
         return ceil_div(self.axes.vector.size, self.threads_across)
-
-    @property
-    def shorter(self) -> int:
-        """Blocks along a row that lack the last step: the first ones, as the last vectors of a row
-        may be fewer than threads."""
-        return self.chunks * self.steps - self._warps
 
     @property
     def row_blocks(self) -> int:
@@ -140,12 +135,11 @@ class GroupKernel:
 
     @property
     def blocks_at_once(self) -> int:
-        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers.
-        Several vectors along a row have a sum each, and a register each however short they are."""
-        if self.steps > 1:
-            return 3
-        held = sum(a.length * a.dtype.itemsize for a in self.loop.loads) * self.batch
-        return 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers, of
+        small blocks to more of them."""
+        held = sum(_held_bytes(a) for a in self.loop.loads) * self.batch
+        most = 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        return min(most * THREADS // self.threads, MAX_BLOCKS)
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -165,7 +159,6 @@ class GroupKernel:
     def __str__(self) -> str:
         axes, names = self.axes, self.names
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
-        block += f" of {self.steps} vectors" if self.steps > 1 else ""
         shape = f"{self.row_blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
         lines = [
@@ -183,6 +176,12 @@ class GroupKernel:
         if self.beside is not None:
             lines.append(f"  {self.beside.blocks} blocks before: {self.beside.call}")
         return "\n".join(lines)
+
+
+def _held_bytes(access: VectorAccess) -> int:
+    """In the registers of a thread: of a row the words that a vector is put together of."""
+    size = access.length * access.dtype.itemsize
+    return size + MAX_ALIGNMENT if access.is_of_row else size
 
 
 def _print(stretch: Stretch, names: dict[IterDomain, str]) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, loads_in, scale, shift, weight_of
+from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.digit_stages import lower_digits
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
-    LEAST_COPY,
     Between,
     GroupKernel,
     GroupSum,
@@ -23,6 +22,7 @@ from thunder_fuser.kernel.group_ir import (
 from thunder_fuser.kernel.integers import integers_at
 from thunder_fuser.kernel.names import Names, name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
@@ -35,7 +35,6 @@ from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece
 from thunder_fuser.target import SHARED_UNASKED
 
 AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
-MOST_HELD = 16  # vectors in the registers of a thread that has several along a row
 
 
 def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
@@ -49,11 +48,10 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         scalars=scalars_of(names),
         axes=planned.axes,
         threads_across=planned.threads_across,
-        steps=planned.steps,
         parts=planned.parts,
         rows_per_block=planned.rows_per_block,
         few=FEW,
-        batch=_at_once(planned, loop, BATCH),
+        batch=BATCH,
         ahead=_ahead(planned, loop),
         stretch=_stretch(planned, names),
         loop=loop,
@@ -66,8 +64,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
 
 def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> Scope:
     """What a term of each sum adds to it. The vectors of a batch of terms are an array."""
-    step = _step(planned)
-    writer = _writer(planned, names, strict, suffix=lambda tv, offset: f"[k]{step}")
+    writer = _writer(planned, names, strict, suffix=lambda tv, offset: "[k]")
     needs = _needs(planned, terms)
     ordered = (place for _, index in terms for place in loads_in(index))
     before = writer.locate(filter(planned.axes.is_uniform, (*ordered, *needs.places)))
@@ -87,29 +84,16 @@ def _ahead(planned: GroupSchedule, loop: Scope) -> int:
     """The rows of a part whose first terms are on their way together, in shared memory beside the
     sums of the parts. Those that are checked wait until it is known that there are any."""
     turns = planned.rows_per_block // planned.parts
-    each = sum(a.length * a.dtype.itemsize for a in loop.loads) * planned.steps
+    each = sum(a.length * a.dtype.itemsize for a in loop.loads)
     checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
     reads_places = any(forms_of(s) for s in loop.statements)
-    is_apart = planned.steps > 1 and any(
-        weight_of(a.offset, planned.axes.vector) is None for a in loop.loads
-    )
     is_piece = isinstance(planned.stretch, Piece)
-    if not each or checks or reads_places or is_apart or is_piece or planned.axes.term.size == 0:
+    if not each or checks or reads_places or is_piece or planned.axes.term.size == 0:
         return 1
-    vectors = planned.axes.lanes * planned.steps
-    sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * vectors
+    sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
     room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
     ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
-    if min(a.access_bytes for a in loop.loads) < LEAST_COPY:
-        ahead = _at_once(planned, loop, ahead)
     return next(n for n in range(ahead, 0, -1) if turns % n == 0)
-
-
-def _at_once(planned: GroupSchedule, loop: Scope, most: int) -> int:
-    """Terms whose vectors a thread holds in registers. Of one vector along a row it holds any."""
-    if planned.steps == 1:
-        return most
-    return max(1, min(most, MOST_HELD // (planned.steps * max(len(loop.loads), 1))))
 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
@@ -145,17 +129,17 @@ def _writer(
     strict: bool,
     suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
 ) -> ElementWriter:
-    segment = planned.segment
-    accesses = Accesses(segment.layouts, planned.axes.lane, names.tensors, planned.streams, suffix)
+    segment, axes, streams = planned.segment, planned.axes, planned.streams
+    accesses: Accesses
+    if axes.is_shifted:
+        accesses = RowAccesses(segment.layouts, axes.shifted, names.tensors, suffix)
+    else:
+        accesses = Accesses(segment.layouts, axes.lane, names.tensors, streams, suffix)
     return ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
 
 
 def _lane(planned: GroupSchedule) -> str:
-    return _step(planned) + ("[lane]" if planned.axes.lane is not None else "[0]")
-
-
-def _step(planned: GroupSchedule) -> str:
-    return "[each]" if planned.steps > 1 else ""
+    return "[lane]" if planned.axes.lane is not None else "[0]"
 
 
 def _needs(planned: GroupSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:

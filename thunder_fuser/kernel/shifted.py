@@ -5,7 +5,8 @@
 Loads take whole vectors, foreign elements with them, and of one in which the plane ends its
 elements; stores leave foreign ones out. Of rows that have their edges apart no vector has such.
 What lies along the row and not in the plane, such as weights, is loaded as vectors that are not
-aligned.
+aligned. Of gathered rows and of sums by an index only the results are such a plane: what is read
+are rows of others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.schedule.vector_axes import ShiftedAxes
 
 
 class ShiftedAccesses(Accesses):
@@ -70,3 +72,36 @@ class ShiftedAccesses(Accesses):
         lane = self.axes.lane
         column = self.axes.column if lane in offset.bases else self.row.form
         return add(offset, scale(column, -1)).bases.isdisjoint({self.axes.vector, lane})
+
+
+class RowAccesses(Accesses):
+    """Accesses under shifted axes, which lie along the row wherever they differ in it: loads take
+    the words of a row, stores leave out what is beside it."""
+
+    def __init__(
+        self,
+        layouts: Mapping[TensorView, Layout],
+        axes: ShiftedAxes,
+        names: Mapping[TensorView, str],
+        suffix: Callable[[TensorView, Form], str] = lambda tv, offset: "",
+    ) -> None:
+        super().__init__(layouts, axes.lane, names, None, suffix)
+        self.axes = axes
+
+    def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
+        """No element beside the row is used."""
+        super().request(tv, offset, () if self.axes.is_along(offset) else guards)
+
+    def group_loads(self) -> tuple[VectorAccess, ...]:
+        return tuple(map(self._within, super().group_loads()))
+
+    def group_stores(
+        self, targets: Sequence[tuple[TensorView, Form, Operand]]
+    ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
+        writes, vectors = super().group_stores(targets)
+        return writes, tuple(map(self._within, vectors))
+
+    def _within(self, access: VectorAccess) -> VectorAccess:
+        if not self.axes.is_along(access.offset):
+            return access
+        return replace(access, window=self.axes.inside, is_of_row=True)

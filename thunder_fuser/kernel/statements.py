@@ -255,7 +255,8 @@ class VectorAccess:
     """`length` elements at `pointer + offset`, moved `access_bytes` at a time. A streaming access
     is marked as the last one to its lines; None is one that would not be, whatever its size. With a
     window, whose form tells the place of element 0, only those elements are moved whose places are
-    in it: all or none of them for one that `is_apart`. With a `lane` the elements may lie apart,
+    in it: all or none of them for one that `is_apart`; one that `is_of_row` reads words of the row
+    that the window is. With a `lane` the elements may lie apart,
     each at the offset that it gives there; else those of two lanes are `step` elements apart. A
     load with `guards` is left out where one of them does not hold, and has zeros. One that is
     `carried` has two elements, that of the first lanes and that of the others. With `others` a lane
@@ -270,6 +271,7 @@ class VectorAccess:
     is_streaming: bool | None = None
     window: Window | None = None
     is_apart: bool = False
+    is_of_row: bool = False
     lane: IterDomain | None = None
     guards: tuple[Window, ...] = ()
     step: int = 0

@@ -25,10 +25,9 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.order import merge_pair, walks_as_one
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.vectorize import VectorClass, narrowest_access
+from thunder_fuser.schedule.vectorize import WIDE_ENOUGH, VectorClass, narrowest_access
 from thunder_fuser.target import WARP
 
-WIDE_ENOUGH = 8  # bytes of an access: a warp moves two lines at a time
 LONG = 4 * WARP  # vectors of a row, so that most warps have none that lies in two
 
 

@@ -4,10 +4,10 @@
 
 A block owns neighbouring rows of the result. A part of its threads sums a row of few terms alone,
 so that empty rows cost a store; rows of more terms follow, shared by all parts, whose sums meet in
-shared memory. Each order is fixed, and each row is written once. Of vectors of a few bytes, as rows
-of 577 columns have, a thread takes several that are a warp apart: all of them are on their way
-together, and those of threads side by side lie side by side. Blocks before those of pieces of an
-order find where its groups end.
+shared memory. Each order is fixed, and each row is written once. Rows that only vectors of a few
+bytes divide, such as those of 577 columns, are walked in the vectors that are aligned in the
+result; those of a term are put together of two. Blocks before those of pieces of an order find
+where its groups end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, unflatten
+from thunder_fuser.analysis.digits import (
+    Form,
+    atom,
+    ceil_div,
+    combine,
+    scale,
+    unflatten,
+)
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped, is_ordering
@@ -29,7 +36,7 @@ from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
@@ -37,8 +44,7 @@ THREADS = 256  # of one block
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
-NARROW = 4  # bytes of a vector, up to which a thread takes several
-STEPS = 8  # elements of them at most, over sums or tensors that are read
+NARROW = 4  # bytes of a vector, up to which those that are aligned in the result are taken
 TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
 
@@ -46,12 +52,25 @@ PREFERRED = GroupParameters()
 @dataclass(frozen=True, eq=False)
 class GroupAxes(VectorAxes):
     """The `row` of the result, its dims up to that of the groups; the `vector` and `lane` of the
-    dims behind it; the `term`, a place of the order, of which a row has a stretch; and the `piece`
-    of the order."""
+    dims behind it, of so many `columns`; the `term`, a place of the order, of which a row has a
+    stretch; and the `piece` of the order. Shifted ones have the vectors that are aligned in the
+    result, of which the first and the last one lie in two rows."""
 
     row: IterDomain
     term: IterDomain
     piece: IterDomain
+    columns: int
+    is_shifted: bool = False
+
+    @property
+    def shifted(self) -> ShiftedAxes:
+        """Those of a row."""
+        start = scale(atom(self.row), self.columns)
+        return ShiftedAxes(self.vector, self.lane, start, self.columns)
+
+    @property
+    def column(self) -> Form:
+        return self.shifted.column if self.is_shifted else super().column
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -97,7 +116,6 @@ class GroupSchedule:
     pieces: Values
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
-    steps: int  # vectors of a thread along a row, all but the last one always
     parts: int  # the parts of a block's threads
     rows_per_block: int
     streams: bool  # the stores bypass the cache
@@ -108,7 +126,7 @@ class GroupSchedule:
         walked = [a for a in names if a is not self.axes.piece]
         lines = [
             f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
-            f"  {self.threads_across} threads across{self._steps}, "
+            f"  {self.threads_across} threads across, "
             f"{self.parts} parts that share a row of "
             f"more than {FEW} terms, {self.rows_per_block} rows a block",
             f"  reduce {print_elements(self.sums, tensors, names)} "
@@ -120,10 +138,6 @@ class GroupSchedule:
         streaming = ", streaming" if self.streams else ""
         lines.append(f"  store {print_elements(stored, tensors, names)}{streaming}")
         return "\n".join([*lines, *([f"  beside {self.ends}"] if self.ends else [])])
-
-    @property
-    def _steps(self) -> str:
-        return f" with {self.steps} vectors each" if self.steps > 1 else ""
 
 
 def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
@@ -150,26 +164,21 @@ def schedule(
     if len(groups) != 1:
         raise Rejected("sums of groups of different shapes or orders")
     group = groups.pop()
-    axes = _axes(segment, group)
-    index = (
-        *unflatten(atom(axes.row), group.shape[: group.dim + 1]),
-        *unflatten(axes.column, group.shape[group.dim + 1 :]),
-    )
-    sums = tuple((tv, index) for tv in long)
-    terms = tuple(term_at(tv, index, [atom(axes.term)]) for tv in long)
-    pieces = tuple(p for tv in long for p in _piece(tv, index, group, axes))
     beside = [store for store in segment.stores if is_ordering(store.value)]
-    stores = tuple((s, _place(s, group.shape, axes)) for s in segment.stores if s not in beside)
+    written = [store for store in segment.stores if store not in beside]
+    walk = _walk(group, long, written, _axes(segment, group))
+    if (axes := _shifted(segment, walk.axes)) is not None:
+        other = _walk(group, long, written, axes)
+        walk = other if _is_in_rows(segment, other) else walk
+    axes, index, sums, terms = walk.axes, walk.index, walk.sums, walk.terms
+    pieces, stores = walk.pieces, walk.stores
     _check(segment, group.by, sums, (*terms, *pieces), stores)
-    vectors, most = axes.vector.size, parameters.across
-    results = (*pieces, *((s.value, i) for s, i in stores))
-    steps = _steps(segment, axes, ceil_div(vectors, most), sums, terms, results)
-    across = most if steps > 1 else _across(vectors, most)
-    parts = _parts(axes, long, across, steps)
-    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across * steps)
+    across = _across(axes.vector.size, parameters.across)
+    parts = _parts(axes, long, across)
+    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
     turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
-    written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s, _ in stores)
-    streams = written >= max(target.l2_bytes, 1)
+    size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
+    streams = size >= max(target.l2_bytes, 1)
     stretch = group.stretch(index[group.dim])
     return GroupSchedule(
         segment,
@@ -180,7 +189,6 @@ def schedule(
         pieces,
         stores,
         across,
-        steps,
         parts,
         parts * turns,
         streams,
@@ -208,27 +216,10 @@ def _across(vectors: int, most: int) -> int:
     return ceil_div(vectors, max(1, ceil_div(vectors, most))) or 1
 
 
-def _steps(
-    segment: Segment, axes: GroupAxes, warps: int, sums: Values, terms: Values, results: Values
-) -> int:
-    """Vectors of a thread, of as many as `warps` take. One where they are wide, or where an index
-    that a tensor holds differs along a row."""
-    own = [tv for tv, _ in sums]
-    needs = needs_of(segment, own, (*terms, *results))
-    targets = [store.target for store in segment.stores]
-    read = [tv for tv, at in needs.leaves if any(axes.vector in form.bases for form in at)]
-    narrowest = min(tv.dtype.itemsize for tv in (*read, *targets)) * axes.lanes
-    if narrowest > NARROW or any(axes.vector in place.bases for place in needs.places):
-        return 1
-    loaded = needs_of(segment, own, terms).leaves
-    most = max(1, STEPS // axes.lanes // max(len(sums), sum(tv in read for tv, _ in loaded)))
-    return ceil_div(warps, ceil_div(warps, most)) if warps else 1
-
-
-def _parts(axes: GroupAxes, sums: Sequence[TensorView], across: int, steps: int) -> int:
+def _parts(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> int:
     """The parts of a block, whose sums meet in shared memory."""
     parts = min(THREADS // across, WARP)
-    each = across * steps * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
+    each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
     while parts > 1 and parts * each > SHARED_UNASKED:
         parts //= 2
     return parts
@@ -265,6 +256,35 @@ def _group_of(tv: TensorView) -> _Group:
     return _Group(tv.shape, dim, order.shape[0], by, skip, size, makes_pieces)
 
 
+@dataclass(frozen=True)
+class _Walk:
+    """What is summed and stored at the `index` of an element of the result."""
+
+    axes: GroupAxes
+    index: Index
+    sums: Values
+    terms: Values
+    pieces: Values
+    stores: tuple[tuple[Store, Index], ...]
+
+
+def _walk(
+    group: _Group, sums: Sequence[TensorView], stores: Sequence[Store], axes: GroupAxes
+) -> _Walk:
+    index = (
+        *unflatten(atom(axes.row), group.shape[: group.dim + 1]),
+        *unflatten(axes.column, group.shape[group.dim + 1 :]),
+    )
+    return _Walk(
+        axes,
+        index,
+        tuple((tv, index) for tv in sums),
+        tuple(term_at(tv, index, [atom(axes.term)]) for tv in sums),
+        tuple(p for tv in sums for p in _piece(tv, index, group, axes)),
+        tuple((s, _place(s, group.shape, axes)) for s in stores),
+    )
+
+
 def _piece(tv: TensorView, index: Index, group: _Group, axes: GroupAxes) -> Values:
     """The sum of a piece of the order that `tv` adds in place of its terms."""
     assert tv.definition is not None
@@ -277,22 +297,62 @@ def _axes(segment: Segment, group: _Group) -> GroupAxes:
     shape, dim = group.shape, group.dim
     rows, columns = prod(shape[: dim + 1]), prod(shape[dim + 1 :])
     innermost = next((n for n in reversed(shape[dim + 1 :]) if n != 1), 1)
-    wide = [tv for tv in (*segment.inputs, *(s.target for s in segment.stores))]
-    wide = [tv for tv in wide if prod(tv.shape) % max(columns, 1) == 0 and tv.ndim > 1]
-    least = min((tv.dtype.itemsize for tv in wide), default=4)
+    wide, least = _wide(segment, columns)
     narrow = [segment.layouts[tv].alignment for tv in wide if tv.dtype.itemsize == least]
     lanes = gcd(innermost, min([MAX_ALIGNMENT, *narrow]) // least or 1)
     pieces = group.terms // group.size if group.size else 1
     vectors = axis(columns // lanes), lane_of(lanes)
-    return GroupAxes(*vectors, axis(rows), axis(group.terms), axis(pieces))
+    return GroupAxes(*vectors, axis(rows), axis(group.terms), axis(pieces), columns)
+
+
+def _wide(segment: Segment, columns: int) -> tuple[list[TensorView], int]:
+    """What has rows of so many elements, and the size of the smallest element."""
+    every = (*segment.inputs, *(s.target for s in segment.stores))
+    wide = [tv for tv in every if prod(tv.shape) % max(columns, 1) == 0 and tv.ndim > 1]
+    return wide, min((tv.dtype.itemsize for tv in wide), default=4)
+
+
+def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
+    """The axes whose vectors are aligned in the result; None where those of the rows are wide, or
+    rows no longer than one."""
+    _, least = _wide(segment, axes.columns)
+    lanes = MAX_ALIGNMENT // least
+    if axes.lanes * least > NARROW or axes.columns <= lanes:
+        return None
+    vectors = axis(vectors_met(axes.columns, lanes)), lane_of(lanes)
+    return GroupAxes(*vectors, axes.row, axes.term, axes.piece, axes.columns, is_shifted=True)
+
+
+def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
+    """True where all that differs along a row lies side by side there, results lie densely, and are
+    known to be the sums' elements."""
+    axes, own = walk.axes, dict(walk.sums)
+    flat = axes.aligned(axes.shifted.start)
+    for store, index in walk.stores:
+        layout = segment.layouts[store.target]
+        if layout.alignment < MAX_ALIGNMENT or offset_of(layout, index) != flat:
+            return False
+    results = (*walk.terms, *walk.pieces, *((s.value, index) for s, index in walk.stores))
+    needs = needs_of(segment, own, results)
+    offsets = (offset_of(segment.layouts[tv], at) for tv, at in needs.leaves if tv not in own)
+    return (
+        all(at == own[tv] for tv, at in needs.leaves if tv in own)
+        and not any(needs.windows())
+        and not any(axes.vector in form.bases for place in needs.places for form in place.index)
+        and axes.shifted.fits(offsets)
+    )
 
 
 def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
     """The element of a store that goes with a sum: the same in row-major order."""
-    if prod(store.value.shape) != prod(shape):
-        raise Rejected(f"a result of shape {list(store.value.shape)} beside sums {list(shape)}")
-    element = combine(atom(axes.row), axes.column, axes.vector.size * axes.lanes)
-    return unflatten(element, store.value.shape)
+    sizes = store.value.shape
+    if prod(sizes) != prod(shape):
+        raise Rejected(f"a result of shape {list(sizes)} beside sums {list(shape)}")
+    for cut in range(len(sizes) + 1):
+        if prod(sizes[:cut]) == axes.row.size:
+            inner = unflatten(axes.column, sizes[cut:])
+            return (*unflatten(atom(axes.row), sizes[:cut]), *inner)
+    return unflatten(combine(atom(axes.row), axes.column, axes.columns), sizes)
 
 
 def _check(

@@ -16,6 +16,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.flat_stores import flat_stores
 from thunder_fuser.schedule.flatten import flatten
+from thunder_fuser.schedule.gathered_rows import gathered_rows
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
@@ -52,13 +53,16 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     if segment.long:
         raise Rejected(LONG)
     groups = _groups(segment, parameters.sharing, parameters.reuse)
+    rows: tuple[VectorClass, ...] = ()
     if not parameters.rests:  # a text for many lengths: what aligns is not known
         plain = _arranged(segment, parameters.sharing)
-        pairs = zip(groups, plain, strict=True)
+        shifted = tuple(gathered_rows(merge_axes(p), parameters) for p in plain)
+        rows = tuple(found for found in shifted if found is not None)
+        pairs = [(g, p) for g, p, s in zip(groups, plain, shifted, strict=True) if s is None]
         groups = flat_stores(tuple(_flat(g, p, parameters) for g, p in pairs), parameters)
         groups = tuple(found for g in groups for found in own_rows(g, parameters))
     most = max((prod(a.size for a in g.axes) for g in groups), default=0)
-    classes = tuple(c for g in groups for c in vectorize(g, _beside(g, most, parameters)))
+    classes = (*rows, *(c for g in groups for c in vectorize(g, _beside(g, most, parameters))))
     targets = _targets_read(segment)
     for found in classes if targets else ():
         _check_writes(found, targets)

@@ -39,7 +39,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
+from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 28  # vectors: shorter rows are mostly first and last ones
@@ -203,9 +203,7 @@ class RowAxes(VectorAxes):
         start = scale(self.row, self.columns)
         if not self.is_shifted:
             return add(start, self.column)
-        first, _ = divmod_form(start, self.lanes)
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(add(first, atom(self.vector)), inner, self.lanes)
+        return self.aligned(start)
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -288,9 +286,7 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
 
 
 def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
-    """As many vectors as a row meets that begins as late in its first as one does."""
-    latest = lanes - gcd(axes.columns, lanes)
-    vector = axis(ceil_div(latest + axes.columns, lanes))
+    vector = axis(vectors_met(axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
     return replace(axes, vector=vector, lane=lane_of(lanes), is_shifted=True, ends=ends)
 

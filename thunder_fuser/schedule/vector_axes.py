@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import gcd
 
-from thunder_fuser.analysis.digits import Form, Loaded, atom, combine
+from thunder_fuser.analysis.digits import (
+    Form,
+    Loaded,
+    add,
+    atom,
+    ceil_div,
+    combine,
+    divmod_form,
+    scale,
+    substitute,
+)
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize
 
 
@@ -24,6 +37,13 @@ class VectorAxes:
         inner = Form() if self.lane is None else atom(self.lane)
         return combine(atom(self.vector), inner, self.lanes)
 
+    def aligned(self, start: Form) -> Form:
+        """The place in a plane whose aligned vectors are walked from that one on in which `start`
+        lies."""
+        first, _ = divmod_form(start, self.lanes)
+        inner = Form() if self.lane is None else atom(self.lane)
+        return combine(add(first, atom(self.vector)), inner, self.lanes)
+
     @property
     def names(self) -> dict[IterDomain, str]:
         """What schedules, kernels and their text call the axes."""
@@ -33,6 +53,40 @@ class VectorAxes:
     def is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same in all lanes."""
         return self.lane not in place.bases
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedAxes(VectorAxes):
+    """A row of `columns` that begins at `start` of a plane, anywhere in a vector, in the vectors
+    that are aligned there: the first and the last one lie in two rows."""
+
+    start: Form
+    columns: int
+
+    @property
+    def column(self) -> Form:
+        return add(self.aligned(self.start), scale(self.start, -1))
+
+    @property
+    def inside(self) -> Window:
+        """What tells the places of the row from those beside it, by the first one of a vector."""
+        first = {} if self.lane is None else {self.lane: Form()}
+        return Window(substitute(self.column, first), self.columns)
+
+    def is_along(self, offset: Form) -> bool:
+        """True for elements that lie side by side along the row. `offset` may be a vector's."""
+        column = self.column if self.lane in offset.bases else self.inside.form
+        return add(offset, scale(column, -1)).bases.isdisjoint({self.vector, self.lane})
+
+    def fits(self, offsets: Iterable[Form]) -> bool:
+        """True where all that differs along the row lies side by side there."""
+        return all(self.vector not in offset.bases or self.is_along(offset) for offset in offsets)
+
+
+def vectors_met(columns: int, lanes: int) -> int:
+    """As many aligned vectors as a row meets that begins as late in its first as one does."""
+    latest = lanes - gcd(columns, lanes)
+    return ceil_div(latest + columns, lanes)
 
 
 def lane_of(lanes: int) -> IterDomain | None:

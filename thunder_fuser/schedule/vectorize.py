@@ -24,8 +24,10 @@ from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.schedule.tiles import Square, Tile
+from thunder_fuser.schedule.vector_axes import ShiftedAxes
 from thunder_fuser.target import SECTOR
 
+WIDE_ENOUGH = 8  # bytes of an access: a warp moves two lines at a time
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
@@ -37,13 +39,15 @@ FEW_LEFT = 4  # vectors for each element that is left over, of which few are wor
 class VectorClass:
     """An iteration class whose innermost axis is cut into lanes; None where a thread has one. With
     a tile its two innermost axes are walked in squares. `streams` is None where no store may bypass
-    the cache, however large it is. Lanes that are `apart` have neighbours in other threads."""
+    the cache, however large it is. Lanes that are `apart` have neighbours in other threads. Those
+    of a `row` are aligned where it is stored, and may lie beside it."""
 
     group: IterationClass
     lane: IterDomain | None
     streams: bool | None
     tile: Tile | None = None
     is_apart: bool = False
+    row: ShiftedAxes | None = None
 
     @property
     def lanes(self) -> int:

@@ -223,9 +223,18 @@ TF_FN bool within(Place place, Extent extent) {
     return static_cast<unsigned>(place) < static_cast<unsigned>(extent);
 }
 
+// chunk: Endless
+// An extent that no place reaches.
+struct Endless {};
+template <class Place>
+TF_FN constexpr bool operator<(Place, Endless) {
+  return true;
+}
+
 // chunk: load_across
 // A vector that is aligned to its elements only: each word is put together of two. Words that end before
-// place 0 are not read, and some are that begin up to one access behind the vector.
+// place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
+// vector.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
@@ -233,8 +242,8 @@ union Across {
   tf::Vec<T, N> vec;
   TF_FN Across() {}
 };
-template <class T, int N, class First>
-TF_FN tf::Vec<T, N> load_across(const T* p, First first) {
+template <class T, int N, class First, class Extent = tf::Endless>
+TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
   using Access = tf::Access<step>;
   const unsigned skipped = reinterpret_cast<unsigned long long>(p) % step;
@@ -245,7 +254,7 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first) {
   for (int k = 0; k < read.count; ++k) {
     constexpr int held = step / sizeof(T);
     read.words[k] = typename Access::Word{};
-    if (start + (k + 1) * held > 0)
+    if (start + (k + 1) * held > 0 && start + k * held < extent)
       read.words[k] = Access::load(reinterpret_cast<const typename Access::Word*>(from) + k);
   }
   unsigned* const word = read.vec.v;
@@ -312,6 +321,19 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   return x;
 }
 
+// chunk: load_row
+// A vector of a row of `extent` elements, whose first one has place `first`: of its lanes those beside the
+// row have any value. A GPU reads the aligned words that have an element of the row, without a branch, so
+// that several vectors are on their way together; memory begins and ends with whole words of 16 bytes.
+template <class T, int N, class First, class Extent>
+TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent) {
+#ifdef TF_HOST
+  return tf::load_within<T, N, sizeof(T)>(p, first, extent, tf::No{});
+#else
+  return tf::load_across<T, N>(p, first, extent);
+#endif
+}
+
 // chunk: load_apart
 // A vector that lies before place `extent`, if its first element does.
 template <class T, int N, int ACCESS_BYTES, class First, class Extent>
@@ -329,6 +351,22 @@ TF_FN void store_within(T* p, const tf::Vec<T, N>& x, First first, Extent extent
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (tf::within(first + k, extent)) p[k] = x.v[k];
+}
+
+// chunk: store_row
+// The elements of a vector whose places, from `first` on, are in a row of `extent` of them. Rows begin and
+// end at any UNIT elements, and where that is inside of the vector so many are stored at a time.
+template <int ACCESS_BYTES, int UNIT, class T, int N, class First, class Extent>
+TF_FN void store_row(T* p, const tf::Vec<T, N>& x, First first, Extent extent) {
+  constexpr int bytes = UNIT * sizeof(T), step = bytes < ACCESS_BYTES ? bytes : ACCESS_BYTES;
+  if (first >= 0 && first + N <= extent) return tf::store<ACCESS_BYTES>(p, x);
+#pragma unroll
+  for (int k = 0; k < N; k += UNIT) {
+    tf::Vec<T, UNIT> part;
+#pragma unroll
+    for (int j = 0; j < UNIT; ++j) part.v[j] = x.v[k + j];
+    if (tf::within(first + k, extent)) tf::store<step>(p + k, part);
+  }
 }
 
 // chunk: square_vector square_run square_element

@@ -1,0 +1,86 @@
+"""Which gathered rows are walked in the vectors that are aligned where they are stored."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.programs import chain, flip, pad, permute, unsqueeze
+from tests.schedule.segments import floats, halves, integers, segment_of
+from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule import map
+from thunder_fuser.schedule.parameters import MapParameters
+from thunder_fuser.segment.segment import Segment
+
+
+def rows(x: TensorView, index: TensorView, dim: int = 0) -> TensorView:
+    return call("index_select", x, index, dim=dim)
+
+
+def is_shifted(segment: Segment, parameters: MapParameters | None = None) -> bool:
+    classes = map.schedule(segment, parameters or MapParameters()).classes
+    return any(c.row is not None for c in classes)
+
+
+def test_a_thread_has_an_aligned_vector_of_a_row() -> None:
+    x, index = halves(900, 577), integers(4000)
+    assert str(map.schedule(segment_of([x, index], rows(x, index)), MapParameters())) == dedent("""\
+        map, blocks of 128
+          class over i0{4000}, i1{73} and lane{8}
+            T2[i0, -577*i0 + 8*((577*i0)/8) + 8*i1 + lane]""")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shifted"),
+    [
+        (577, True),
+        (66, True),  # the vector between two is stored in four parts, each has four sectors
+        (62, False),
+        (129, True),  # in eight
+        (127, False),
+        (132, False),  # stores of 8 bytes are wide enough
+        (136, False),
+    ],
+)
+def test_rows_are_shifted_that_are_long_and_align_nothing(columns: int, shifted: bool) -> None:
+    x, index = halves(900, columns), integers(4000)
+    assert is_shifted(segment_of([x, index], rows(x, index))) is shifted
+
+
+def test_what_the_rows_have_one_of_and_what_lies_along_them_may_be_beside() -> None:
+    x, index, scale, bias = halves(900, 577), integers(4000), floats(4000), floats(577)
+    made = call("add", call("mul", rows(x, index), unsqueeze(scale, 1)), bias)
+    assert is_shifted(segment_of([x, index, scale, bias], made))
+
+
+@pytest.mark.parametrize("case", ["plain", "flip", "turn", "pad", "columns", "apart", "crooked"])
+def test_rows_are_not_shifted_where_something_does_not_lie_along_them(case: str) -> None:
+    x, index, place, target = halves(577, 577), integers(4000), integers(577), halves(4000, 577)
+    read = {
+        "plain": lambda: chain(target, "neg"),
+        "flip": lambda: flip(rows(x, index), 1),
+        "turn": lambda: rows(permute(x, 1, 0), index),
+        "pad": lambda: pad(rows(x, index), [1, 0, 0, 0]),
+        "columns": lambda: rows(rows(x, index), place, 1),
+        "apart": lambda: rows(x, index),
+        "crooked": lambda: rows(x, index),
+    }
+    lies = {
+        "apart": Layout(target.shape, (600, 1), 16),
+        "crooked": Layout(target.shape, (577, 1), 2),
+    }
+    given, made = [x, index, place, target], read[case]()
+    if case in lies:
+        segment = segment_of(given, lies={target: lies[case]}, writes=[(made, target)])
+    else:
+        segment = segment_of(given, made)
+    assert not is_shifted(segment)
+
+
+def test_a_text_for_many_lengths_has_rows_as_they_are() -> None:
+    x, index = halves(900, 577), integers(4000)
+    segment = segment_of([x, index], rows(x, index))
+    assert not is_shifted(segment, MapParameters(rests=True))
