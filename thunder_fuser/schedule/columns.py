@@ -9,6 +9,9 @@ in global memory, again in a fixed order, in the block that comes last.
 Of a running sum down the columns a thread has all rows, and what it has summed so far at each.
 
 What follows from the sums element by element is computed by the thread that owns the column.
+
+Where a column is of packs of rows, the last of which has fewer, threads have a row less from the
+vector on in which the plane ends.
 """
 
 from __future__ import annotations
@@ -25,18 +28,21 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_scan,
+    packed_elements,
     scanned_dim,
     state_bytes,
 )
-from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.analysis.views import without_padding
+from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
+from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import (
     LINE,
@@ -72,17 +78,6 @@ BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnAxes(VectorAxes):
-    """The reduced `row`, and the kept `vector` and `lane`."""
-
-    row: IterDomain
-
-    @property
-    def names(self) -> dict[IterDomain, str]:
-        return {self.row: "row", **super().names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +133,21 @@ def schedule(
         raise Rejected("not reductions of one shape down the columns")
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
+    if len({packed_elements(tv) for tv in long}) != 1:
+        raise Rejected("packs of rows beside rows")
     rows, columns = shapes.pop() or (0, 0)
     axes = column_axes(segment, long, rows, columns)
     reductions, terms = reduced_by(long, axes)
     _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
-        if prod(store.value.shape) == rows * columns and not store.is_in_place:
+        if prod(store.value.shape) == axes.size and not store.is_in_place:
             full.append((store, element_of(store, segment, terms, reductions)))
         else:
             stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, reductions, results)
+    _check_ends(segment, axes, [*terms, *results], full)
     _check_columns(segment, reductions, stores)
     _check_writes(segment, stores, [*terms, *results])
     scans = [tv for tv in long if is_scan(tv)]
@@ -198,7 +196,8 @@ def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
 
 def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> Element:
     reduced = [a.size for a in tv.domain.logical if a.is_reduction]
-    return term_at(tv, index, unflatten(atom(axes.row), reduced))
+    term = term_at(tv, index, unflatten(atom(axes.row), reduced))
+    return term if axes.elements is None else without_padding(term, axes.elements)
 
 
 def column_axes(
@@ -206,7 +205,8 @@ def column_axes(
 ) -> ColumnAxes:
     """The axes of a plane, of which as many columns are a vector as lie side by side wherever
     those of the innermost dim do: of 14 by 14 pixels four."""
-    plane = [tv for tv in segment.inputs if prod(tv.shape) >= rows * columns]
+    elements = packed_elements(long[0])
+    plane = [tv for tv in segment.inputs if prod(tv.shape) >= (elements or rows * columns)]
     widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
     lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
@@ -214,7 +214,7 @@ def column_axes(
     lanes = max(min([lanes, *aligned]), 1)
 
     def of_lanes(count: int) -> ColumnAxes:
-        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows))
+        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows), elements)
 
     found = of_lanes(gcd(lanes, *innermost))
     while lanes > found.lanes:
@@ -229,8 +229,7 @@ def column_axes(
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
     reductions, terms = reduced_by(long, axes)
-    size = axes.row.size * axes.vector.size * axes.lanes
-    full = [s for s in segment.written if prod(s.value.shape) == size]
+    full = [s for s in segment.written if prod(s.value.shape) == axes.size]
     stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
     results = [*terms, *((s.value, index) for s, index in stored)]
     read = needs_of(segment, long, results).leaves
@@ -270,6 +269,23 @@ def _check_levels(
                 raise Rejected("a column sum needs another one of the same segment")
             if index != own[tv]:
                 raise Rejected("a running sum is read at another element")
+
+
+def _check_ends(
+    segment: Segment,
+    axes: ColumnAxes,
+    results: Sequence[Element],
+    full: Sequence[tuple[Store, Index]],
+) -> None:
+    """Of a plane that ends in a row, threads read and store nothing else that rows have."""
+    if axes.elements is None:
+        return
+    needs = needs_of(segment, segment.long, results)
+    moved = [(tv, index) for tv, index in needs.leaves if tv in segment.leaves]
+    moved += [(s.target, index) for s, index in full]
+    offsets = [offset_of(segment.layouts[tv], index) for tv, index in moved]
+    if needs.places or any(axes.row in form.bases and form != axes.flat for form in offsets):
+        raise Rejected("a plane that ends in a row, beside what lies otherwise")
 
 
 def _check_columns(
@@ -387,7 +403,7 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
 
 def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     """Bytes of an element of what is read of the plane."""
-    terms = {prod(a.size for a in tv.domain.logical) for tv in long}
+    terms = {packed_elements(tv) or prod(a.size for a in tv.domain.logical) for tv in long}
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
@@ -400,8 +416,7 @@ def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView]) -> in
 
 def _loaded(axes: ColumnAxes, segment: Segment) -> int:
     """Registers of what a thread loads of a row."""
-    elements = axes.row.size * axes.vector.size * axes.lanes
-    plane = [tv for tv in segment.inputs if prod(tv.shape) == elements]
+    plane = [tv for tv in segment.inputs if prod(tv.shape) == axes.size]
     return _of_vectors(plane, axes)
 
 

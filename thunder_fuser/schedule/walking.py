@@ -10,7 +10,7 @@ and those that come are in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -42,6 +42,7 @@ IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row
 IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
+L1_LEAST = 29 * 1024  # bytes of a multiprocessor's L1 cache, to which shared memory leaves the rest
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
 PLACES = 2 * MAX_SLOTS  # for what rows bring, at most
 RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside those and what it sends,
@@ -65,12 +66,24 @@ def beside_sums(
         fills_half = _fill_half(row, turns, found.cluster, target)
         return fills_half, found.weights or found.stowed, -found.cluster
 
-    for sizes in _clusters(row, sums, turns, target, parameters.cluster):
-        for walks in range(parameters.walks, 0, -1):
-            found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
-            if found:
-                return max(found, key=worth)
-    return None
+    def preferred() -> Iterator[Residency]:
+        for sizes in _clusters(row, sums, turns, target, parameters.cluster):
+            for walks in range(parameters.walks, 0, -1):
+                found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
+                if found:
+                    yield max(found, key=worth)
+
+    return _with_weights(row, preferred())
+
+
+def _with_weights(row: Row, preferred: Iterator[Residency]) -> Residency | None:
+    """The first of them, but of clusters the first that has the weights of all rows, if one has:
+    each turn would read them again in both of its walks, and odd rows put each vector of them
+    together of two."""
+    first = next(preferred, None)
+    if first is None or first.cluster == 1 or not row.weights:
+        return first
+    return next((r for r in (first, *preferred) if r.weights or r.stowed), first)
 
 
 def _clusters(
@@ -158,6 +171,9 @@ def _walking(
     is_full = blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS
     if is_full and are_elsewhere and not stowed:
         return None  # weights that every turn loads again were seen to spill
+    cached = L1_LEAST + (left if stowed else limit - slots * moved)
+    if blocks > 1 and cluster > PAIR and (slots - 1) * moved > cached:
+        return None  # what is on its way passes through the L1 cache, and waits for room in it
     return Residency(
         threads,
         kept,
