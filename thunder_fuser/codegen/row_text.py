@@ -238,14 +238,17 @@ def _turns_of_rows(kernel: RowKernel) -> list[str]:
 
 def _turns_of_stretches(kernel: RowKernel) -> list[str]:
     """What a row has one of and no stretch brings is on its way a turn ahead, unless it lies where
-    a tensor says."""
+    a tensor says; what all rows have one of is there before the first."""
     side, turns = [*side_of_turn(kernel), *located(kernel, "turn")], turns_text(kernel)
     if kernel.located:
         once, first = [load_text(a, kernel.names) for a in kernel.once], list[str]()
     else:
-        first = [line for a in kernel.once for line in _fetched(a, kernel)]
-        once = [f"const auto {a.name} = {a.name}_next;" for a in kernel.once]
-        more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in kernel.once]
+        of_all = [a for a in kernel.once if a.bases.isdisjoint(kernel.axes.row.bases)]
+        own = [a for a in kernel.once if a not in of_all]
+        first = [load_text(a, kernel.names) for a in of_all]
+        first += [line for a in own for line in _fetched(a, kernel)]
+        once = [f"const auto {a.name} = {a.name}_next;" for a in own]
+        more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in own]
         once += [f"if (turn + 1 < {turns}) {{", *indent(more), "}"] if more else []
     row = [*_taken(kernel), *once, *_phases(kernel)]
     return [*first, *turns_of_stretches(kernel, turns, side, row)]

@@ -59,6 +59,7 @@ from thunder_fuser.schedule.parameters import (
     row_parameters,
     stream_parameters,
 )
+from thunder_fuser.schedule.plain_rows import reject_plain, schedule_plain
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
@@ -125,6 +126,7 @@ def _columns_in_general(parameters: ColumnParameters) -> ColumnParameters:
 
 
 TEMPLATES = (
+    Template(row_parameters, reject_plain, schedule_plain, lower_rows, _ends_in_general),
     Template(map_parameters, _reject_map, _map, lower, _map_in_general),
     Template(
         kept_parameters,
