@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
+from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.reduce_text import (
     combined,
@@ -358,10 +359,14 @@ def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     """What a thread's part of the row comes to."""
     scope = beside_pairs(phase.scope, phase.pairs)
     loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
-    lanes = scope_lines(replace(scope, loads=()), kernel)
-    of_vector = [*loads, *taken_in_pairs(phase.pairs), *lanes]
-    walked = [*over_vectors(kernel, of_vector), *edge_scope(phase.scope, kernel)]
-    return [*declared_pairs(phase.pairs), *walked, *unpaired(phase.pairs)]
+
+    def of_vectors(scope: Scope) -> list[str]:
+        lanes = scope_lines(replace(scope, loads=()), kernel)
+        return over_vectors(kernel, [*loads, *taken_in_pairs(phase.pairs), *lanes])
+
+    walked = of_vectors(scope) if phase.pairs else where_near(scope, of_vectors)
+    edges = edge_scope(phase.scope, kernel)
+    return [*declared_pairs(phase.pairs), *walked, *edges, *unpaired(phase.pairs)]
 
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
