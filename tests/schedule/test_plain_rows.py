@@ -9,10 +9,11 @@ import pytest
 from tests.programs import SMALL, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
-from thunder_fuser.kernel.templates import draft
+from thunder_fuser.kernel.templates import draft, general
 from thunder_fuser.schedule.plain_rows import reject_plain, schedule_plain
 from thunder_fuser.segment.segment import Segment
 
@@ -64,6 +65,13 @@ def test_the_model_prefers_them_to_vectors_of_a_plane(shape: tuple[int, ...]) ->
         wide = unsqueeze(wide, wide.ndim)
     segment = segment_of([row], call("neg", expand(wide, *shape)))
     assert isinstance(draft(segment, SMALL, strict=False).lower(False), RowKernel)
+
+
+def test_planes_that_end_inside_a_vector_and_others_have_one_general_text() -> None:
+    found = [draft(of_rows(halves(rows, 34)), SMALL, strict=False) for rows in (99_996, 99_999)]
+    texts = [emit(general(one, SMALL).lower(False)).fragments for one in found]
+    assert texts[0] == texts[1]
+    assert emit(found[0].lower(False)).fragments != texts[0]
 
 
 def test_rows_that_would_gain_nothing_are_left_to_others() -> None:

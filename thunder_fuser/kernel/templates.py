@@ -1,5 +1,6 @@
 """The templates, in the order in which they are asked for a segment.
 
+    T2 rows      short odd rows, elements for themselves  schedule/plain_rows.py
     T1 map       every element for itself                 schedule/map.py
     T9 kept      rows that lie apart in memory            schedule/kept_columns.py
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py

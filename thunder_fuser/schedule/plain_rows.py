@@ -11,6 +11,7 @@ them in stretches instead (`schedule/stretches.py`): a thread has its row's, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from thunder_fuser.analysis.digits import loads_in
@@ -41,6 +42,7 @@ def schedule_plain(
     axes = alone_in_stretches(segment, (), rows, target)
     if axes is None:
         raise Rejected("rows that are whole vectors, long, or few")
+    axes = replace(axes, ends=axes.ends or parameters.ends)
     work = work_along(segment, axes, columns_of(segment, (), axes), (), ())
     reads = reads_of(work, work.whole)
     found = of_stretches(work, reads, target, parameters)
