@@ -87,7 +87,7 @@ def test_rows_of_pieces_have_the_bits_of_eager(seed: int) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [DataType.BFloat16, DataType.Float, DataType.Double])
-@pytest.mark.parametrize("columns", [257, 131, 139])
+@pytest.mark.parametrize("columns", [257, 131, 139, 67, 34])
 def test_halves_of_odd_rows_are_stored_by_threads_side_by_side(
     columns: int, dtype: DataType, order: str
 ) -> None:

@@ -139,7 +139,8 @@ def test_rows_of_odd_length_align_no_row_but_the_first() -> None:
     ("row", "columns", "stored"),
     [
         (129, 128, "T1[i0, 32*lane + i1]"),
-        (129, 48, "T1[i0, 4*i1 + lane]"),  # 12 of 2 bytes fill no sector
+        (129, 48, "T1[16*lane + i0, i1]"),  # 12 of 2 bytes fill no two sectors: rows do
+        (131, 33, "T1[16*lane + i0, i1]"),  # with nothing left of them
         (130, 128, "T1[i0, 8*i1 + lane]"),  # two at a time
     ],
 )
@@ -151,6 +152,15 @@ def test_what_is_stored_one_by_one_lies_side_by_side_in_threads(
     made = chain(x, "neg")
     segment = segment_of([x], made, lies={made: Layout((64, columns), (row, 1))})
     assert str(map.schedule(segment, MapParameters())).splitlines()[2].strip() == stored
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(67, [(16 * 33, 4), (3 * 33, 1)]), (3, [(99, 1)])])
+def test_rows_that_are_left_of_lanes_have_single_elements(
+    rows: int, expected: list[tuple[int, int]]
+) -> None:
+    x = halves(rows, 33)
+    made = chain(x, "neg")
+    assert widths(segment_of([x], made, lies={made: Layout((rows, 33), (131, 1))})) == expected
 
 
 @pytest.mark.parametrize(("step", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 2), (8, 2), (16, 1)])

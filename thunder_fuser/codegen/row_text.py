@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
+from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.reduce_text import (
     combined,
@@ -238,14 +239,17 @@ def _turns_of_rows(kernel: RowKernel) -> list[str]:
 
 def _turns_of_stretches(kernel: RowKernel) -> list[str]:
     """What a row has one of and no stretch brings is on its way a turn ahead, unless it lies where
-    a tensor says."""
+    a tensor says; what all rows have one of is there before the first."""
     side, turns = [*side_of_turn(kernel), *located(kernel, "turn")], turns_text(kernel)
     if kernel.located:
         once, first = [load_text(a, kernel.names) for a in kernel.once], list[str]()
     else:
-        first = [line for a in kernel.once for line in _fetched(a, kernel)]
-        once = [f"const auto {a.name} = {a.name}_next;" for a in kernel.once]
-        more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in kernel.once]
+        of_all = [a for a in kernel.once if a.bases.isdisjoint(kernel.axes.row.bases)]
+        own = [a for a in kernel.once if a not in of_all]
+        first = [load_text(a, kernel.names) for a in of_all]
+        first += [line for a in own for line in _fetched(a, kernel)]
+        once = [f"const auto {a.name} = {a.name}_next;" for a in own]
+        more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in own]
         once += [f"if (turn + 1 < {turns}) {{", *indent(more), "}"] if more else []
     row = [*_taken(kernel), *once, *_phases(kernel)]
     return [*first, *turns_of_stretches(kernel, turns, side, row)]
@@ -355,10 +359,14 @@ def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     """What a thread's part of the row comes to."""
     scope = beside_pairs(phase.scope, phase.pairs)
     loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
-    lanes = scope_lines(replace(scope, loads=()), kernel)
-    of_vector = [*loads, *taken_in_pairs(phase.pairs), *lanes]
-    walked = [*over_vectors(kernel, of_vector), *edge_scope(phase.scope, kernel)]
-    return [*declared_pairs(phase.pairs), *walked, *unpaired(phase.pairs)]
+
+    def of_vectors(scope: Scope) -> list[str]:
+        lanes = scope_lines(replace(scope, loads=()), kernel)
+        return over_vectors(kernel, [*loads, *taken_in_pairs(phase.pairs), *lanes])
+
+    walked = of_vectors(scope) if phase.pairs else where_near(scope, of_vectors)
+    edges = edge_scope(phase.scope, kernel)
+    return [*declared_pairs(phase.pairs), *walked, *edges, *unpaired(phase.pairs)]
 
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
 from thunder_fuser.codegen.row_text import held_arrays, once_lines, scope_lines, single_lines
@@ -83,7 +84,7 @@ def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
         *held_arrays(first, kernel.chunk, kernel.rows.lanes),
         f"const {kind} before = tf::finite({name});",
         *once_lines(first.scope, kernel.rows),
-        *_walked(first.scope, kernel),
+        *where_near(first.scope, lambda scope: _walked(scope, kernel)),
         f"const {kind} {top.result.name} = tf::finite({name});",
         *_scaled(second.reductions, f"before - {top.result.name}"),
         *once_lines(second.scope, kernel.rows),

@@ -57,10 +57,10 @@ def beside_pairs(scope: Scope, pairs: Sequence[Pairs]) -> Scope:
     left = [
         s for s in scope.statements if not (isinstance(s, Accumulate) and s.accumulator in taken)
     ]
-    return replace(scope, statements=_used(left)) if taken else scope
+    return replace(scope, statements=used(left)) if taken else scope
 
 
-def _used(statements: Sequence[LaneStatement]) -> tuple[LaneStatement, ...]:
+def used(statements: Sequence[LaneStatement]) -> tuple[LaneStatement, ...]:
     """Without what no statement reads."""
     read, found = set[str](), list[LaneStatement]()
     for s in reversed(statements):

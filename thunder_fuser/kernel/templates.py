@@ -1,5 +1,6 @@
 """The templates, in the order in which they are asked for a segment.
 
+    T2 rows      short odd rows, elements for themselves  schedule/plain_rows.py
     T1 map       every element for itself                 schedule/map.py
     T9 kept      rows that lie apart in memory            schedule/kept_columns.py
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
@@ -59,6 +60,7 @@ from thunder_fuser.schedule.parameters import (
     row_parameters,
     stream_parameters,
 )
+from thunder_fuser.schedule.plain_rows import reject_plain, schedule_plain
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
@@ -125,6 +127,7 @@ def _columns_in_general(parameters: ColumnParameters) -> ColumnParameters:
 
 
 TEMPLATES = (
+    Template(row_parameters, reject_plain, schedule_plain, lower_rows, _ends_in_general),
     Template(map_parameters, _reject_map, _map, lower, _map_in_general),
     Template(
         kept_parameters,

@@ -53,6 +53,8 @@ def _math(
     sample: Range = (-4.0, 4.0),
     ulps: float = 4.0,
     fast: str = "",
+    near: str = "",
+    within: float = 0.0,
 ) -> OpDef:
     """A function of real or complex analysis: integers become f32."""
     return OpDef(
@@ -69,6 +71,8 @@ def _math(
         sample=sample,
         operands_as=each(floating),
         fast=fast,
+        near=near,
+        within=within,
         ulps=ulps,
     )
 
@@ -162,7 +166,7 @@ FUNCTIONS = (
     _math("sinh", prim="SINH", sample=_WIDE),
     _math("sqrt", prim="SQRT", sample=_POSITIVE, fast="tf::fast_sqrt({0})"),
     _math("tan", prim="TAN", ulps=8.0),
-    _math("tanh", prim="TANH", fast="tf::fast_tanh({0})"),
+    _math("tanh", prim="TANH", fast="tf::fast_tanh({0})", near="tf::near_tanh({0})", within=0.6),
 )  # fmt: skip
 
 UNARY = (*COPIES, *ARITHMETIC, *TESTS, *FUNCTIONS)

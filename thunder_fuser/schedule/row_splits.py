@@ -22,7 +22,8 @@ from thunder_fuser.target import MAX_THREADS, Target
 
 THREADS = 256  # of a block
 MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
-MUCH = 16  # registers of what a thread loads of a vector, beyond which those of large blocks spill
+MUCH = 8  # registers of what a thread loads of a vector, beyond which those of large blocks need so
+# many that no two are on a multiprocessor, or spill
 SCANNING = 256  # of a block that walks a row: each adds what all warps come to
 SCANNING_BLOCKS = 4  # on a multiprocessor: while the warps of some meet, others go on
 SCANNED = 32  # registers that a thread fills with what it scans at a time

@@ -95,9 +95,9 @@ def schedule(
         found = of_stretches(work, reads, target, parameters)
         if found is None or (not work.columns.reductions and _waits(work)):
             return schedule(segment, target, replace(parameters, stretches=False))
-        return _placed(work, row, found, work.axes.sides, is_staged=True)
+        return placed(work, row, found, work.axes.sides, is_staged=True)
     if work.columns.reductions:
-        return _placed(work, row, *_beside(row, work, target, parameters))
+        return placed(work, row, *_beside(row, work, target, parameters))
     return _alone(row, reads, work, target, parameters)
 
 
@@ -135,14 +135,14 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
 
     axes, sums = over(may_shift=True)
     try:
-        return _along(segment, axes, sums, reductions, totals)
+        return work_along(segment, axes, sums, reductions, totals)
     except Rejected:
         if not axes.is_shifted:
             raise
-    return _along(segment, *over(may_shift=False), reductions, totals)
+    return work_along(segment, *over(may_shift=False), reductions, totals)
 
 
-def _along(
+def work_along(
     segment: Segment,
     axes: RowAxes,
     sums: Columns,
@@ -169,7 +169,7 @@ def _along(
     return RowWork(segment, axes, phases, full, single, sums, behind)
 
 
-def _placed(
+def placed(
     work: RowWork,
     row: Row,
     residency: Residency,
@@ -215,11 +215,11 @@ def _alone(
         if not is_once:
             raise Rejected("a running sum beside what is computed from whole rows too long to keep")
         where, chunk = walked(row, scans)
-        return _placed(work, row, where, chunk=chunk)
+        return placed(work, row, where, chunk=chunk)
     edged = _with_edges(row, work, target, parameters)
     if edged is not None:
         several = max(parameters.block // edged.threads, 1)
-        return _placed(replace(work, axes=replace(axes, has_edges=True)), row, edged, several)
+        return placed(replace(work, axes=replace(axes, has_edges=True)), row, edged, several)
     several = max(parameters.block // found.threads, 1) if found.cluster == 1 else 1
     return _perhaps_staged(row, reads, work, found, several)
 
@@ -232,9 +232,9 @@ def _perhaps_staged(
     is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared and found.cluster == 1
     if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
-        return _placed(work, row, found, several)
+        return placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
-    return _placed(work, row, replace(found, registers=taken), several, is_staged=True)
+    return placed(work, row, replace(found, registers=taken), several, is_staged=True)
 
 
 def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
@@ -246,7 +246,7 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
     found = shared(replace(row, vectors=axes.vectors), axes.rows, target)
     if found is None:
         return None
-    return _placed(replace(work, axes=axes), row, found[0], splits=found[1])
+    return placed(replace(work, axes=axes), row, found[0], splits=found[1])
 
 
 def _waits(work: RowWork) -> bool:

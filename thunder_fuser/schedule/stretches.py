@@ -113,11 +113,11 @@ def of_stretches(
     are_whole = all(
         prod(tv.shape) == whole and _begin_whole(axes, axes.columns, tv) for tv, _ in moved
     )
-    if not (taken and are_cached and are_neighbours and are_whole):
+    each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
+    if not ((taken or each) and are_cached and are_neighbours and are_whole):
         return None
     if not all(lies_in_plane(segment, axes, count, *m) for m in moved):
         return None
-    each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
     read = count * (axes.columns * bytes_of(taken) + bytes_of(each))
     blocks = ceil_div(axes.group.size, target.multiprocessors)
     if work.columns.reductions:  # those of samples come after each other
@@ -127,7 +127,8 @@ def of_stretches(
     wanted = min(1 + parameters.slots, axes.turn.size + 1)
     if room < MIN_SLOTS * read:
         return None
-    apart = _apart(axes, axes.share, min(tv.dtype.itemsize for tv in taken))
+    itemsize = min(tv.dtype.itemsize for tv, _ in moved)
+    apart = _apart(axes, axes.share, itemsize)
     return Residency(
         axes.share.threads,
         frozenset(held),
@@ -146,7 +147,9 @@ def _blocks_alone(segment: Segment, scans: int, axes: RowAxes, share: Share, tar
     read, stored = _of_plane(segment, axes)
     held = len(read) + sum(prod(tv.shape) == columns for tv in segment.inputs)
     held += max(scans - 1, 0)
-    of_block = share.rows * columns * ((1 + PREFERRED.slots) * bytes_of(read) + bytes_of(stored))
+    once = bytes_of(tv for tv in segment.inputs if prod(tv.shape) == axes.rows)
+    of_turn = columns * bytes_of(read) + once
+    of_block = share.rows * ((1 + PREFERRED.slots) * of_turn + columns * bytes_of(stored))
     room = min(
         REGISTERS // (THREADS * (SCRATCH + held * share.held)),
         (target.shared_bytes - RESERVED_BYTES) // of_block,
@@ -173,15 +176,24 @@ def _share_alone(
         return None
     if any(map(is_scan, long)):
         return share_scanned(axes.columns, _itemsize(segment, axes))
+    if not long:
+        return _share_plain(axes.columns, _itemsize(segment, axes), len(read), len(stored))
     if stored:
         return share_of(axes.columns, _itemsize(segment, axes))
     return share_alone(axes.columns, _itemsize(segment, axes), len(read))
 
 
+def _share_plain(columns: int, itemsize: int, read: int, stored: int) -> Share | None:
+    """The same of rows of which nothing is reduced, so that a thread need not keep them: of long
+    ones as much as if they were only read."""
+    found = share_alone(columns, itemsize, read + stored)
+    return found or share_alone(columns, itemsize, max(read, 1))
+
+
 def _itemsize(segment: Segment, axes: RowAxes) -> int:
-    """Of the narrowest elements that are read of the plane, in bytes."""
-    read, _ = _of_plane(segment, axes)
-    return min((tv.dtype.itemsize for tv in read), default=MAX_ALIGNMENT)
+    """Of the narrowest elements that are read of the plane, else stored, in bytes."""
+    read, stored = _of_plane(segment, axes)
+    return min((tv.dtype.itemsize for tv in read or stored), default=MAX_ALIGNMENT)
 
 
 def _of_plane(segment: Segment, axes: RowAxes) -> tuple[list[TensorView], list[TensorView]]:

@@ -32,6 +32,7 @@ MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
+LEAST_APART = 2 * SECTOR  # bytes of what lanes that lie apart store side by side
 FEW_LEFT = 4  # vectors for each element that is left over, of which few are worth threads
 
 
@@ -76,6 +77,9 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     lanes = lanes_of(group, parameters)
     if lanes == 1:
         return (VectorClass(group, None, streams),)
+    single = _bytes_stored_singly(group)
+    if single and single // lanes < LEAST_APART and len(group.axes) > 1:
+        return _in_rows_apart(group, lanes, streams)
     innermost = group.axes[-1]
     left = innermost.size % lanes
     is_flat = len(group.axes) == 1  # else it is the outer axes that have many sizes
@@ -85,9 +89,8 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
         whole, remainder = cut_class(group, innermost, innermost.size - left)
         exact = replace(parameters, rests=False)
         return (*vectorize(whole, exact), VectorClass(remainder, None, streams=None))
-    is_apart = _is_stored_singly(group, lanes)
-    whole, _, lane = _in_lanes(group, innermost, lanes, is_apart)
-    return (VectorClass(whole, lane, streams, is_apart=is_apart),)
+    whole, _, lane = _in_lanes(group, innermost, lanes, is_apart=single > 0)
+    return (VectorClass(whole, lane, streams, is_apart=single > 0),)
 
 
 def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
@@ -131,19 +134,35 @@ def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
     return (VectorClass(cut, lane, hint, found.tile(across, lane)),)
 
 
-def _is_stored_singly(group: IterationClass, lanes: int) -> bool:
-    """True where each large tensor that is stored is so element by element, as rows of odd length:
-    what threads side by side store at a time then lies side by side if their lanes lie apart, and
-    fills sectors if as much does."""
+def _bytes_stored_singly(group: IterationClass) -> int:
+    """Bytes of a row of the narrowest tensor, where each large one that is stored is so element by
+    element, as rows of odd length: what threads side by side store at a time then lies side by side
+    if their lanes lie apart. 0 for others."""
     innermost, layouts = group.axes[-1], group.segment.layouts
     large = {tv for tv, _ in large_accesses(group)}
     stored = [(n.store.target, offset_of(layouts[n.store.target], n.index)) for n in group.nests]
     found = [(tv, form) for tv, form in stored if tv in large]
-    return bool(found) and all(
+    are_single = all(
         weight(form, innermost) == 1 == _aligned(layouts[tv], form, innermost, tv)
-        and innermost.size // lanes * tv.dtype.itemsize >= SECTOR
         for tv, form in found
     )
+    widths = [tv.dtype.itemsize for tv, _ in found]
+    return innermost.size * min(widths) if widths and are_single else 0
+
+
+def _in_rows_apart(
+    group: IterationClass, lanes: int, streams: bool | None
+) -> tuple[VectorClass, ...]:
+    """The class with lanes in rows that lie as far apart as they can, where a row is too short for
+    lanes of its own, and what is left: threads side by side then store a stretch of memory."""
+    rows = group.axes[-2]
+    if rows.size < MIN_VECTORS * lanes:
+        return (VectorClass(group, None, streams),)
+    if rows.size % lanes:
+        whole, rest = cut_class(group, rows, rows.size - rows.size % lanes)
+        return (*_in_rows_apart(whole, lanes, streams), VectorClass(rest, None, streams=None))
+    made, _, lane = _in_lanes(group, rows, lanes, is_apart=True)
+    return (VectorClass(made, lane, streams, is_apart=True),)
 
 
 def _in_lanes(

@@ -28,17 +28,14 @@ kernel(const float* __restrict__ T0, float* __restrict__ T3) {
   }
   if (turn < 3) {
     const int thread = (round * 1 + turn - 2) * 128 + threadIdx.x;
-    if (thread >= 15) return;
-    const int i1 = thread % 3;
-    const int i0 = thread / 3;
-    const auto v0 = tf::load<float, 4, 16>(T0 + (12 * i0 + 4 * i1));
-    tf::Vec<float, 4> w0;
-#pragma unroll
-    for (int lane = 0; lane < 4; ++lane) {
-      const float T0_0 = v0.v[lane];
-      w0.v[lane] = tf::convert<float>(T0_0);
-    }
-    tf::store<4>(T3 + (28 * i0 + 4 * i1 + 15), w0);
+    if (thread >= 60) return;
+    const int i1 = thread % 12;
+    const int i0 = thread / 12;
+    const auto v0 = tf::load<float, 1, 4>(T0 + (12 * i0 + i1));
+    tf::Vec<float, 1> w0;
+    const float T0_0 = v0.v[0];
+    w0.v[0] = tf::convert<float>(T0_0);
+    tf::store<4>(T3 + (28 * i0 + i1 + 15), w0);
     return;
   }
   {

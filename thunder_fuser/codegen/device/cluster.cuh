@@ -46,6 +46,7 @@ TF_FN void open_mail(Mailbox& mail) {
 TF_FN void expect_mail(Mailbox& mail, unsigned bytes) {
 #ifdef TF_HOST
   mail.missing = bytes;
+  mail.deliveries += !bytes;
 #else
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mail.place()), "r"(bytes)
                : "memory");
