@@ -132,6 +132,16 @@ def test_odd_rows_have_the_vectors_that_are_aligned_in_the_result(
     assert (planned.axes.lanes, planned.threads_across, planned.parts) == (lanes, across, parts)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shifted"), [((9, 577), True), ((3, 3, 577), True), ((9 * 577,), False)]
+)
+def test_odd_rows_may_be_stored_in_another_shape(sizes: tuple[int, ...], shifted: bool) -> None:
+    v = halves(60, 577)
+    made = chain(reshape(summed(v, order, ends), *sizes), "neg")
+    planned = groups.schedule(segment_of([v, order, ends], made), H200)
+    assert planned.axes.is_shifted is shifted
+
+
 def test_rows_are_not_shifted_where_something_does_not_lie_along_them() -> None:
     v, apart, place, target = halves(60, 577), halves(60, 11, 7), integers(577), halves(9, 577)
     wide, short = halves(60, 900), halves(60, 500)

@@ -281,7 +281,7 @@ def _walk(
         tuple((tv, index) for tv in sums),
         tuple(term_at(tv, index, [atom(axes.term)]) for tv in sums),
         tuple(p for tv in sums for p in _piece(tv, index, group, axes)),
-        tuple((s, _place(s, index, group.shape, axes)) for s in stores),
+        tuple((s, _place(s, group.shape, axes)) for s in stores),
     )
 
 
@@ -324,7 +324,8 @@ def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
 
 
 def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
-    """True where all that differs along a row lies side by side there, and results lie densely."""
+    """True where all that differs along a row lies side by side there, results lie densely, and are
+    known to be the sums' elements."""
     axes, own = walk.axes, dict(walk.sums)
     flat = axes.aligned(axes.shifted.start)
     for store, index in walk.stores:
@@ -335,20 +336,23 @@ def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
     needs = needs_of(segment, own, results)
     offsets = (offset_of(segment.layouts[tv], at) for tv, at in needs.leaves if tv not in own)
     return (
-        not any(needs.windows())
+        all(at == own[tv] for tv, at in needs.leaves if tv in own)
+        and not any(needs.windows())
         and not any(axes.vector in form.bases for place in needs.places for form in place.index)
         and axes.shifted.fits(offsets)
     )
 
 
-def _place(store: Store, index: Index, shape: tuple[int, ...], axes: GroupAxes) -> Index:
+def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
     """The element of a store that goes with a sum: the same in row-major order."""
-    if store.value.shape == shape:
-        return index
-    if prod(store.value.shape) != prod(shape):
-        raise Rejected(f"a result of shape {list(store.value.shape)} beside sums {list(shape)}")
-    element = combine(atom(axes.row), axes.column, axes.columns)
-    return unflatten(element, store.value.shape)
+    sizes = store.value.shape
+    if prod(sizes) != prod(shape):
+        raise Rejected(f"a result of shape {list(sizes)} beside sums {list(shape)}")
+    for cut in range(len(sizes) + 1):
+        if prod(sizes[:cut]) == axes.row.size:
+            inner = unflatten(axes.column, sizes[cut:])
+            return (*unflatten(atom(axes.row), sizes[:cut]), *inner)
+    return unflatten(combine(atom(axes.row), axes.column, axes.columns), sizes)
 
 
 def _check(
