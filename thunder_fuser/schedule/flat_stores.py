@@ -23,13 +23,17 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.flatten import WIDE_ENOUGH
 from thunder_fuser.schedule.nest import Nest, instances
 from thunder_fuser.schedule.order import merge_axes, merge_pair
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import weight
 from thunder_fuser.schedule.slabs import turned
-from thunder_fuser.schedule.vectorize import elements_at_once, lanes_of, windows_of
+from thunder_fuser.schedule.vectorize import (
+    WIDE_ENOUGH,
+    elements_at_once,
+    lanes_of,
+    windows_of,
+)
 from thunder_fuser.segment.segment import Segment, Store
 
 STORE = 4  # loads that cost as much as a store: neighbours' loads meet in the L1 cache
