@@ -131,6 +131,7 @@ ALLOWED = {
     "kernel/kept_ir.py:is_cut": THREADS,
     "schedule/strips.py:strip": LANES,
     "schedule/kept_tiles.py:_widths": THREADS,
+    "analysis/kept_rows.py:blocks": REGISTERS,
     "analysis/kept_rows.py:parts_of_columns": THREADS,
     "analysis/kept_rows.py:is_part_of_warp": THREADS,
     "analysis/kept_rows.py:lies_in_warps": THREADS,
