@@ -56,7 +56,7 @@ def test_a_line_of_each_row_or_what_registers_leave(
     dtype: DataType, shape: tuple[int, ...], across: int, down: int
 ) -> None:
     v = tensor(dtype, *shape)
-    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200)
+    schedule = kept_columns.schedule(segment_of([v], centred(v)), H200, KeptParameters(odd=False))
     assert (schedule.threads_across, schedule.threads_down) == (across, down)
 
 

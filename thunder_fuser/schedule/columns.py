@@ -81,6 +81,15 @@ class ColumnAxes(VectorAxes):
     row: IterDomain
 
     @property
+    def columns(self) -> int:
+        return self.vector.size * self.lanes
+
+    @property
+    def bases(self) -> frozenset[IterDomain | None]:
+        """What the column depends on."""
+        return frozenset({self.vector, self.lane})
+
+    @property
     def names(self) -> dict[IterDomain, str]:
         return {self.row: "row", **super().names}
 

@@ -36,8 +36,16 @@ from thunder_fuser.schedule.columns import (
     step_of,
 )
 from thunder_fuser.schedule.images import Moved, of_places, slot_needs
-from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, are_in_slots, tiling
+from thunder_fuser.schedule.kept_tiles import (
+    PREFERRED,
+    Held,
+    Tiling,
+    odd_tiling,
+    tiling,
+    whole_images,
+)
 from thunder_fuser.schedule.needs import needs_of, reductions_read
+from thunder_fuser.schedule.odd_columns import lanes_of, odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -169,10 +177,15 @@ def _planned(
     plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
-        if are_in_slots(single.axes, segment, single.phases, single.held, target, parameters):
+        images = (single.axes, segment, single.phases, single.held, target, parameters)
+        if (tile := whole_images(*images)) is not None and tile.slots:
             plane = single
+    odd = _odd(segment, long, plane, target, parameters)
+    if odd is not None:
+        plane, found = odd
+    else:
+        found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
     axes, held = plane.axes, plane.held
-    found = tiling(axes, segment, plane.phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     is_through_strips = bool(held.turned.tensors) and not found.tile.slots
     return KeptSchedule(
@@ -195,6 +208,36 @@ def _planned(
     )
 
 
+def _odd(
+    segment: Segment,
+    long: Sequence[TensorView],
+    plane: _Plane,
+    target: Target,
+    parameters: KeptParameters,
+) -> tuple[_Plane, Tiling] | None:
+    """A plane of images whose rows no vector divides, in vectors of them, and how it is tiled; None
+    for others. What is written in place is read by no block that has a neighbour's columns too."""
+    axes, held = plane.axes, plane.held
+    is_odd = parameters.odd and axes.lanes == 1 and held.image is not None
+    if not is_odd or held.image is None or held.turned.tensors or held.sums:
+        return None
+    if whole_images(axes, segment, plane.phases, held, target, parameters) is not None:
+        return None
+    if any(store.is_in_place for store, _ in plane.full):
+        return None
+    for lanes in lanes_of(plane.itemsizes):
+        sizes = {tv: lanes * tv.dtype.itemsize for tv in plane.moved}
+        if any(segment.layouts[tv].alignment < size for tv, size in sizes.items()):
+            continue
+        if (odd := odd_axes(axes, held.image, lanes)) is None:
+            continue
+        wider = _plane(segment, long, odd, is_turned=False)
+        found = odd_tiling(odd, segment, wider.phases, wider.held, target, parameters)
+        if found is not None:
+            return wider, found
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class _Plane:
     """What a segment does with the columns of a plane, seen along such axes: what it adds up in
@@ -208,13 +251,19 @@ class _Plane:
     stores: tuple[tuple[Store, Index], ...]
     held: Held
     known: tuple[Element, ...]
+    moved: tuple[TensorView, ...]
+
+    @property
+    def itemsizes(self) -> list[int]:
+        """Of what is read and stored of it."""
+        return [tv.dtype.itemsize for tv in self.moved]
 
 
 def _plane(
     segment: Segment, long: Sequence[TensorView], axes: ColumnAxes, is_turned: bool
 ) -> _Plane:
     """Raises Rejected."""
-    rows, columns = axes.row.size, axes.vector.size * axes.lanes
+    rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
     phases = phases_of(segment, reductions, terms)
     sums = [tv for tv in segment.long if tv not in long]
@@ -230,18 +279,24 @@ def _plane(
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, walked, [(s.value, i) for s, i in stores])
     _check_writes(segment, full, stores, walked)
-    reads = _planes(segment, reductions, walked, axes)
+    found = _reads(segment, reductions, walked)
+    reads = [(tv, offset) for tv, offset in found if is_of_plane(offset, axes)]
+    if not reads:
+        raise Rejected("columns of which nothing is in memory")
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
     moved = Moved(reads, writes, _turned([*reads, *writes], axes, is_turned))
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in moved.turned], axes)
+    of_columns = [tv.dtype.itemsize for tv, offset in found if axes.row not in offset.bases]
     row = moved.vectors_of_row(axes)
     dealt = added.vectors if added else 0
     is_by_rows = row is not None and (added is not None or moved.turns_out)
     known = of_places(segment, walked[len(terms) :], axes.row) if is_by_rows else []
     slots = slot_needs(segment, moved, full, rows, known) if row else None
     turned = Turned.of(moved.turned, axes)
-    held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full))
-    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known))
+    once = registers_of(of_columns, axes.lanes)
+    held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full), once=once)
+    tensors = tuple(tv for tv, _ in (*reads, *writes))
+    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known), tensors)
 
 
 def _check_columns(
@@ -287,20 +342,17 @@ def _check_writes(
 
 def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
     """True for elements that depend on the row and on the column: those that a thread keeps."""
-    return axes.row in offset.bases and not offset.bases.isdisjoint({axes.vector, axes.lane})
+    return axes.row in offset.bases and not offset.bases.isdisjoint(axes.bases)
 
 
-def _planes(
-    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element], axes: ColumnAxes
+def _reads(
+    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element]
 ) -> list[tuple[TensorView, Form]]:
-    """What is read of the plane, and where. Raises Rejected."""
+    """What is read in phases and for what is stored of the plane, and where."""
     own = {tv for tv, _ in reductions}
     leaves = needs_of(segment, own, walked).leaves
     reads = {(tv, offset_of(segment.layouts[tv], i)): None for tv, i in leaves if tv not in own}
-    planes = [(tv, offset) for tv, offset in reads if is_of_plane(offset, axes)]
-    if not planes:
-        raise Rejected("columns of which nothing is in memory")
-    return planes
+    return list(reads)
 
 
 def _turned(

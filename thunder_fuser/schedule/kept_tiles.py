@@ -13,7 +13,7 @@ come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -31,6 +31,7 @@ from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
 from thunder_fuser.schedule.images import SlotNeeds
+from thunder_fuser.schedule.odd_columns import OddAxes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.rejected import Rejected
@@ -60,7 +61,7 @@ class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory. Whole rows may be stored."""
+    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`."""
 
     kept: int
     turned: Turned
@@ -69,6 +70,7 @@ class Held:
     image: int | None = None
     slots: SlotNeeds | None = None
     is_stored: bool = True
+    once: int = 0
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,9 @@ def _told(room: _Room, tile: Tile, vector_bytes: int, parameters: KeptParameters
     told, lanes = max(parameters.blocks, 2), room.axes.lanes
     is_tight = room.column.shared_by(tile.cluster).registers(tile.down) >= RENEWED
     are_halves = lanes > 1 and vector_bytes == 2 * lanes  # in registers, two in one
-    renews = bool(room.held.dealt) and are_halves and is_tight
+    is_odd = isinstance(room.axes, OddAxes)
+    are_several = room.held.kept * REGISTER_BYTES > vector_bytes
+    renews = are_halves and ((is_tight and bool(room.held.dealt)) or (is_odd and are_several))
     return Tiling(tile, told if room.blocks(tile) == told else None, renews)
 
 
@@ -219,17 +223,45 @@ def _shared(
     return None
 
 
-def are_in_slots(
+def odd_tiling(
+    axes: OddAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    held: Held,
+    target: Target,
+    parameters: KeptParameters,
+) -> Tiling | None:
+    """Of a warp for each row, as few blocks as have room for all rows; None where none do, or
+    blocks would be few. Rows of a thread are a number apart that whole vectors have."""
+    room, lanes = _room(axes, phases, held, target), axes.lanes
+    known = room.column.results + held.once
+    room = replace(room, column=replace(room.column, results=known))
+    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
+    clusters = [c for c in (1, *CLUSTERS) if c <= target.max_cluster]
+    tiles, enough = axes.image.size * axes.tiles, BLOCKS * target.multiprocessors
+    for limit, cluster in product((parameters.held, 2 * parameters.held), clusters):
+        column = room.column.shared_by(cluster)
+        tile = Tile(WARP, max(column.threads(limit), lanes), cluster)
+        is_whole = axes.width * tile.down % lanes == 0
+        is_shared = cluster == 1 or (may_share and column.rows >= SHARED_ROWS * tile.down)
+        if is_whole and is_shared and room.blocks(tile) >= parameters.blocks:
+            vector_bytes = lanes * narrowest(segment, room.reductions)
+            found = _told(room, tile, vector_bytes, parameters)
+            return found if tiles * cluster >= enough else None
+    return None
+
+
+def whole_images(
     axes: ColumnAxes,
     segment: Segment,
     phases: Sequence[Phase],
     held: Held,
     target: Target,
     parameters: KeptParameters,
-) -> bool:
-    """True for images that pass through shared memory."""
-    found = _of_images(_room(axes, phases, held, target), segment, target, parameters)
-    return found is not None and found.slots > 0
+) -> Tile | None:
+    """All places of images, where they are kept so; they may pass through shared memory, in
+    slots."""
+    return _of_images(_room(axes, phases, held, target), segment, target, parameters)
 
 
 def _of_images(
