@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
+    UNTUNED,
     check,
     cubin_of,
     cuda_kernels,
@@ -15,6 +18,7 @@ from tests.programs import (
     plan_of,
     whole,
 )
+from tests.test_beside_kernels import gradients
 from tests.test_kept_kernels import is_close, normalised, softmax, spread
 from tests.test_shared_column_kernels import clusters, softmax_gradient
 from thunder_fuser.ir.build import call
@@ -29,10 +33,10 @@ pytestmark = [
 ]
 SHAPES = {
     "rows in every lane": (2, 64, 597),
-    "few rows": (4, 12, 597),
-    "images that begin inside vectors": (4, 21, 597),
+    "few rows": (4, 32, 597),
+    "images that begin inside vectors": (4, 35, 597),
     "a plane of words": (2, 37, 597),
-    "a last tile of few vectors": (2, 20, 541),
+    "a last tile of few vectors": (2, 34, 541),
     "blocks that share rows": (2, 512, 597),
     "fewer rows in the last block": (4, 515, 597),
 }
@@ -44,7 +48,7 @@ def lags(plan: Plan) -> bool:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype, order: str) -> None:
     x = (torch.randn(SHAPES[name]) * 4).to(dtype)
@@ -128,12 +132,18 @@ def test_blocks_share_long_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [(3, 63, 597), (4, 64, 133), (2, 64, 9)],
-    ids=["a plane that ends inside a vector", "tiles half empty", "short rows"],
+    ("shape", "dtype"),
+    [
+        ((3, 63, 597), torch.bfloat16),
+        ((4, 64, 133), torch.bfloat16),
+        ((2, 64, 9), torch.bfloat16),
+        ((4, 28, 597), torch.bfloat16),
+        ((2, 64, 597), torch.float32),
+    ],
+    ids=["a plane that ends inside a vector", "half a tile", "short rows", "few rows", "words"],
 )
-def test_others_are_read_one_by_one(shape: tuple[int, ...]) -> None:
-    (a,) = like(x := torch.randn(shape).bfloat16())
+def test_others_are_read_one_by_one(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    (a,) = like(x := torch.randn(shape).to(dtype))
     assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=Options()))
 
 
@@ -155,3 +165,24 @@ def test_nothing_is_spilled_on_a_gpu(channels: int, is_gradient: bool) -> None:
     assert isinstance(kernel, KeptKernel)
     assert isinstance(kernel.axes, OddAxes)
     assert cubin_of(kernel).spill_bytes == 0
+
+
+BESIDE = {
+    "a tile after another": (6, 64, 597),
+    "images that begin inside vectors": (8, 37, 597),
+    "blocks that share rows": (3, 512, 597),
+    "fewer rows in the last block": (4, 515, 597),
+}
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", BESIDE)
+def test_sums_over_all_columns_are_beside_them(name: str, dtype: torch.dtype, order: str) -> None:
+    x, y = (whole(*BESIDE[name], dtype=dtype) for _ in range(2))
+    options = replace(UNTUNED, thread_order=order)
+    plan = check(gradients(*like(x, y), 1), x, y, options=options)
+    assert "const int lag" in plan.sources[0]
+    assert "_sum[" in plan.sources[0]
+    assert plan.launches == 2

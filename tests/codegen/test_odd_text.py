@@ -40,7 +40,7 @@ def test_a_vector_lags_by_where_the_rows_of_its_thread_begin(
 ) -> None:
     kernel = lagging(*shape)
     assert kernel.odd is not None
-    text = plain(odd_places(kernel, kernel.odd, "blockIdx.x"))
+    text = plain(odd_places(kernel, kernel.odd))
     assert f"const int lag = ({row}) * 1517 % 4;" in text
 
 

@@ -22,10 +22,10 @@ from thunder_fuser.codegen.column_sums import (
 from thunder_fuser.codegen.image_text import image_lines
 from thunder_fuser.codegen.odd_text import (
     at_own_column,
+    full_of_odd,
     loads_of_columns,
     odd_places,
     own_column,
-    without_inner,
 )
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.shared_text import arrays_in_shared
@@ -81,8 +81,12 @@ def _turn(kernel: KeptKernel) -> list[str]:
     lines += [*_own_loads(kernel), *_awaited(kernel)]
     behind = [] if kernel.walks else received(kernel)
     if kernel.full.statements:
-        full = without_inner(_over_rows(kernel, scope_lines(kernel.full, names, lanes)))
-        behind += _active(kernel, full, [] if odd is None else ["is_own"])
+        if odd is None:
+            full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
+            behind += _active(kernel, full)
+        else:
+            full = _over_rows(kernel, full_of_odd(kernel, odd))
+            behind += _active(kernel, full, ["place > 0" if kernel.beside else "is_own"])
     behind += [*_final(kernel), *_emptied(kernel)]
     phases = [line for phase in kernel.phases for line in _phase(phase, kernel)]
     return [*lines, *phases, *behind]
@@ -126,7 +130,7 @@ def _places(kernel: KeptKernel) -> list[str]:
     that all take part in the sums."""
     if kernel.odd is not None:
         own = own_column(kernel.odd) if kernel.final.statements else []
-        return [*odd_places(kernel, kernel.odd, tile_number(kernel)), *own]
+        return [*odd_places(kernel, kernel.odd), *own]
     across, kind = kernel.threads_across, index_type(kernel.reach)
     size = number(kernel.axes.vector.size)
     lines, first = list[str](), _first(kernel, across)

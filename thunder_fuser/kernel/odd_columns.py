@@ -56,8 +56,13 @@ class OddAccesses(Accesses):
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         writes, vectors = super().group_stores(targets)
+        return writes, tuple(map(self._stored, vectors))
+
+    def _stored(self, access: VectorAccess) -> VectorAccess:
+        if not is_of_plane(access.offset, self.axes):
+            return access
         row = Window(atom(self.axes.first), self.axes.width)
-        return writes, tuple(replace(_whole(store), window=row) for store in vectors)
+        return replace(_whole(access), window=row)
 
 
 def _whole(access: VectorAccess) -> VectorAccess:

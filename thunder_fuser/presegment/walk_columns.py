@@ -23,15 +23,24 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
+from thunder_fuser.analysis.kept_rows import HELD as HELD_REGISTERS
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
+from thunder_fuser.analysis.odd_columns import STORED, lanes_of, shares_of, tiles_of
 from thunder_fuser.analysis.reductions import is_long, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
+from thunder_fuser.presegment.split_reductions import (
+    Deal,
+    constants,
+    in_two,
+    padded,
+    reshaped,
+    widened,
+)
 from thunder_fuser.target import (
     CLUSTERS,
     HOPPER_SHARED_BYTES,
@@ -71,7 +80,7 @@ def walk_columns(
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if _is_reduction(tv) and tv not in {*ahead, *along}]
-    groups: dict[tuple[int, ...], tuple[int, int]] = {}
+    groups: dict[tuple[int, ...], _Dealt] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
@@ -163,11 +172,11 @@ def _groups(
     multiprocessors: int,
     max_cluster: int,
     shared_bytes: int,
-) -> tuple[int, int] | None:
-    """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
-    are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
-    row. Where no number of blocks divides them some have none in the last turn. Of images that are
-    kept as a whole in registers each is a group."""
+) -> _Dealt | None:
+    """How the columns of a plane are dealt to blocks; None where there are no `sums` over all of
+    them, the plane is small or its rows are long, or they lie row after row. Where no number of
+    blocks divides them some have none in the last turn. Of images that are kept as a whole in
+    registers each is a group. Of those whose rows no vector divides each has whole tiles."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
@@ -186,9 +195,17 @@ def _groups(
     if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
-            return walkers, inner
+            return _Dealt(walkers, inner)
     if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
-        return images, inner
+        return _Dealt(images, inner)
+    part = 8 * len(sums) * rows / (prod(plane) * read)  # that one of each group adds to the bytes
+    if may_pad and lanes == 1 and (odd := columns.odd(inner, images, max_cluster)) is not None:
+        odd_lanes, blocks, cluster = odd
+        tiles, machine = tiles_of(inner, odd_lanes), ceil_div(multiprocessors, cluster)
+        slots = max(blocks * multiprocessors // cluster, 1)
+        count = _count(images * tiles, slots, part, machine)
+        run = STORED * odd_lanes
+        return None if count is None else _Dealt(count, run, (inner, tiles * run))
     cluster = columns.cluster(max_cluster)
     columns = columns.shared_by(cluster)
     if read * columns.rows > MAX_ROW:
@@ -196,26 +213,38 @@ def _groups(
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
     if run * lanes * min(itemsizes) < SECTOR:
         return None
-    tiles = ceil_div(vectors, run)
+    tiles, is_whole = ceil_div(vectors, run), vectors % run == 0
     slots = max(columns.blocks(run) * multiprocessors // cluster, 1)
+    count = _count(tiles, slots, part, multiprocessors, is_whole, may_pad)
+    return None if count is None else _Dealt(count, run * lanes)
+
+
+def _count(
+    tiles: int,
+    slots: int,
+    part: float,
+    machine: int,
+    is_whole: bool = True,
+    may_pad: bool = True,
+) -> int | None:
+    """To how many groups tiles are dealt, of which the machine has so many `slots`, and so many
+    places that work alone."""
 
     def is_even(count: int) -> bool:
-        return vectors % (count * run) == 0
+        return is_whole and tiles % count == 0
 
     def cost(count: int) -> float:
         """Of so many groups: turns of the machine with idle blocks, and parts that are written and
         read again."""
         turns = ceil_div(count, slots) * slots * (ceil_div(tiles, count) + BEGINNING)
-        parts = 8 * len(sums) * count / (vectors * lanes * read)
-        waiting = IMBALANCE * multiprocessors / count
-        return turns * (1 + parts + waiting) * (1 if is_even(count) else UNEVEN)
+        waiting = IMBALANCE * machine / count
+        return turns * (1 + part * count + waiting) * (1 if is_even(count) else UNEVEN)
 
-    most = max(MOST * multiprocessors, slots)
-    possible = [*range(multiprocessors, min(most, tiles) + 1)]
+    most = max(MOST * machine, slots)
+    possible = [*range(machine, min(most, tiles) + 1)]
     if not may_pad:
         possible = [*filter(is_even, possible)]
-    count = min(possible, key=cost, default=None)
-    return None if count is None else (count, run * lanes)
+    return min(possible, key=cost, default=None)
 
 
 def _in_slots(
@@ -265,6 +294,16 @@ def _is_turned(tv: TensorView, rows: int, inner: int) -> bool | None:
     straight = any(prod(sizes[k:]) == inner and sizes[k - 1] == rows for k in range(1, len(sizes)))
     turned = sizes[-1:] == [rows] and any(prod(sizes[k:-1]) == inner for k in range(len(sizes)))
     return turned if straight != turned else None
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """To so many `groups`, a `run` of columns at a time. Of images that are `padded` each has so
+    many columns, and so many then."""
+
+    groups: int
+    run: int
+    padded: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -319,6 +358,26 @@ class _Columns:
             column.shared_by(cluster).registers(down) * vectors * down <= REGISTERS
             for down, cluster in blocks_of_image(column, vectors, max_cluster)
         )
+
+    def odd(self, width: int, images: int, max_cluster: int) -> tuple[int, int, int] | None:
+        """Lanes of vectors of images of such a width whose rows are no whole ones, blocks that a
+        multiprocessor has at a time, and those that share rows."""
+        if self.is_turned:
+            return None
+        for lanes in lanes_of(self.itemsizes, self.rows, width, images, has_sums=True):
+            column = replace(self, lanes=lanes)._column()
+
+            def blocks(down: int, cluster: int, column: KeptRows = column) -> int:
+                registers = column.shared_by(cluster).registers(down)
+                return REGISTERS // (registers * WARP * down)
+
+            def fits(down: int, cluster: int) -> bool:
+                return blocks(down, cluster) > 1
+
+            shares = shares_of(column, width, lanes, max_cluster, HELD_REGISTERS, fits)
+            if shares is not None:
+                return lanes, blocks(*shares), shares[1]
+        return None
 
     @property
     def least(self) -> int:
@@ -379,8 +438,14 @@ def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
     return call("reshape", source, new_shape=constants(shape))
 
 
-def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: tuple[int, int]) -> TensorView:
+def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: _Dealt) -> TensorView:
     """Part g sums every so many-th stretch of columns."""
     last = _rows_last(source, dim)
-    made = in_two(tv, _reshaped(last, (prod(last.shape[:-1]), last.shape[-1])), Deal(*dealt))
+    columns, rows = prod(last.shape[:-1]), last.shape[-1]
+    if dealt.padded is not None:
+        inner, width = dealt.padded
+        images = reshaped(widened(tv, last), (columns // inner, inner, rows))
+        last = padded(tv, images, width - inner, dim=1)
+        columns = columns // inner * width
+    made = in_two(tv, _reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)

@@ -24,10 +24,11 @@ from math import prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
+from thunder_fuser.analysis.odd_columns import lanes_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.beside_columns import Beside, beside
+from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
 from thunder_fuser.schedule.columns import (
     ColumnAxes,
     column_axes,
@@ -45,7 +46,7 @@ from thunder_fuser.schedule.kept_tiles import (
     whole_images,
 )
 from thunder_fuser.schedule.needs import needs_of, reductions_read
-from thunder_fuser.schedule.odd_columns import lanes_of, odd_axes
+from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -174,17 +175,22 @@ def _planned(
         raise Rejected("a complex reduction")
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
-    plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
+    axes = column_axes(segment, long, rows, columns)
+    odd = _odd(segment, long, axes, is_turned, target, parameters)
+    if odd is not None:
+        return _scheduled(segment, *odd)
+    sums = [tv for tv in segment.long if tv not in long]
+    plane = _plane(segment, long, axes, is_turned, sums)
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
-        single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
+        single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)
         images = (single.axes, segment, single.phases, single.held, target, parameters)
         if (tile := whole_images(*images)) is not None and tile.slots:
             plane = single
-    odd = _odd(segment, long, plane, target, parameters)
-    if odd is not None:
-        plane, found = odd
-    else:
-        found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
+    found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
+    return _scheduled(segment, plane, found)
+
+
+def _scheduled(segment: Segment, plane: _Plane, found: Tiling) -> KeptSchedule:
     axes, held = plane.axes, plane.held
     across, down = found.tile.across, found.tile.down
     is_through_strips = bool(held.turned.tensors) and not found.tile.slots
@@ -211,27 +217,33 @@ def _planned(
 def _odd(
     segment: Segment,
     long: Sequence[TensorView],
-    plane: _Plane,
+    axes: ColumnAxes,
+    is_turned: bool,
     target: Target,
     parameters: KeptParameters,
 ) -> tuple[_Plane, Tiling] | None:
     """A plane of images whose rows no vector divides, in vectors of them, and how it is tiled; None
     for others. What is written in place is read by no block that has a neighbour's columns too."""
-    axes, held = plane.axes, plane.held
-    is_odd = parameters.odd and axes.lanes == 1 and held.image is not None
-    if not is_odd or held.image is None or held.turned.tensors or held.sums:
+    if not parameters.odd or axes.lanes > 1:
         return None
-    if whole_images(axes, segment, plane.phases, held, target, parameters) is not None:
+    sums = [tv for tv in segment.long if tv not in long]
+    plane = _plane(segment, long, axes, is_turned, sums=())
+    if (width := plane.held.image) is None or plane.held.turned.tensors:
+        return None
+    images = (axes, segment, plane.phases, plane.held, target, parameters)
+    if not sums and whole_images(*images) is not None:
         return None
     if any(store.is_in_place for store, _ in plane.full):
         return None
-    for lanes in lanes_of(plane.itemsizes):
-        sizes = {tv: lanes * tv.dtype.itemsize for tv in plane.moved}
-        if any(segment.layouts[tv].alignment < size for tv, size in sizes.items()):
+    sizes = {tv: tv.dtype.itemsize for tv in plane.moved}
+    extents = (axes.row.size, width, axes.columns // width)
+    for lanes in lanes_of([*sizes.values()], *extents, has_sums=bool(sums)):
+        if any(segment.layouts[tv].alignment < lanes * size for tv, size in sizes.items()):
             continue
-        if (odd := odd_axes(axes, held.image, lanes)) is None:
+        odd = odd_axes(axes, width, lanes)
+        if any(reduced_sizes(tv)[1:] != [odd.stored] for tv in sums):
             continue
-        wider = _plane(segment, long, odd, is_turned=False)
+        wider = _plane(segment, long, odd, is_turned, sums)
         found = odd_tiling(odd, segment, wider.phases, wider.held, target, parameters)
         if found is not None:
             return wider, found
@@ -253,24 +265,22 @@ class _Plane:
     known: tuple[Element, ...]
     moved: tuple[TensorView, ...]
 
-    @property
-    def itemsizes(self) -> list[int]:
-        """Of what is read and stored of it."""
-        return [tv.dtype.itemsize for tv in self.moved]
-
 
 def _plane(
-    segment: Segment, long: Sequence[TensorView], axes: ColumnAxes, is_turned: bool
+    segment: Segment,
+    long: Sequence[TensorView],
+    axes: ColumnAxes,
+    is_turned: bool,
+    sums: Sequence[TensorView],
 ) -> _Plane:
-    """Raises Rejected."""
+    """With these `sums` beside those of `long`. Raises Rejected."""
     rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
     phases = phases_of(segment, reductions, terms)
-    sums = [tv for tv in segment.long if tv not in long]
     added = beside(segment, sums, axes) if sums else None
     full, stores = [], []
     for store in segment.written:
-        if store.value in sums:
+        if store.value in segment.long and store.value not in long:
             continue
         if prod(store.value.shape) == rows * columns:
             full.append((store, element_of(store, segment, terms, reductions)))

@@ -27,6 +27,7 @@ from thunder_fuser.analysis.kept_rows import (
     parts_of_columns,
 )
 from thunder_fuser.analysis.layout import registers_of
+from thunder_fuser.analysis.odd_columns import SHARED_ROWS, shares_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.columns import ColumnAxes, narrowest
@@ -51,7 +52,6 @@ from thunder_fuser.target import (
 
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
 ALONE = 512  # threads of a block with such a line, at most: registers of twice as many spilled
-SHARED_ROWS = 4  # of a thread, at least, where blocks share them
 RENEWED = 80  # registers of a thread that walks, of more of which it spilled converted values
 PREFERRED = KeptParameters()
 
@@ -232,22 +232,22 @@ def odd_tiling(
     parameters: KeptParameters,
 ) -> Tiling | None:
     """Of a warp for each row, as few blocks as have room for all rows; None where none do, or
-    blocks would be few. Rows of a thread are a number apart that whole vectors have."""
+    blocks would be few."""
     room, lanes = _room(axes, phases, held, target), axes.lanes
-    known = room.column.results + held.once
-    room = replace(room, column=replace(room.column, results=known))
+    column = replace(room.column, results=room.column.results + held.once)
+    room = replace(room, column=column)
     may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
-    clusters = [c for c in (1, *CLUSTERS) if c <= target.max_cluster]
+    most = target.max_cluster if may_share else 1
     tiles, enough = axes.image.size * axes.tiles, BLOCKS * target.multiprocessors
-    for limit, cluster in product((parameters.held, 2 * parameters.held), clusters):
-        column = room.column.shared_by(cluster)
-        tile = Tile(WARP, max(column.threads(limit), lanes), cluster)
-        is_whole = axes.width * tile.down % lanes == 0
-        is_shared = cluster == 1 or (may_share and column.rows >= SHARED_ROWS * tile.down)
-        if is_whole and is_shared and room.blocks(tile) >= parameters.blocks:
+    for least in (parameters.blocks, 1) if held.dealt else (parameters.blocks,):
+
+        def fits(down: int, cluster: int, least: int = least) -> bool:
+            return room.blocks(Tile(WARP, down, cluster)) >= least
+
+        found = shares_of(column, axes.width, lanes, most, parameters.held, fits)
+        if found is not None and (held.dealt or tiles * found[1] >= enough):
             vector_bytes = lanes * narrowest(segment, room.reductions)
-            found = _told(room, tile, vector_bytes, parameters)
-            return found if tiles * cluster >= enough else None
+            return _told(room, Tile(WARP, *found), vector_bytes, parameters)
     return None
 
 

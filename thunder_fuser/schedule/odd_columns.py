@@ -10,19 +10,14 @@ lanes. So a block loads a vector before and one behind those that it stores, in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.digits import Form, add, atom, ceil_div, combine
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.digits import Form, add, atom, combine
+from thunder_fuser.analysis.odd_columns import STORED, tiles_of
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.columns import ColumnAxes
 from thunder_fuser.schedule.vector_axes import lane_of
-from thunder_fuser.target import REGISTER_BYTES, WARP
-
-STORED = WARP - 2  # vectors of each row, of a block that has a warp for it
-VECTOR_BYTES = 8
-FILLED = 0.85  # of these, at least, in the tiles of a row
+from thunder_fuser.target import WARP
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,30 +52,23 @@ class OddAxes(ColumnAxes):
         return tiles_of(self.width, self.lanes)
 
     @property
+    def stored(self) -> int:
+        """Columns of a tile."""
+        return STORED * self.lanes
+
+    @property
+    def padded(self) -> Form:
+        """The column where each image has whole tiles."""
+        place = atom(self.first) if self.lane is None else add(atom(self.first), atom(self.lane))
+        return combine(atom(self.image), place, self.tiles * self.stored)
+
+    @property
     def names(self) -> dict[IterDomain, str]:
         return {self.image: "image", self.first: "first", **super().names}
 
 
-def tiles_of(width: int, lanes: int) -> int:
-    """Tiles of a row, whose vectors may be one more than its elements fill."""
-    return ceil_div(ceil_div(width + lanes - 1, lanes), STORED)
-
-
-def lanes_of(itemsizes: Sequence[int]) -> list[int]:
-    """Of vectors of tensors with such elements, what is preferred first: of words at least, two of
-    them rather than more, of which a block would have a longer piece of each row."""
-    narrow, wide = min(itemsizes), max(itemsizes)
-    widths = (VECTOR_BYTES // narrow, REGISTER_BYTES // narrow)
-    return [n for n in widths if 1 < n <= MAX_ALIGNMENT // wide]
-
-
-def odd_axes(axes: ColumnAxes, width: int, lanes: int) -> OddAxes | None:
-    """Those of `axes`, whose columns are rows of so many, in vectors of so many lanes; None where
-    rows fill their tiles badly, or the plane ends inside a vector."""
-    rows, images = axes.row.size, axes.columns // width
-    tiles = tiles_of(width, lanes)
-    is_filled = width >= FILLED * tiles * STORED * lanes
-    if not is_filled or images * rows * width % lanes:
-        return None
-    vector, first = axis(images * tiles * WARP), axis(width - lanes + 1)
-    return OddAxes(vector, lane_of(lanes), axis(rows), axis(images), first)
+def odd_axes(axes: ColumnAxes, width: int, lanes: int) -> OddAxes:
+    """Those of `axes`, whose columns are rows of so many, in vectors of so many lanes."""
+    images = axis(axes.columns // width)
+    vector, first = axis(images.size * tiles_of(width, lanes) * WARP), axis(width - lanes + 1)
+    return OddAxes(vector, lane_of(lanes), axis(axes.row.size), images, first)
