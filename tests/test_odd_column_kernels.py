@@ -16,11 +16,13 @@ from tests.programs import (
     fusion,
     like,
     plan_of,
+    total,
     whole,
 )
 from tests.test_beside_kernels import gradients
 from tests.test_kept_kernels import is_close, normalised, softmax, spread
 from tests.test_shared_column_kernels import clusters, softmax_gradient
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.options import Options
@@ -110,6 +112,22 @@ def test_what_is_read_of_a_column_is_its_own(name: str) -> None:
     below = call("sub", scaled, spread(top, scaled))
     plan = check(fusion([a, s], call("cast", below, dtype=a.dtype), top), x, scale)
     assert lags(plan)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["rows in every lane", "a plane of words"])
+def test_sums_that_are_stored_alone_are_of_the_same_vectors(name: str, order: str) -> None:
+    (a,) = like(x := whole(*SHAPES[name], dtype=torch.bfloat16))
+    wide = call("cast", a, dtype=DataType.Float)
+    results = [call("max", wide, dims=(1,)), total(wide, 1)]
+    plan = check(fusion([a], *results), x, options=replace(UNTUNED, thread_order=order))
+    assert plan.launches == 1
+    assert lags(plan)
+
+
+def test_long_columns_of_which_sums_are_stored_are_walked() -> None:
+    (a,) = like(x := whole(*SHAPES["blocks that share rows"], dtype=torch.bfloat16))
+    assert not lags(check(fusion([a], call("max", a, dims=(1,))), x))
 
 
 def test_infinities_and_nans_stay_in_their_columns() -> None:

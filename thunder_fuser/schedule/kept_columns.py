@@ -121,6 +121,11 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
+def reject_odd(segment: Segment, target: Target) -> str | None:
+    """Why T9 cannot run this segment in vectors that lag behind columns, or need not; or None."""
+    return rejection(schedule_odd, segment, target)
+
+
 def reject_turned(segment: Segment, target: Target) -> str | None:
     """Why T9 cannot run this segment, or need not, as its rows lie row after row; or None."""
     return rejection(schedule_turned, segment, target)
@@ -130,10 +135,28 @@ def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
+    return _planned(segment, *_column_shape(segment), target, parameters)
+
+
+def schedule_odd(
+    segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
+) -> KeptSchedule:
+    """The same for columns of odd images that are kept by one block, though nothing of the plane
+    may be stored: walked, they would be read one by one. Raises Rejected."""
+    rows, columns = _column_shape(segment)
+    long = _kept_reductions(segment, is_turned=False)
+    axes = column_axes(segment, long, rows, columns)
+    found = _odd(segment, long, axes, False, target, parameters)
+    if found is None or found[1].tile.cluster > 1:
+        raise Rejected("columns of other planes than those of odd images")
+    return _scheduled(segment, *found)
+
+
+def _column_shape(segment: Segment) -> tuple[int, int]:
     shapes = {column_shape(tv) for tv in segment.long}
     if len(shapes) != 1 or None in shapes:
         raise Rejected("not reductions of one shape down the columns")
-    return _planned(segment, *(shapes.pop() or (0, 0)), target, parameters)
+    return shapes.pop() or (0, 0)
 
 
 def schedule_turned(
@@ -170,11 +193,7 @@ def _planned(
     is_turned: bool = False,
 ) -> KeptSchedule:
     """`is_turned` for reductions along the innermost axis, and sums of groups of rows beside."""
-    long = [tv for tv in segment.long if not is_turned or row_shape(tv) is not None]
-    if any(tv.dtype.is_complex for tv in long):
-        raise Rejected("a complex reduction")
-    if any(map(is_scan, long)):
-        raise Rejected("a running sum down columns that are kept")
+    long = _kept_reductions(segment, is_turned)
     axes = column_axes(segment, long, rows, columns)
     odd = _odd(segment, long, axes, is_turned, target, parameters)
     if odd is not None:
@@ -188,6 +207,16 @@ def _planned(
             plane = single
     found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
     return _scheduled(segment, plane, found)
+
+
+def _kept_reductions(segment: Segment, is_turned: bool) -> list[TensorView]:
+    """Those along columns. Raises Rejected."""
+    long = [tv for tv in segment.long if not is_turned or row_shape(tv) is not None]
+    if any(tv.dtype.is_complex for tv in long):
+        raise Rejected("a complex reduction")
+    if any(map(is_scan, long)):
+        raise Rejected("a running sum down columns that are kept")
+    return long
 
 
 def _scheduled(segment: Segment, plane: _Plane, found: Tiling) -> KeptSchedule:
