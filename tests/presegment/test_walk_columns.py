@@ -156,3 +156,10 @@ def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
 def test_other_images_are_walked_by_lines(shape: tuple[int, ...], narrow: bool) -> None:
     made = str(walk_columns(of_channels(*shape, narrow=narrow), 4, 8))
     assert f"new_shape=[1, {shape[0]}, {shape[2]}, {shape[1]}]" not in made
+
+
+def test_odd_images_have_whole_tiles_each() -> None:
+    made = str(walk_columns(of_channels(57, 768, 1517, narrow=True), 132, 8))
+    assert "pad_widths=[0, 0, 0, 43, 0, 0]" in made  # 13 tiles of 120 columns
+    assert re.search(r"reshape\(T\d+, new_shape=\[8, 98, 120, 768\]\)", made)
+    assert "dims=[1, 2], walked=86469)" in made

@@ -13,7 +13,7 @@ from thunder_fuser.schedule.vector_axes import lane_of
 
 def packs(rows: int, columns: int, elements: int | None) -> ColumnAxes:
     """Packs of so many columns, eight of which are a vector."""
-    return ColumnAxes(axis(columns // 8), lane_of(8), axis(rows), elements)
+    return ColumnAxes(axis(columns // 8), lane_of(8), axis(rows), elements=elements)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,9 @@ def test_rows_that_are_no_pack_are_left_over_too() -> None:
         (257, DataType.Float, 4, True),
         (257, DataType.Float, 3, False),  # vectors of four: as much as the plane's traffic hides
         (256, DataType.Half, 4, False),  # rows of whole vectors
-        (255, DataType.Half, 4, False),  # of few columns the threads of a warp meet all
+        (255, DataType.Half, 2, False),  # of few columns the threads of a warp meet all banks
+        (255, DataType.Half, 4, True),  # but take longer to find and convert so many values
+        (127, DataType.Float, 4, False),
     ],
 )
 def test_where_lanes_that_load_one_by_one_take_longer_than_the_plane(

@@ -53,7 +53,8 @@ def left_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
     for total in totals:
         if total not in in_warps:
             copy = f"{part_of(total, 'part', kernel)} = {total.name}_part[lane];"
-            lines += per_lane(copy, kernel.axes.lanes)
+            is_known = "if (place > 0 || lane >= lag) " if _lags(kernel) else ""
+            lines += per_lane(is_known + copy, kernel.axes.lanes)
     for total in in_warps:
         combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"
         lines.append(f"tf::meet_in_warp<{across}>({total.name}_part, {parts}, {combine});")
@@ -78,6 +79,11 @@ def combined_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[s
     return [barrier, *met, *([barrier] if alone else [])]
 
 
+def _lags(kernel: DownColumns) -> bool:
+    """True for vectors that lag behind their columns."""
+    return isinstance(kernel, KeptKernel) and kernel.odd is not None
+
+
 def _room(total: Accumulator, kernel: DownColumns) -> str:
     """For the parts of each column."""
     parts, places = kernel.warp_parts(total), kernel.threads_across * kernel.axes.lanes
@@ -93,7 +99,15 @@ def whole(total: Accumulator, kernel: DownColumns) -> str:
 
 def part_of(total: Accumulator, part: str, kernel: DownColumns) -> str:
     """The state of a lane that one of the threads of a column has put into shared memory, beside
-    those of the same lane, so that the threads of a warp meet all banks."""
+    those of the same lane, so that the threads of a warp meet all banks. Where vectors lag behind
+    columns it is that of the column of the lane."""
+    if _lags(kernel):
+        place = f"tf::lagging<{kernel.axes.lanes}, {kernel.threads_across}>(lane, lag, place)"
+        return f"{total.name}_parts[{part}][{place}]"
+    return _at_column(total, part, kernel)
+
+
+def _at_column(total: Accumulator, part: str, kernel: DownColumns) -> str:
     return f"{total.name}_parts[{part}][lane * {kernel.threads_across} + place]"
 
 
@@ -109,13 +123,17 @@ def result_lines(
 
 def own_line(total: KeptSum, kernel: KeptKernel) -> str:
     """The value of one sum, of the column whose lane is the thread's."""
-    value = _result(total, kernel, total.rounded)
+    value = finished(total.op, total.dtype, _at_column(total, "0", kernel))
+    value = _rounded(value, total.rounded)
     return f"const {COMPUTE_TYPES[total.dtype]} {own(total.name)} = {value};"
 
 
 def _result(total: Accumulator, kernel: DownColumns, rounded: DataType | None) -> str:
     """The value of a lane's column."""
-    value = finished(total.op, total.dtype, whole(total, kernel))
+    return _rounded(finished(total.op, total.dtype, whole(total, kernel)), rounded)
+
+
+def _rounded(value: str, rounded: DataType | None) -> str:
     return value if rounded is None else f"tf::round_to<{CUDA_TYPES[rounded]}>({value})"
 
 

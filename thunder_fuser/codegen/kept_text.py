@@ -20,6 +20,13 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
 )
 from thunder_fuser.codegen.image_text import image_lines
+from thunder_fuser.codegen.odd_text import (
+    at_own_column,
+    full_of_odd,
+    loads_of_columns,
+    odd_places,
+    own_column,
+)
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
 from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import (
@@ -65,13 +72,21 @@ def kept_lines(kernel: KeptKernel) -> list[str]:
 def _turn(kernel: KeptKernel) -> list[str]:
     """What a block does with a tile of columns."""
     names, lanes = kernel.names, kernel.axes.lanes
-    lines = [*_filled(kernel), *_loaded(kernel)]
-    lines += [load_text(a, names) for a in kernel.once]
+    lines, odd = [*_filled(kernel), *_loaded(kernel)], kernel.odd
+    if odd is None:
+        lines += [load_text(a, names) for a in kernel.once]
+    else:
+        lines += [load_text(a, names) for a in kernel.once if a.lane is None]
+        lines += loads_of_columns(kernel, odd)
     lines += [*_own_loads(kernel), *_awaited(kernel)]
     behind = [] if kernel.walks else received(kernel)
     if kernel.full.statements:
-        full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
-        behind += _active(kernel, full)
+        if odd is None:
+            full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
+            behind += _active(kernel, full)
+        else:
+            full = _over_rows(kernel, full_of_odd(kernel, odd))
+            behind += _active(kernel, full, ["place > 0" if kernel.beside else "is_own"])
     behind += [*_final(kernel), *_emptied(kernel)]
     phases = [line for phase in kernel.phases for line in _phase(phase, kernel)]
     return [*lines, *phases, *behind]
@@ -82,6 +97,9 @@ def _own_loads(kernel: KeptKernel) -> list[str]:
     without one load that of another."""
     if not kernel.is_spread or not kernel.final.loads:
         return []
+    if kernel.odd is not None:
+        names = at_own_column(kernel, kernel.odd)
+        return [load_text(a, names) for a in kernel.final.loads]
     names = kernel.names | {lane: "own" for lane in [kernel.axes.lane] if lane is not None}
     loads = [load_text(a, names) for a in kernel.final.loads]
     return [f"const int own = part % {kernel.axes.lanes};", *loads]
@@ -95,11 +113,14 @@ def _final(kernel: KeptKernel) -> list[str]:
         return []
     is_first = ["rank == 0"] if kernel.cluster > 1 else []
     if kernel.is_spread:
+        if kernel.odd is not None:
+            names = at_own_column(kernel, kernel.odd)
         text = scope_lines(replace(kernel.final, loads=()), names, lanes=1)
         sums = (total for phase in kernel.phases for total in phase.sums)
         known = [own_line(total, kernel) for total in sums if total.by_column]
         lines = ["const int lane = part;", *known, *text]
-        return _active(kernel, lines, [f"part < {lanes}", *is_first])
+        is_there = f"part < {lanes}" if kernel.odd is None else "has_column"
+        return _active(kernel, lines, [is_there, *is_first])
     is_first = [*(["part == 0"] if kernel.threads_down > 1 else []), *is_first]
     return _active(kernel, scope_lines(kernel.final, names, lanes), is_first)
 
@@ -107,6 +128,9 @@ def _final(kernel: KeptKernel) -> list[str]:
 def _places(kernel: KeptKernel) -> list[str]:
     """Which vector of columns a thread has. Threads beyond the last vector keep that as well, so
     that all take part in the sums."""
+    if kernel.odd is not None:
+        own = own_column(kernel.odd) if kernel.final.statements else []
+        return [*odd_places(kernel, kernel.odd), *own]
     across, kind = kernel.threads_across, index_type(kernel.reach)
     size = number(kernel.axes.vector.size)
     lines, first = list[str](), _first(kernel, across)

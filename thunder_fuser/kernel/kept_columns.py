@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.digits import Form, substitute
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
@@ -14,6 +14,7 @@ from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import PlaceValues
 from thunder_fuser.kernel.kept_ir import NOTHING, KeptKernel, KeptPhase, KeptSum, own
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
+from thunder_fuser.kernel.odd_columns import OddAccesses
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.place_values import left_at_places
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
@@ -21,6 +22,7 @@ from thunder_fuser.kernel.statements import Accumulate, LaneStatement, Variable,
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.kept_columns import KeptSchedule, is_of_plane
+from thunder_fuser.schedule.odd_columns import OddAxes
 from thunder_fuser.schedule.phases import Element, Phase
 from thunder_fuser.segment.segment import Store
 
@@ -39,6 +41,8 @@ def _accesses(planned: KeptSchedule, names: Mapping[TensorView, str]) -> Accesse
     def is_kept(offset: Form) -> bool:
         return axes.lane in offset.bases
 
+    if isinstance(axes, OddAxes):
+        return OddAccesses(layouts, axes, names)
     if planned.slots:
         return ImageAccesses(layouts, axes, planned.threads_across, names)
     if planned.strip is None:
@@ -111,6 +115,8 @@ class _KeptWriter:
         """True where what there is once a column reads memory: threads with all lanes of a vector
         would hold that for each of them, and wait for one after the other."""
         planned, lanes = self.planned, self.axes.lanes
+        if isinstance(self.axes, OddAxes):
+            return bool(planned.stores)
         is_plain = planned.strip is None and planned.beside is None and not planned.slots
         if not is_plain or not 1 < lanes <= planned.threads_down:
             return False
@@ -120,13 +126,14 @@ class _KeptWriter:
 
     def _spread(self) -> Scope:
         """The stores of a column, whose lane is then a thread's."""
-        tensors, dtypes = self.names.tensors, {r: r[0].dtype.compute_type for r in self.reductions}
+        tensors = self.names.tensors
         accesses = Accesses(self.segment.layouts, None, tensors, None, lambda tv, offset: own(""))
         writer = ElementWriter(self.segment, tensors, self.names.scalars, accesses, self.strict)
         writer.copies = self.writer.copies
-        writer.known = {r: Variable(own(tensors[r[0]]), dtype) for r, dtype in dtypes.items()}
+        known = {(tv, self._of_thread(i)): own(tensors[tv]) for tv, i in self.reductions}
+        writer.known = {r: Variable(name, r[0].dtype.compute_type) for r, name in known.items()}
         writer.begin()
-        stores = self.planned.stores
+        stores = [(store, self._of_thread(index)) for store, index in self.planned.stores]
         needs = self._needs([r for s, i in stores if (r := (s.value, i)) not in writer.known])
         writer.request(needs)
         loads = accesses.group_loads()
@@ -134,6 +141,13 @@ class _KeptWriter:
         writes, vectors = accesses.group_stores(targets_of(writer, stores))
         loads = tuple(replace(a, name=own(a.name)) for a in loads)
         return Scope(loads, (*writer.statements, *writes), vectors)
+
+    def _of_thread(self, index: Index) -> Index:
+        """The index of a thread's own column: `first`, where vectors lag behind columns."""
+        if not isinstance(self.axes, OddAxes) or self.axes.lane is None:
+            return index
+        first = {self.axes.lane: Form()}
+        return tuple(substitute(form, first) for form in index)
 
     def _request(self, results: Sequence[Element]) -> None:
         self.writer.known = {r: Variable("", r[0].dtype) for r in self.reductions}

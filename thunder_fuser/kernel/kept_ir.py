@@ -28,6 +28,7 @@ from thunder_fuser.kernel.row_ir import Accumulator, Pairs, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
 from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.odd_columns import OddAxes
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.target import WARP
 
@@ -112,6 +113,11 @@ class KeptKernel:
         if self.group is not None:
             return self.group.size * self.cluster
         return ceil_div(self.axes.vector.size, self.threads_across) * self.cluster
+
+    @property
+    def odd(self) -> OddAxes | None:
+        """Axes of vectors that lag behind their columns."""
+        return self.axes if isinstance(self.axes, OddAxes) else None
 
     @property
     def turns(self) -> int:

@@ -5,6 +5,7 @@
     T9 kept      rows that lie apart in memory            schedule/kept_columns.py
     T3 stream    long rows, softmax's sums in one pass    schedule/streams.py
     T2 rows      rows, and sums down columns beside them  schedule/rows.py
+    T9 kept      columns of odd images                    schedule/kept_columns.py
     T5 columns   down the columns of a plane              schedule/columns.py
     T9 kept      columns that a block keeps in between    schedule/kept_columns.py
     T7 groups    rows that an index sends to one place    schedule/groups.py
@@ -144,6 +145,12 @@ TEMPLATES = (
         is_exact=False,
     ),
     Template(row_parameters, rows.reject, rows.schedule, lower_rows, _ends_in_general),
+    Template(
+        kept_parameters,
+        kept_columns.reject_odd,
+        kept_columns.schedule_odd,
+        lower_kept_columns,
+    ),
     Template(
         column_parameters, columns.reject, columns.schedule, lower_columns, _columns_in_general
     ),

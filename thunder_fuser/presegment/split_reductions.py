@@ -374,14 +374,16 @@ def in_stretches(terms: int, columns: int, itemsize: int, multiprocessors: int) 
 
 
 def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
-    """`tv` of what each part sums, which are dealt the rows of `source`."""
+    """`tv` of what each part sums, which are dealt the rows of `source`, with some that were added
+    to them."""
     source = widened(tv, source)
     terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
-    sizes = deal.sizes(terms)
-    rest = prod(sizes) - terms
+    held = prod(source.shape) // prod(kept)
+    sizes = deal.sizes(held)
+    rest = prod(sizes) - held
     if rest:
-        source = padded(tv, reshaped(source, [terms, *kept]), rest)
+        source = padded(tv, reshaped(source, [held, *kept]), rest)
     pieces = reshaped(source, [*sizes, *kept])
     part = len(sizes) - 1 if deal.is_apart else 1
     dealt, columns = range(len(sizes)), range(len(sizes), pieces.ndim)

@@ -23,14 +23,23 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
+from thunder_fuser.analysis.kept_rows import HELD as HELD_REGISTERS
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
+from thunder_fuser.analysis.odd_columns import STORED, lanes_of, shares_of, tiles_of
 from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import Deal, constants, in_two
+from thunder_fuser.presegment.split_reductions import (
+    Deal,
+    constants,
+    in_two,
+    padded,
+    reshaped,
+    widened,
+)
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
@@ -69,7 +78,7 @@ def walk_columns(
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if _is_long_reduction(tv) and tv not in {*ahead, *along}]
-    groups: dict[tuple[int, ...], tuple[int, int]] = {}
+    groups: dict[tuple[int, ...], _Dealt] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
@@ -162,11 +171,11 @@ def _groups(
     multiprocessors: int,
     max_cluster: int,
     shared_bytes: int,
-) -> tuple[int, int] | None:
-    """To how many blocks the columns of a plane are dealt, and how many at a time; None where there
-    are no `sums` over all of them, the plane is small or its rows are long, or they lie row after
-    row. Where no number of blocks divides them some have none in the last turn. Of images that are
-    kept as a whole in registers each is a group."""
+) -> _Dealt | None:
+    """How the columns of a plane are dealt to blocks; None where there are no `sums` over all of
+    them, the plane is small or its rows are long, or they lie row after row. Where no number of
+    blocks divides them some have none in the last turn. Of images that are kept as a whole in
+    registers each is a group. Of those whose rows no vector divides each has whole tiles."""
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
@@ -185,9 +194,17 @@ def _groups(
     if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
-            return walkers, inner
+            return _Dealt(walkers, inner)
     if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
-        return images, inner
+        return _Dealt(images, inner)
+    part = 8 * len(sums) * rows / (prod(plane) * read)  # that one of each group adds to the bytes
+    if may_pad and lanes == 1 and (odd := columns.odd(inner, images, max_cluster)) is not None:
+        odd_lanes, blocks, cluster = odd
+        tiles, places = tiles_of(inner, odd_lanes), ceil_div(multiprocessors, cluster)
+        slots = max(blocks * multiprocessors // cluster, 1)
+        count = _fastest(images * tiles, slots, part, places)
+        run = STORED * odd_lanes
+        return None if count is None else _Dealt(count, run, (inner, tiles * run))
     cluster = columns.cluster(max_cluster)
     if not cluster:
         return None
@@ -196,30 +213,29 @@ def _groups(
     if run * lanes * min(itemsizes) < SECTOR:
         return None
     at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
-    slots = max(at_once * multiprocessors // cluster, 1)
-    part = 8 * len(sums) / (vectors * lanes * read)
-    count = _fastest(vectors, run, slots, multiprocessors, part, may_pad)
-    return None if count is None else (count, run * lanes)
+    tiles, slots = ceil_div(vectors, run), max(at_once * multiprocessors // cluster, 1)
+    count = _fastest(tiles, slots, part, multiprocessors, vectors % run == 0, may_pad)
+    return None if count is None else _Dealt(count, run * lanes)
 
 
 def _fastest(
-    vectors: int, run: int, slots: int, multiprocessors: int, part: float, may_pad: bool
+    tiles: int, slots: int, part: float, places: int, is_whole: bool = True, may_pad: bool = True
 ) -> int | None:
-    """In how many groups so many vectors are walked, a `run` of them at a time, where the machine
-    has `slots` for groups: by the turns in which some of these idle, and by what a `part` of each
-    group, that is written and read again, adds to what is read."""
-    tiles = ceil_div(vectors, run)
+    """To how many groups so many tiles are dealt, of which the machine has `slots` at a time, in
+    `places` that work alone: by the turns in which some of these idle, and by what a `part` of each
+    group, that is written and read again, adds to what is read. Where the last tile is not whole
+    no deal is even."""
 
     def is_even(count: int) -> bool:
-        return vectors % (count * run) == 0
+        return is_whole and tiles % count == 0
 
     def cost(count: int) -> float:
         turns = ceil_div(count, slots) * slots * (ceil_div(tiles, count) + BEGINNING)
-        waiting = IMBALANCE * multiprocessors / count
+        waiting = IMBALANCE * places / count
         return turns * (1 + part * count + waiting) * (1 if is_even(count) else UNEVEN)
 
-    most = max(MOST * multiprocessors, slots)
-    possible = [*range(multiprocessors, min(most, tiles) + 1)]
+    most = max(MOST * places, slots)
+    possible = [*range(places, min(most, tiles) + 1)]
     if not may_pad:
         possible = [*filter(is_even, possible)]
     return min(possible, key=cost, default=None)
@@ -272,6 +288,16 @@ def _is_turned(tv: TensorView, rows: int, inner: int) -> bool | None:
     straight = any(prod(sizes[k:]) == inner and sizes[k - 1] == rows for k in range(1, len(sizes)))
     turned = sizes[-1:] == [rows] and any(prod(sizes[k:-1]) == inner for k in range(len(sizes)))
     return turned if straight != turned else None
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """To so many `groups`, a `run` of columns at a time. Of images that are `padded` each has so
+    many columns, and so many then."""
+
+    groups: int
+    run: int
+    padded: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -335,6 +361,26 @@ class _Columns:
             for down, cluster in blocks_of_image(column, vectors, max_cluster)
         )
 
+    def odd(self, width: int, images: int, max_cluster: int) -> tuple[int, int, int] | None:
+        """Lanes of vectors of images of such a width whose rows are no whole ones, blocks that a
+        multiprocessor has at a time, and those that share rows."""
+        if self.is_turned:
+            return None
+        for lanes in lanes_of(self.itemsizes, self.rows, width, images, has_sums=True):
+            column = replace(self, lanes=lanes)._column()
+
+            def blocks(down: int, cluster: int, column: KeptRows = column) -> int:
+                registers = column.shared_by(cluster).registers(down)
+                return REGISTERS // (registers * WARP * down)
+
+            def fits(down: int, cluster: int) -> bool:
+                return blocks(down, cluster) > 1
+
+            shares = shares_of(column, width, lanes, max_cluster, HELD_REGISTERS, fits)
+            if shares is not None:
+                return lanes, blocks(*shares), shares[1]
+        return None
+
     @property
     def least(self) -> int:
         """Vectors of columns that are two sectors of each row."""
@@ -394,8 +440,14 @@ def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
     return call("reshape", source, new_shape=constants(shape))
 
 
-def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: tuple[int, int]) -> TensorView:
+def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: _Dealt) -> TensorView:
     """Part g sums every so many-th stretch of columns."""
     last = _rows_last(source, dim)
-    made = in_two(tv, _reshaped(last, (prod(last.shape[:-1]), last.shape[-1])), Deal(*dealt))
+    columns, rows = prod(last.shape[:-1]), last.shape[-1]
+    if dealt.padded is not None:
+        inner, width = dealt.padded
+        images = reshaped(widened(tv, last), (columns // inner, inner, rows))
+        last = padded(tv, images, width - inner, dim=1)
+        columns = columns // inner * width
+    made = in_two(tv, _reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)

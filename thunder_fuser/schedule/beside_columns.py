@@ -20,9 +20,11 @@ from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.odd_columns import OddAxes
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
+from thunder_fuser.target import WARP
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +42,16 @@ class Beside:
 
 def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Beside:
     """Of `sums` over the columns. Raises Rejected."""
-    rows, columns = axes.row.size, axes.vector.size * axes.lanes
+    rows, columns = axes.row.size, axes.columns
     groups = {(prod(tv.shape), *reduced_sizes(tv)) for tv in sums}
     results, *dealt = groups.pop()
     if groups or len(dealt) != 2 or results % rows or dealt[1] % axes.lanes:
         raise Rejected("sums over other columns than a block walks")
     group, (_, run) = axis(results // rows), dealt
-    stretch, place = divmod_form(axes.column, run)
+    odd = axes if isinstance(axes, OddAxes) else None
+    if odd is not None and run != odd.stored:
+        raise Rejected("sums over other columns than a block walks")
+    stretch, place = divmod_form(axes.column if odd is None else odd.padded, run)
     turn, number = divmod_form(stretch, group.size)
     reductions, terms, stores = [], [], []
     for tv in sums:
@@ -66,7 +71,8 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
         if not found:
             raise Rejected("a sum over columns is read before all blocks are done")
         stores += [(s, own) for s in found]
-    return Beside(group, run // axes.lanes, tuple(reductions), tuple(terms), tuple(stores))
+    vectors = run // axes.lanes if odd is None else WARP
+    return Beside(group, vectors, tuple(reductions), tuple(terms), tuple(stores))
 
 
 def reduced_sizes(tv: TensorView) -> list[int]:

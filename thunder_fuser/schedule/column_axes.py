@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
 from thunder_fuser.analysis.index_map import Window
@@ -16,12 +16,21 @@ class ColumnAxes(VectorAxes):
     `elements` has only some, None for all."""
 
     row: IterDomain
-    elements: int | None = None
+    elements: int | None = field(default=None, kw_only=True)
+
+    @property
+    def columns(self) -> int:
+        return self.vector.size * self.lanes
+
+    @property
+    def bases(self) -> frozenset[IterDomain | None]:
+        """What the column depends on."""
+        return frozenset({self.vector, self.lane})
 
     @property
     def size(self) -> int:
         """Elements of the plane."""
-        return self.elements or self.row.size * self.vector.size * self.lanes
+        return self.elements or self.row.size * self.columns
 
     @property
     def vectors_of_last(self) -> int:
@@ -36,7 +45,7 @@ class ColumnAxes(VectorAxes):
     @property
     def flat(self) -> Form:
         """The place in the plane."""
-        return add(self.column, scale(atom(self.row), self.vector.size * self.lanes))
+        return add(self.column, scale(atom(self.row), self.columns))
 
     def holds(self, window: Window) -> bool:
         """True for what says no more than that a place lies in the plane."""

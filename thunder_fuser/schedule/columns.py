@@ -214,7 +214,7 @@ def column_axes(
     lanes = max(min([lanes, *aligned]), 1)
 
     def of_lanes(count: int) -> ColumnAxes:
-        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows), elements)
+        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows), elements=elements)
 
     found = of_lanes(gcd(lanes, *innermost))
     while lanes > found.lanes:

@@ -24,10 +24,11 @@ from math import prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
+from thunder_fuser.analysis.odd_columns import lanes_of
 from thunder_fuser.analysis.reductions import column_shape, is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.beside_columns import Beside, beside
+from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import (
     column_axes,
@@ -36,8 +37,16 @@ from thunder_fuser.schedule.columns import (
     step_of,
 )
 from thunder_fuser.schedule.images import Moved, of_places, slot_needs
-from thunder_fuser.schedule.kept_tiles import PREFERRED, Held, are_in_slots, tiling
+from thunder_fuser.schedule.kept_tiles import (
+    PREFERRED,
+    Held,
+    Tiling,
+    odd_tiling,
+    tiling,
+    whole_images,
+)
 from thunder_fuser.schedule.needs import needs_of, reductions_read
+from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -112,6 +121,11 @@ def reject(segment: Segment, target: Target) -> str | None:
     return rejection(schedule, segment, target)
 
 
+def reject_odd(segment: Segment, target: Target) -> str | None:
+    """Why T9 cannot run this segment in vectors that lag behind columns, or need not; or None."""
+    return rejection(schedule_odd, segment, target)
+
+
 def reject_turned(segment: Segment, target: Target) -> str | None:
     """Why T9 cannot run this segment, or need not, as its rows lie row after row; or None."""
     return rejection(schedule_turned, segment, target)
@@ -121,10 +135,28 @@ def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
+    return _planned(segment, *_column_shape(segment), target, parameters)
+
+
+def schedule_odd(
+    segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
+) -> KeptSchedule:
+    """The same for columns of odd images that are kept by one block, though nothing of the plane
+    may be stored: walked, they would be read one by one. Raises Rejected."""
+    rows, columns = _column_shape(segment)
+    long = _kept_reductions(segment, is_turned=False)
+    axes = column_axes(segment, long, rows, columns)
+    found = _odd(segment, long, axes, False, target, parameters)
+    if found is None or found[1].tile.cluster > 1:
+        raise Rejected("columns of other planes than those of odd images")
+    return _scheduled(segment, *found)
+
+
+def _column_shape(segment: Segment) -> tuple[int, int]:
     shapes = {column_shape(tv) for tv in segment.long}
     if len(shapes) != 1 or None in shapes:
         raise Rejected("not reductions of one shape down the columns")
-    return _planned(segment, *(shapes.pop() or (0, 0)), target, parameters)
+    return shapes.pop() or (0, 0)
 
 
 def schedule_turned(
@@ -161,6 +193,24 @@ def _planned(
     is_turned: bool = False,
 ) -> KeptSchedule:
     """`is_turned` for reductions along the innermost axis, and sums of groups of rows beside."""
+    long = _kept_reductions(segment, is_turned)
+    axes = column_axes(segment, long, rows, columns)
+    odd = _odd(segment, long, axes, is_turned, target, parameters)
+    if odd is not None:
+        return _scheduled(segment, *odd)
+    sums = [tv for tv in segment.long if tv not in long]
+    plane = _plane(segment, long, axes, is_turned, sums)
+    if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
+        single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)
+        images = (single.axes, segment, single.phases, single.held, target, parameters)
+        if (tile := whole_images(*images)) is not None and tile.slots:
+            plane = single
+    found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
+    return _scheduled(segment, plane, found)
+
+
+def _kept_reductions(segment: Segment, is_turned: bool) -> list[TensorView]:
+    """Those along columns. Raises Rejected."""
     long = [tv for tv in segment.long if not is_turned or row_shape(tv) is not None]
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
@@ -168,13 +218,11 @@ def _planned(
         raise Rejected("a running sum down columns that are kept")
     if any(packed_elements(tv) for tv in long):
         raise Rejected("packs of rows, of which the last has fewer")
-    plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
-    if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
-        single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
-        if are_in_slots(single.axes, segment, single.phases, single.held, target, parameters):
-            plane = single
+    return long
+
+
+def _scheduled(segment: Segment, plane: _Plane, found: Tiling) -> KeptSchedule:
     axes, held = plane.axes, plane.held
-    found = tiling(axes, segment, plane.phases, held, target, parameters)
     across, down = found.tile.across, found.tile.down
     is_through_strips = bool(held.turned.tensors) and not found.tile.slots
     return KeptSchedule(
@@ -197,6 +245,42 @@ def _planned(
     )
 
 
+def _odd(
+    segment: Segment,
+    long: Sequence[TensorView],
+    axes: ColumnAxes,
+    is_turned: bool,
+    target: Target,
+    parameters: KeptParameters,
+) -> tuple[_Plane, Tiling] | None:
+    """A plane of images whose rows no vector divides, in vectors of them, and how it is tiled; None
+    for others. What is written in place is read by no block that has a neighbour's columns too."""
+    if not parameters.odd or axes.lanes > 1:
+        return None
+    sums = [tv for tv in segment.long if tv not in long]
+    plane = _plane(segment, long, axes, is_turned, sums=())
+    if (width := plane.held.image) is None or plane.held.turned.tensors:
+        return None
+    images = (axes, segment, plane.phases, plane.held, target, parameters)
+    if not sums and whole_images(*images) is not None:
+        return None
+    if any(store.is_in_place for store, _ in plane.full):
+        return None
+    sizes = {tv: tv.dtype.itemsize for tv in plane.moved}
+    extents = (axes.row.size, width, axes.columns // width)
+    for lanes in lanes_of([*sizes.values()], *extents, has_sums=bool(sums)):
+        if any(segment.layouts[tv].alignment < lanes * size for tv, size in sizes.items()):
+            continue
+        odd = odd_axes(axes, width, lanes)
+        if any(reduced_sizes(tv)[1:] != [odd.stored] for tv in sums):
+            continue
+        wider = _plane(segment, long, odd, is_turned, sums)
+        found = odd_tiling(odd, segment, wider.phases, wider.held, target, parameters)
+        if found is not None:
+            return wider, found
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class _Plane:
     """What a segment does with the columns of a plane, seen along such axes: what it adds up in
@@ -210,20 +294,24 @@ class _Plane:
     stores: tuple[tuple[Store, Index], ...]
     held: Held
     known: tuple[Element, ...]
+    moved: tuple[TensorView, ...]
 
 
 def _plane(
-    segment: Segment, long: Sequence[TensorView], axes: ColumnAxes, is_turned: bool
+    segment: Segment,
+    long: Sequence[TensorView],
+    axes: ColumnAxes,
+    is_turned: bool,
+    sums: Sequence[TensorView],
 ) -> _Plane:
-    """Raises Rejected."""
-    rows, columns = axes.row.size, axes.vector.size * axes.lanes
+    """With these `sums` beside those of `long`. Raises Rejected."""
+    rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
     phases = phases_of(segment, reductions, terms)
-    sums = [tv for tv in segment.long if tv not in long]
     added = beside(segment, sums, axes) if sums else None
     full, stores = [], []
     for store in segment.written:
-        if store.value in sums:
+        if store.value in segment.long and store.value not in long:
             continue
         if prod(store.value.shape) == rows * columns:
             full.append((store, element_of(store, segment, terms, reductions)))
@@ -232,18 +320,24 @@ def _plane(
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, walked, [(s.value, i) for s, i in stores])
     _check_writes(segment, full, stores, walked)
-    reads = _planes(segment, reductions, walked, axes)
+    found = _reads(segment, reductions, walked)
+    reads = [(tv, offset) for tv, offset in found if is_of_plane(offset, axes)]
+    if not reads:
+        raise Rejected("columns of which nothing is in memory")
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
     moved = Moved(reads, writes, _turned([*reads, *writes], axes, is_turned))
     kept = _kept([tv for tv, offset in reads if (tv, offset) not in moved.turned], axes)
+    of_columns = [tv.dtype.itemsize for tv, offset in found if axes.row not in offset.bases]
     row = moved.vectors_of_row(axes)
     dealt = added.vectors if added else 0
     is_by_rows = row is not None and (added is not None or moved.turns_out)
     known = of_places(segment, walked[len(terms) :], axes.row) if is_by_rows else []
     slots = slot_needs(segment, moved, full, rows, known) if row else None
     turned = Turned.of(moved.turned, axes)
-    held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full))
-    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known))
+    once = registers_of(of_columns, axes.lanes)
+    held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full), once=once)
+    tensors = tuple(tv for tv, _ in (*reads, *writes))
+    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known), tensors)
 
 
 def _check_columns(
@@ -289,20 +383,17 @@ def _check_writes(
 
 def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
     """True for elements that depend on the row and on the column: those that a thread keeps."""
-    return axes.row in offset.bases and not offset.bases.isdisjoint({axes.vector, axes.lane})
+    return axes.row in offset.bases and not offset.bases.isdisjoint(axes.bases)
 
 
-def _planes(
-    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element], axes: ColumnAxes
+def _reads(
+    segment: Segment, reductions: Sequence[Element], walked: Sequence[Element]
 ) -> list[tuple[TensorView, Form]]:
-    """What is read of the plane, and where. Raises Rejected."""
+    """What is read in phases and for what is stored of the plane, and where."""
     own = {tv for tv, _ in reductions}
     leaves = needs_of(segment, own, walked).leaves
     reads = {(tv, offset_of(segment.layouts[tv], i)): None for tv, i in leaves if tv not in own}
-    planes = [(tv, offset) for tv, offset in reads if is_of_plane(offset, axes)]
-    if not planes:
-        raise Rejected("columns of which nothing is in memory")
-    return planes
+    return list(reads)
 
 
 def _turned(

@@ -13,7 +13,7 @@ come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
@@ -27,11 +27,13 @@ from thunder_fuser.analysis.kept_rows import (
     sharing,
 )
 from thunder_fuser.analysis.layout import registers_of
+from thunder_fuser.analysis.odd_columns import shares_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import narrowest
 from thunder_fuser.schedule.images import SlotNeeds
+from thunder_fuser.schedule.odd_columns import OddAxes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.rejected import Rejected
@@ -58,7 +60,7 @@ class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory. Whole rows may be stored."""
+    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`."""
 
     kept: int
     turned: Turned
@@ -67,6 +69,7 @@ class Held:
     image: int | None = None
     slots: SlotNeeds | None = None
     is_stored: bool = True
+    once: int = 0
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,9 @@ def _told(room: _Room, tile: Tile, vector_bytes: int, parameters: KeptParameters
     told, lanes = max(parameters.blocks, 2), room.axes.lanes
     is_tight = room.column.shared_by(tile.cluster).registers(tile.down) >= RENEWED
     are_halves = lanes > 1 and vector_bytes == 2 * lanes  # in registers, two in one
-    renews = bool(room.held.dealt) and are_halves and is_tight
+    is_odd = isinstance(room.axes, OddAxes)
+    are_several = room.held.kept * REGISTER_BYTES > vector_bytes
+    renews = are_halves and ((is_tight and bool(room.held.dealt)) or (is_odd and are_several))
     return Tiling(tile, told if room.blocks(tile) == told else None, renews)
 
 
@@ -212,17 +217,45 @@ def _shared(
     return None if found is None else Tile(*found)
 
 
-def are_in_slots(
+def odd_tiling(
+    axes: OddAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    held: Held,
+    target: Target,
+    parameters: KeptParameters,
+) -> Tiling | None:
+    """Of a warp for each row, as few blocks as have room for all rows; None where none do, or
+    blocks would be few."""
+    room, lanes = _room(axes, phases, held, target), axes.lanes
+    column = replace(room.column, results=room.column.results + held.once)
+    room = replace(room, column=column)
+    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
+    most = target.max_cluster if may_share else 1
+    tiles, enough = axes.image.size * axes.tiles, BLOCKS * target.multiprocessors
+    for least in (parameters.blocks, 1) if held.dealt else (parameters.blocks,):
+
+        def fits(down: int, cluster: int, least: int = least) -> bool:
+            return room.blocks(Tile(WARP, down, cluster)) >= least
+
+        found = shares_of(column, axes.width, lanes, most, parameters.held, fits)
+        if found is not None and (held.dealt or tiles * found[1] >= enough):
+            vector_bytes = lanes * narrowest(segment, room.reductions)
+            return _told(room, Tile(WARP, *found), vector_bytes, parameters)
+    return None
+
+
+def whole_images(
     axes: ColumnAxes,
     segment: Segment,
     phases: Sequence[Phase],
     held: Held,
     target: Target,
     parameters: KeptParameters,
-) -> bool:
-    """True for images that pass through shared memory."""
-    found = _of_images(_room(axes, phases, held, target), segment, target, parameters)
-    return found is not None and found.slots > 0
+) -> Tile | None:
+    """All places of images, where they are kept so; they may pass through shared memory, in
+    slots."""
+    return _of_images(_room(axes, phases, held, target), segment, target, parameters)
 
 
 def _of_images(

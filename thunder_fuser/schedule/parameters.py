@@ -126,6 +126,7 @@ class KeptParameters:
     images: bool = True  # of short rows that are no whole lines are kept as a whole,
     slots: bool = True  # in shared memory where they fit
     shares: bool = True  # of long columns each block of a cluster has a part
+    odd: bool = True  # rows that no vector divides come in vectors that lag behind their columns
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,7 @@ def kept_parameters(target: Target) -> tuple[KeptParameters, ...]:
         KeptParameters(images=False),
         KeptParameters(slots=False),
         KeptParameters(shares=False),
+        KeptParameters(odd=False),
     )
 
 

@@ -106,6 +106,14 @@ TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
   }
 }
 
+// chunk: lagging
+// Where the column of a lane lies among those of ACROSS vectors, lane by lane, if vectors begin `lag` lanes
+// before their columns: one before all of them where vector 0 begins with others.
+template <int LANES, int ACROSS>
+TF_FN int lagging(int lane, int lag, int place) {
+  return (lane - lag + LANES) % LANES * ACROSS + place - (lane < lag);
+}
+
 // chunk: share_lanes meet_in_warp combine_parts
 // A state per lane of a thread, combined over the threads of a warp that have the same place among ACROSS
 // neighbours, whose number is MASK at first: each of them is left with those of some lanes, from the one on
