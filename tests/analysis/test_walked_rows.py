@@ -23,12 +23,13 @@ SMS = 132
         (24576, (2, 2), 1, 2, 124),
         (24576, (2, 2), 2, 2, 62),  # one of each multiprocessor
         (32768, (2, 2), 1, 2, 62),
-        (50257, (2, 2), 1, 4, 62),  # two blocks of each of 124 multiprocessors
+        (65536, (2,), 1, 4, 62),  # two blocks of each of 124 multiprocessors
+        (50257, (2, 2), 1, 8, 30),
         (50257, (2, 2), 2, 8, 30),
-        (50257, (2, 2, 2), 1, 8, 30),
+        (50257, (2, 2, 2), 1, 4, 31),  # one, else the next rows of two would have no room to come
         (65536, (2, 2), 2, 8, 30),
-        (65537, (2, 2), 2, 8, 15),  # one block of a multiprocessor
-        (50257, (4, 4), 1, 8, 30),
+        (65537, (2, 2), 2, 8, 15),
+        (50257, (4, 4), 1, 8, 15),
         (196608, (2, 2), 1, 8, 15),
         (196608, (2, 2), 2, None, None),
     ],
@@ -51,6 +52,14 @@ def test_a_large_cluster_has_rows_that_no_other_one_holds(
     row = WalkedRow(columns, (2, 2), sums)
     assert blocks_of_row(row, max_cluster=16) == blocks
     assert blocks is None or rows_at_once(row, blocks, SMS) == rows
+
+
+@pytest.mark.parametrize(("max_cluster", "blocks"), [(16, 16), (8, 8)])
+def test_a_large_cluster_has_rows_that_leave_no_room_for_weights(
+    max_cluster: int, blocks: int
+) -> None:
+    """96 KiB in each of eight blocks, where no sixteen can be."""
+    assert blocks_of_row(WalkedRow(98304, (4, 4), 1), max_cluster) == blocks
 
 
 def test_without_clusters_one_block_has_the_row_or_none() -> None:

@@ -221,6 +221,33 @@ def test_a_cluster_that_is_asked_for_walks_rows_of_which_each_block_has_enough()
     assert beside_sums(normed(50256), 1, 64, H200, RowParameters(cluster=1)) is None
 
 
+def test_two_blocks_of_a_cluster_leave_room_for_their_next_rows_in_the_cache() -> None:
+    """Those of three tensors of 50256 columns, two blocks of eight on a multiprocessor, took 264 us
+    for 210 of four blocks, each alone."""
+    two = normed(50256)
+    three = replace(two, loads={**two.loads, floats(1): 4})
+    found = [beside_sums(row, 2, 24, H200) for row in (two, three)]
+    assert [(r.cluster, r.blocks, r.stowed) for r in found if r] == [(8, 2, True), (4, 1, True)]
+
+
+@pytest.mark.parametrize(("max_cluster", "expected"), [(16, (16, True)), (8, (8, False))])
+def test_more_blocks_have_a_row_where_fewer_do_not_have_the_weights(
+    max_cluster: int, expected: tuple[int, bool]
+) -> None:
+    row = replace(normed(100000), vectors=25000, lanes=4)
+    found = beside_sums(row, 2, 48, replace(H200, max_cluster=max_cluster))
+    assert found is not None
+    assert (found.cluster, found.stowed) == expected
+
+
+def test_few_rows_that_eight_blocks_hold_have_sixteen_for_half_of_the_machine() -> None:
+    """Seven groups."""
+    three = replace(normed(131072, count=7 * 74), loads={X: 4, Y: 4, floats(1): 4})
+    found = beside_sums(three, 2, 74, H200)
+    assert found is not None
+    assert (found.cluster, found.slots, found.stowed) == (16, 3, True)
+
+
 @pytest.mark.parametrize("columns", [196608, 262144])
 def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(columns: int) -> None:
     found = beside_sums(normed(columns), 2, 64, H200)

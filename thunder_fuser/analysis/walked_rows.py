@@ -3,8 +3,8 @@ are on the machine at a time.
 
     gradient of rmsnorm, 16384 columns of bf16    one block; the next rows fill its shared memory
     32768                                         a cluster of two
-    50257                                         of four, two blocks a multiprocessor
-    gradient of layer norm, 50257                 of eight: registers hold two sums a column
+    50257                                         of eight, two blocks a multiprocessor
+    beside that of x + y, 50257                   of four, one block a multiprocessor
     262144                                        of sixteen, on a GPU that has so large ones
 
 The rows are dealt out before a schedule knows registers and shared memory exactly.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -28,6 +29,9 @@ MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the sha
 MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the registers
 MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
 MAX_BYTES = 52 * 1024  # of a row in a block of a cluster: two rows in each of two blocks
+MAX_BYTES_OF_MORE = 36 * 1024  # of a row that more than two blocks share: beside those and weights
+# the next row of both in the L1 cache, through which it comes
+MAX_BYTES_ALONE = 80 * 1024  # of a row in a block alone on its multiprocessor: two rows, weights
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
 FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two launches are faster
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
@@ -65,16 +69,17 @@ def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:
 
 def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
     """One, else two, else the fewest of up to `max_cluster` of which two are on a multiprocessor,
-    else one, or as many as any GPU with clusters runs, or sixteen. None for a row that is too long
-    for them."""
+    else of which one is with the weights of all rows, else one, or as many as any GPU with clusters
+    runs, or sixteen. None for a row that is too long for them."""
     if is_walked_alone(row.vectors, row.sums):
         return 1
     allowed, large = clusters_of(max_cluster, row.is_sent)
     if PAIR in allowed and _is_held(row, PAIR):
         return PAIR
     pairs = (count for count in allowed if _is_held_twice(row, count))
+    alone = (count for count in (*allowed, *large) if _is_held_with_weights(row, count))
     others = (count for count in (1, *allowed[-1:], *large) if _is_held(row, count))
-    return next(pairs, next(others, None))
+    return next(chain(pairs, alone, others), None)
 
 
 def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
@@ -118,11 +123,18 @@ def is_walked_alone(vectors: int, sums: int) -> bool:
 
 def _is_held(row: WalkedRow, blocks: int) -> bool:
     """True where a multiprocessor holds one of so many blocks' part of the row."""
-    vectors = -(-row.vectors // blocks)
+    vectors = ceil_div(row.columns, row.lanes * blocks)
     return vectors <= MAX_VECTORS and vectors * row.sums <= MAX_SUMMED
+
+
+def _is_held_with_weights(row: WalkedRow, blocks: int) -> bool:
+    """True where a multiprocessor holds one of so many blocks' part of the row and of weights."""
+    read = row.columns * sum(row.itemsizes)
+    return _is_held(row, blocks) and read <= blocks * MAX_BYTES_ALONE
 
 
 def _is_held_twice(row: WalkedRow, blocks: int) -> bool:
     """True where a multiprocessor holds two blocks of a cluster of so many."""
     read = row.columns * sum(row.itemsizes)
-    return read <= blocks * MAX_BYTES and row.columns * row.sums <= blocks * MAX_SUMS
+    most = MAX_BYTES if blocks <= PAIR else MAX_BYTES_OF_MORE
+    return read <= blocks * most and row.columns * row.sums <= blocks * MAX_SUMS

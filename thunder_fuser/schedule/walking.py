@@ -10,7 +10,7 @@ and those that come are in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -42,6 +42,7 @@ IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row
 IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
 MIN_SLOTS, MAX_SLOTS = 2, 8  # rows in a block's shared memory: one is worked on, others come
+L1_LEAST = 29 * 1024  # bytes of a multiprocessor's L1 cache, to which shared memory leaves the rest
 MAX_GATHERED = 4 * 1024  # bytes of a block's shared memory, before it walks
 PLACES = 2 * MAX_SLOTS  # for what rows bring, at most
 RESERVED_ALONE = 2 * 1024  # bytes that a block of a cluster needs beside those and what it sends,
@@ -60,17 +61,22 @@ def beside_sums(
         part = replace(row, vectors=ceil_div(row.vectors, blocks))
         return _of_threads(part, sums, turns, walks, blocks, target, parameters)
 
-    def worth(found: Residency) -> tuple[bool, bool, int]:
-        """Blocks for half of the machine, the weights of all rows in them, and few of them."""
-        fills_half = _fill_half(row, turns, found.cluster, target)
-        return fills_half, found.weights or found.stowed, -found.cluster
+    def worth(found: Residency) -> tuple[bool, bool]:
+        """Blocks for half of the machine, and the weights of all rows in them: each turn would read
+        them again in both of its walks, and odd rows put each vector of them together of two."""
+        return _fill_half(row, turns, found.cluster, target), found.weights or found.stowed
 
-    for sizes in _clusters(row, sums, turns, target, parameters.cluster):
-        for walks in range(parameters.walks, 0, -1):
-            found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
-            if found:
-                return max(found, key=worth)
-    return None
+    def preferred() -> Iterator[Residency]:
+        for sizes in _clusters(row, sums, turns, target, parameters.cluster):
+            for walks in range(parameters.walks, 0, -1):
+                shared = (shared_by(size, walks) for size in sizes)
+                yield from (residency for residency in shared if residency is not None)
+
+    found = preferred()
+    first = next(found, None)
+    if first is None or first.cluster == 1:
+        return first
+    return max((first, *found), key=worth)
 
 
 def _clusters(
@@ -158,6 +164,9 @@ def _walking(
     is_full = blocks > 1 and cluster == 1 and held > HELD_BESIDE_SUMS
     if is_full and are_elsewhere and not stowed:
         return None  # weights that every turn loads again were seen to spill
+    cached = L1_LEAST + (left if stowed else limit - slots * moved)
+    if blocks > 1 and cluster > PAIR and (slots - 1) * moved > cached:
+        return None  # what is on its way passes through the L1 cache: with less room they were slow
     return Residency(
         threads,
         kept,
