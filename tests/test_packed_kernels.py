@@ -72,7 +72,19 @@ def test_sums_err_no_more_than_those_of_torch(name: str, dtype: torch.dtype) -> 
     assert (got <= 2 * eager.max() + slack).all() if got.numel() and x.numel() else not got.any()
 
 
-@pytest.mark.parametrize("shape", [(2048, 257), (2048, 1031), (2052, 1031), (150_000, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2048, 257),
+        (2048, 1031),
+        (2052, 1031),
+        (2055, 1031),
+        (1033, 4097),
+        (150_000, 3),
+        (150_001, 3),
+    ],
+    ids=str,
+)
 def test_gradients_of_a_bias_come_with_those_of_the_plane(shape: tuple[int, int]) -> None:
     x, g, bias = torch.randn(shape), torch.randn(shape), torch.randn(shape[1])
     x, g, bias = (t.bfloat16() for t in (x, g, bias))

@@ -20,11 +20,13 @@ from tests.programs import (
     whole,
 )
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.analysis.layout import output_layout
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.statements import VectorAccess
+from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.schedule import columns
 from thunder_fuser.segment.segment import Segment
 
@@ -125,3 +127,23 @@ def test_strict_rounds_each_term_as_the_trace_does(strict: bool, rounds: int) ->
 def test_a_prime_width_is_walked_without_lanes() -> None:
     x = floats(40, 37)
     assert "T1_part[0] sum= T0_0" in printed(segment_of([x], total(x, 0)))
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+@pytest.mark.parametrize("extents", [(1033, 1031), (1039, 1031), (4803, 907)])
+def test_the_vector_in_which_the_last_pack_of_rows_ends_is_done_by_elements(
+    extents: tuple[int, int],
+) -> None:
+    x, weight = whole(*extents), whole(extents[1])
+    a, b = like(x, weight)
+    made = call("mul", a, b)
+    program = fusion([a, b], made, total(made, 0), total(a, 0))
+    layouts = {tv: output_layout(tv) for tv in (a, b)}
+    packs = pack_rows(program, layouts, SMALL.multiprocessors)
+    _, kernels = cuda_kernels(packs, x, weight, target=SMALL)
+    (walked,) = (k for k in kernels if isinstance(k, ColumnKernel) and k.end is not None)
+    text = "\n".join(column_lines(walked))
+    assert text.count("load_within") == text.count("store_within") == 1
+    assert (walked.splits > 1) == (extents[0] > 4096)
+    check(program, x, weight)

@@ -222,7 +222,36 @@ def test_a_plane_that_waits_for_the_sums_is_no_matter_for_rows_that_are_left_ove
     away = call("sub", x, total(x, 0))
     assert "slice" in str(packed(Fusion((x,), (away,))))
     beside = Fusion((x,), (chain(x, "neg"), total(chain(x, "neg"), 0)))
-    assert packed(beside) is beside
+    assert "slice" not in str(packed(beside))
+
+
+def test_rows_are_added_to_the_last_pack_of_a_plane_that_is_stored() -> None:
+    assert str(packed(gradient(ROWS + 7, 4097))) == dedent("""\
+        fusion(T0: bf16[i1031, i4097]) {
+          T1: bf16[i1031, i4097] = neg(T0)
+          T2: f32[i1031, i4097] = cast(T1, dtype=f32)
+          T3: f32[i1032, i4097] = pad(T2, 0, pad_widths=[0, 0, 0, 1])
+          T4: f32[i129, i32776] = reshape(T3, new_shape=[129, 32776])
+          T5: f32[r129, i32776] = sum(T4, dims=[0], packed=4224007)
+          T6: f32[i8, i4097] = reshape(T5, new_shape=[8, 4097])
+          T7: f32[r8, i4097] = sum(T6, dims=[0])
+          T8: bf16[i4097] = cast(T7, dtype=bf16)
+          return T1, T8
+        }""")
+
+
+@pytest.mark.parametrize("beside", ["a scale of rows", "columns in two dims"])
+def test_rows_are_added_to_no_plane_beside_what_threads_would_read_behind_its_end(
+    beside: str,
+) -> None:
+    x, scale = floats(ROWS + 3, 1031), floats(ROWS + 3)
+    if beside == "a scale of rows":
+        moved = call("mul", x, expand(unsqueeze(scale, 1), *x.shape))
+        program = Fusion((x, scale), (moved, total(moved, 0)))
+    else:
+        x = floats(ROWS + 3, 3, 343)
+        program = Fusion((x,), (chain(x, "neg"), total(chain(x, "neg"), 0)))
+    assert packed(program) is program
 
 
 def test_reshaped_planes_are_planes() -> None:
@@ -279,13 +308,13 @@ def test_others_are_not(rows: int, columns: int, max_cluster: int) -> None:
         (8 * ROWS + 1, DataType.Float, None),
     ],
 )
-def test_longer_ones_are_packed_in_halves_of_vectors(
+def test_those_of_two_dims_are_packed_in_halves_of_vectors(
     rows: int, dtype: DataType, count: int | None
 ) -> None:
-    x = tensor(dtype, rows, 1031)
+    x = tensor(dtype, rows, 1, 1031)
     moved = chain(x, "neg")
     made = packed(Fusion((x,), (total(moved, 0), moved)))
-    found = [tv.shape for tv in made.tensors if tv.shape[1:] == (1031,) and tv.ndim == 2]
+    found = [tv.shape for tv in made.tensors if tv.shape[1:] == (1, 1031) and tv.ndim == 3]
     assert [shape[0] for shape in found if shape[0] < 16] == ([] if count is None else [count])
     assert "slice" not in str(made)
 

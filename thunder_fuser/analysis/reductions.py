@@ -17,6 +17,8 @@ WALKED = "walked"  # the attribute of a reduction that a block walks, however fe
 SIDES = "sides"  # the attribute of a walked reduction of whose results a block has so many rows
 MET = "met"  # the attribute of a reduction of so many rows' values that meet in the block which has
 # these rows
+PACKED = "packed"  # the attribute of a reduction down packs of rows, behind the last of which rows
+# were added: the elements of the plane
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -223,7 +225,12 @@ def _mark(tv: TensorView, name: str) -> int | None:
     return value
 
 
+def packed_elements(tv: TensorView) -> int | None:
+    """Of the plane whose packs of rows a marked reduction walks, of which the last has fewer."""
+    return _mark(tv, PACKED)
+
+
 def mark_of(tv: TensorView) -> dict[str, int]:
     """The attributes that mark a reduction, for another one that takes its place."""
-    marks = {name: _mark(tv, name) for name in (WALKED, SIDES, MET)}
+    marks = {name: _mark(tv, name) for name in (WALKED, SIDES, MET, PACKED)}
     return {name: value for name, value in marks.items() if value is not None}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from thunder_fuser.codegen.column_sums import (
     cleared,
     declared_sums,
@@ -13,6 +15,8 @@ from thunder_fuser.codegen.column_sums import (
 )
 from thunder_fuser.codegen.split_text import combining, parts_of
 from thunder_fuser.codegen.statements import (
+    INNER,
+    NOT_KNOWN,
     indent,
     lane_lines,
     load_call,
@@ -68,19 +72,45 @@ def _places(kernel: ColumnKernel) -> list[str]:
 def _walk(kernel: ColumnKernel) -> list[str]:
     """The thread's rows, one after another."""
     kind, rows, down = index_type(kernel.reach), number(kernel.axes.row.size), kernel.threads_down
-    first, last, lines = "part", rows, list[str]()
+    if lines := _rows_of_vector(kernel, kind):
+        rows = "rows"
+    first, last = "part", rows
     if kernel.splits > 1:
-        lines = [f"const {kind} first = ({kind})split * {number(kernel.rows_per_split)};"]
         first = "first + part"
-        if kernel.are_rows_dealt:
-            lines = [f"const {kind} first = ({kind})split * {down};"]
-        else:
+        begin = str(down) if kernel.are_rows_dealt else number(kernel.rows_per_split)
+        lines.append(f"const {kind} first = ({kind})split * {begin};")
+        if not kernel.are_rows_dealt:
             end = f"first + {number(kernel.rows_per_split)}"
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
     loop = _one_by_one if kernel.batch == 1 else _in_batches
-    walked = indent(loop(kernel, first, last))
+    walked = indent([*loop(kernel, first, last), *_end(kernel, kind)])
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *walked, "}"]
+
+
+def _rows_of_vector(kernel: ColumnKernel, kind: str) -> list[str]:
+    """How many rows have the whole of a vector, where the plane ends in the last one."""
+    axes = kernel.axes
+    if axes.elements is None:
+        return []
+    before, rows = number(axes.vectors_of_last), number(axes.row.size)
+    return [f"const {kind} rows = vector < {before} ? {rows} : {rows} - 1;"]
+
+
+def _end(kernel: ColumnKernel, kind: str) -> list[str]:
+    """The vector in which the plane ends, by one thread."""
+    if kernel.end is None:
+        return []
+    scope, axes = kernel.end, kernel.axes
+    if kernel.batch > 1:  # what columns have one of is loaded before the rows
+        scope = replace(scope, loads=tuple(a for a in scope.loads if axes.row in a.bases))
+    tests = [f"vector == {number(axes.vectors_of_last)}"]
+    tests += ["part == 0"] if kernel.threads_down > 1 else []
+    tests += ["split == 0"] if kernel.splits > 1 else []
+    lines = scope_lines(scope, kernel.names, axes.lanes)
+    row = f"const {kind} row = {number(axes.row.size)} - 1;"
+    body = indent([row, *(line.replace(INNER, NOT_KNOWN) for line in lines)])
+    return [f"if ({' && '.join(tests)}) {{", *body, "}"]
 
 
 def _step(kernel: ColumnKernel, rows: int = 1) -> str:

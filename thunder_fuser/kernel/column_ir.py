@@ -31,7 +31,7 @@ class ColumnKernel:
     where the sum `name` is the array `name_row` of one value per lane. A thread loads a `batch`
     of rows before it sums them. `scans` are what it has summed so far, from the last row to the
     first where they are reversed. `blocks_at_once` are to fit on a multiprocessor, None for as many
-    as do."""
+    as do. Of a plane that ends inside a vector of the last row, one thread does the `end`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -46,6 +46,7 @@ class ColumnKernel:
     scans: tuple[Accumulator, ...] = ()
     is_reversed: bool = False
     blocks_at_once: int | None = None
+    end: Scope | None = None
 
     @property
     def threads(self) -> int:
@@ -87,7 +88,7 @@ class ColumnKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        forms = (*self.loop.forms, *self.final.forms)
+        forms = (*self.loop.forms, *self.final.forms, *(self.end.forms if self.end else ()))
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
@@ -98,4 +99,6 @@ class ColumnKernel:
         columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
         lines += print_scope(self.loop, self.names)
+        if self.end is not None:
+            lines += ["  at the end of the plane", *print_scope(self.end, self.names)]
         return "\n".join([*lines, "  per column", *print_scope(self.final, self.names)])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
+from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
@@ -38,7 +39,9 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         streams=None,
         is_kept=lambda offset: axes.lane in offset.bases and axes.row not in offset.bases,
     )
-    writer = ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
+    writer = ElementWriter(
+        segment, names.tensors, names.scalars, accesses, strict, holds=axes.holds
+    )
     full = [(s.value, i) for s, i in planned.full]
     before_rows, in_rows = _request(writer, planned, _needs(planned, [*planned.terms, *full]))
     ends = _needs(planned, _ends(planned))
@@ -57,6 +60,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         splits=planned.splits,
         batch=1 if before_rows else planned.batch,
         loop=replace(loop, before=before_rows),
+        end=_end(loop, axes),
         sums=tuple(sums),
         final=replace(final, before=before_ends),
         scans=tuple(scans),
@@ -84,6 +88,24 @@ def _loop(
     if not vectors:
         read = tuple(_read_once(load, planned.axes) for load in read)
     return Scope(read, statements, vectors), sums, scans
+
+
+def _end(loop: Scope, axes: ColumnAxes) -> Scope | None:
+    """What is done for the vector in which the plane ends, of the elements before its end; None
+    where it ends with a vector."""
+    if not axes.has_end:
+        return None
+
+    def ended(access: VectorAccess) -> VectorAccess:
+        is_of_plane = axes.row in access.bases
+        return replace(access, window=Window(access.offset, axes.size)) if is_of_plane else access
+
+    lane = (Window(axes.flat, axes.size),)
+    statements = (
+        replace(s, windows=lane) if isinstance(s, Accumulate) else s for s in loop.statements
+    )
+    loads, stores = (tuple(map(ended, moved)) for moved in (loop.loads, loop.stores))
+    return replace(loop, loads=loads, statements=tuple(statements), stores=stores)
 
 
 def _final(

@@ -17,7 +17,13 @@ without a reduction along them.
 
 Squared deviations are packed as sums are (`parts.py`): both are of one pass. Rows that are left
 over are read again behind their packs, so none are left where a plane is stored beside the sums:
-then packs are of fewer rows, for accesses of 8 bytes, if that leaves none.
+then rows are added to the last pack, which no thread loads (`schedule/columns.py`), if all else
+that is read has an element a column.
+
+    T2: f32[i1336, i50257] = pad(T1)                of 1335 rows
+    T3: f32[i167, i402056] = reshape(T2);  T4: f32[i402056] = sum(T3, dims=[0])
+
+Others have packs of fewer rows, for accesses of 8 bytes, if that leaves none.
 
 Where something larger depends on the sums, what follows from them is stored first
 (`store_first.py`).
@@ -36,15 +42,17 @@ from dataclasses import dataclass
 from functools import partial
 from math import gcd, prod
 
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
 from thunder_fuser.analysis.reductions import (
+    PACKED,
     column_shape,
     is_long,
     is_scan,
     plane_of,
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
-from thunder_fuser.ir.build import call
+from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
@@ -55,6 +63,7 @@ from thunder_fuser.presegment.split_reductions import (
     in_stretches,
     in_two,
     op_of,
+    padded,
     reduced,
     reshaped,
     walked_row,
@@ -95,6 +104,8 @@ def pack_rows(
         match found.get(tv):
             case Deal() as deal:
                 return in_two(tv, inputs[0], deal)
+            case Filled(rows):
+                return planes.filled(tv, inputs[0], rows)
             case int(rows):
                 return planes.packed(tv, inputs[0], rows)
         return None
@@ -117,11 +128,11 @@ def _way(
     outputs: Sequence[TensorView],
     walks: bool,
     multiprocessors: int,
-) -> int | Deal | None:
+) -> int | Filled | Deal | None:
     """How many rows of the plane that `sums` walk are a whole number of vectors, or of halves where
     that leaves none over; or how they are dealt out, if as many elements of the `outputs` are
-    stored beside them, in stretches, which a machine may have that `walks` so. None to leave it:
-    what one kernel walks is packed together or not at all."""
+    stored beside them, in stretches, which a machine may have that `walks` so, or in packs that
+    rows are added to. None to leave it: what one kernel walks is packed together or not at all."""
     if not sums or not all(map(_is_column_sum, sums)):
         return None
     rows, columns = plane_of(sums[0]) or (0, 0)
@@ -144,6 +155,9 @@ def _way(
         dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
         if dealt is not None:
             return dealt
+        is_filled = is_in_one_dim and not has_rest and _reads_columns(plane, rows, columns)
+        if is_filled and rows // packed >= MIN_TERMS:
+            return Filled(packed)
     elif rows // packed >= MIN_TERMS and not any(map(_needs_others, sums)):
         return packed
     return narrow if rows % narrow == 0 and rows // narrow >= MIN_TERMS else None
@@ -154,6 +168,14 @@ def _stores_beside(sums: Sequence[TensorView], outputs: Sequence[TensorView]) ->
     elements = prod(plane_of(sums[0]) or ())
     planes = (tv for tv in outputs if prod(tv.shape) == elements)
     return any(set(sums).isdisjoint(topological([tv])) for tv in planes)
+
+
+def _reads_columns(plane: Sequence[TensorView], rows: int, columns: int) -> bool:
+    """True where all that is repeated in a plane has an element a column, or one for all."""
+    of_plane = {tv for tv in plane if prod(tv.shape) == rows * columns}
+    read = {t for tv in of_plane if tv.definition for t in tv.definition.tensors}
+    shapes = {tv.shape for tv in read - of_plane if prod(tv.shape) != 1}
+    return of_plane == {*plane} and shapes <= {(columns,), (1, columns)}
 
 
 def _needs_others(tv: TensorView) -> bool:
@@ -199,6 +221,13 @@ def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layou
 
 
 @dataclass(frozen=True)
+class Filled:
+    """Packs of so many `rows`, to the last of which some are added."""
+
+    rows: int
+
+
+@dataclass(frozen=True)
 class _Planes:
     """Planes in packs of rows, each with the rows that are left over, and what those come to."""
 
@@ -217,6 +246,21 @@ class _Planes:
             return reduced(tv, self.parts.of(op_of(tv), whole, terms, tv.shape))
         left = None if left is None else reshaped(left, [terms % rows, *tv.shape])
         return self.parts.whole(tv, whole, terms // rows, [rows, *tv.shape], 0, left)
+
+    def filled(self, tv: TensorView, operand: Value, rows: int) -> TensorView:
+        """`tv` of so many rows at a time, where the last pack has fewer."""
+        terms, columns = column_shape(tv) or (0, 0)
+        source = widened(tv, operand)
+        if source not in self.found:
+            plane = reshaped(source, [terms, columns])
+            packs = reshaped(
+                padded(tv, plane, -terms % rows), [ceil_div(terms, rows), rows * columns]
+            )
+            self.found[source] = packs, None
+        packs, _ = self.found[source]
+        made = apply(op_of(tv), [packs], {"dims": (0,), PACKED: terms * columns})
+        assert isinstance(made, TensorView)
+        return reduced(tv, reshaped(made, [rows, *tv.shape]), (0,))
 
 
 def _in_packs(

@@ -9,6 +9,9 @@ in global memory, again in a fixed order, in the block that comes last.
 Of a running sum down the columns a thread has all rows, and what it has summed so far at each.
 
 What follows from the sums element by element is computed by the thread that owns the column.
+
+Where a column is of packs of rows, the last of which has fewer, threads have a row less from the
+vector on in which the plane ends.
 """
 
 from __future__ import annotations
@@ -19,15 +22,27 @@ from functools import partial
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
-from thunder_fuser.analysis.index_map import term_at
+from thunder_fuser.analysis.digits import (
+    Form,
+    add,
+    atom,
+    ceil_div,
+    divmod_form,
+    evaluate,
+    loads_in,
+    scale,
+    unflatten,
+)
+from thunder_fuser.analysis.index_map import Window, term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_scan,
+    packed_elements,
     scanned_dim,
     state_bytes,
 )
+from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
@@ -76,9 +91,37 @@ PREFERRED = ColumnParameters()
 
 @dataclass(frozen=True, eq=False)
 class ColumnAxes(VectorAxes):
-    """The reduced `row`, and the kept `vector` and `lane`."""
+    """The reduced `row`, and the kept `vector` and `lane`. Of the last row a plane of so many
+    `elements` has only some, None for all."""
 
     row: IterDomain
+    elements: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Elements of the plane."""
+        return self.elements or self.row.size * self.vector.size * self.lanes
+
+    @property
+    def vectors_of_last(self) -> int:
+        """That the last row has the whole of."""
+        return self.size // self.lanes - (self.row.size - 1) * self.vector.size
+
+    @property
+    def has_end(self) -> bool:
+        """True where the plane ends inside a vector."""
+        return self.size % self.lanes != 0
+
+    @property
+    def flat(self) -> Form:
+        """The place in the plane."""
+        return add(self.column, scale(atom(self.row), self.vector.size * self.lanes))
+
+    def holds(self, window: Window) -> bool:
+        """True for what says no more than that a place lies in the plane."""
+        if self.elements is None or self.elements % window.extent:
+            return False
+        return divmod_form(self.flat, self.elements // window.extent)[0] == window.form
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -138,18 +181,21 @@ def schedule(
         raise Rejected("not reductions of one shape down the columns")
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
+    if len({packed_elements(tv) for tv in long}) != 1:
+        raise Rejected("packs of rows beside rows")
     rows, columns = shapes.pop() or (0, 0)
     axes = column_axes(segment, long, rows, columns)
     reductions, terms = reduced_by(long, axes)
     _check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
-        if prod(store.value.shape) == rows * columns and not store.is_in_place:
+        if prod(store.value.shape) == axes.size and not store.is_in_place:
             full.append((store, element_of(store, segment, terms, reductions)))
         else:
             stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
     _check_levels(segment, reductions, results)
+    _check_ends(segment, axes, [*terms, *results], full)
     _check_columns(segment, reductions, stores)
     _check_writes(segment, stores, [*terms, *results])
     scans = [tv for tv in long if is_scan(tv)]
@@ -198,7 +244,8 @@ def _result_index(tv: TensorView, axes: ColumnAxes) -> Index:
 
 def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> Element:
     reduced = [a.size for a in tv.domain.logical if a.is_reduction]
-    return term_at(tv, index, unflatten(atom(axes.row), reduced))
+    term = term_at(tv, index, unflatten(atom(axes.row), reduced))
+    return term if axes.elements is None else without_padding(term, axes.elements)
 
 
 def column_axes(
@@ -206,7 +253,8 @@ def column_axes(
 ) -> ColumnAxes:
     """The axes of a plane, of which as many columns are a vector as lie side by side wherever
     those of the innermost dim do: of 14 by 14 pixels four."""
-    plane = [tv for tv in segment.inputs if prod(tv.shape) >= rows * columns]
+    elements = packed_elements(long[0])
+    plane = [tv for tv in segment.inputs if prod(tv.shape) >= (elements or rows * columns)]
     widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
     lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
@@ -214,7 +262,7 @@ def column_axes(
     lanes = max(min([lanes, *aligned]), 1)
 
     def of_lanes(count: int) -> ColumnAxes:
-        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows))
+        return ColumnAxes(axis(columns // count), lane_of(count), axis(rows), elements)
 
     found = of_lanes(gcd(lanes, *innermost))
     while lanes > found.lanes:
@@ -229,8 +277,7 @@ def column_axes(
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
     reductions, terms = reduced_by(long, axes)
-    size = axes.row.size * axes.vector.size * axes.lanes
-    full = [s for s in segment.written if prod(s.value.shape) == size]
+    full = [s for s in segment.written if prod(s.value.shape) == axes.size]
     stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
     results = [*terms, *((s.value, index) for s, index in stored)]
     read = needs_of(segment, long, results).leaves
@@ -270,6 +317,23 @@ def _check_levels(
                 raise Rejected("a column sum needs another one of the same segment")
             if index != own[tv]:
                 raise Rejected("a running sum is read at another element")
+
+
+def _check_ends(
+    segment: Segment,
+    axes: ColumnAxes,
+    results: Sequence[Element],
+    full: Sequence[tuple[Store, Index]],
+) -> None:
+    """Of a plane that ends in a row, threads read and store nothing else that rows have."""
+    if axes.elements is None:
+        return
+    needs = needs_of(segment, segment.long, results)
+    moved = [(tv, index) for tv, index in needs.leaves if tv in segment.leaves]
+    moved += [(s.target, index) for s, index in full]
+    offsets = [offset_of(segment.layouts[tv], index) for tv, index in moved]
+    if needs.places or any(axes.row in form.bases and form != axes.flat for form in offsets):
+        raise Rejected("a plane that ends in a row, beside what lies otherwise")
 
 
 def _check_columns(
@@ -387,7 +451,7 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
 
 def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     """Bytes of an element of what is read of the plane."""
-    terms = {prod(a.size for a in tv.domain.logical) for tv in long}
+    terms = {packed_elements(tv) or prod(a.size for a in tv.domain.logical) for tv in long}
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
@@ -400,8 +464,7 @@ def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView]) -> in
 
 def _loaded(axes: ColumnAxes, segment: Segment) -> int:
     """Registers of what a thread loads of a row."""
-    elements = axes.row.size * axes.vector.size * axes.lanes
-    plane = [tv for tv in segment.inputs if prod(tv.shape) == elements]
+    plane = [tv for tv in segment.inputs if prod(tv.shape) == axes.size]
     return _of_vectors(plane, axes)
 
 

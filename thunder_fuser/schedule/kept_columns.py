@@ -24,7 +24,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
-from thunder_fuser.analysis.reductions import column_shape, is_scan, row_shape
+from thunder_fuser.analysis.reductions import column_shape, is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside
@@ -166,6 +166,8 @@ def _planned(
         raise Rejected("a complex reduction")
     if any(map(is_scan, long)):
         raise Rejected("a running sum down columns that are kept")
+    if any(packed_elements(tv) for tv in long):
+        raise Rejected("packs of rows, of which the last has fewer")
     plane = _plane(segment, long, column_axes(segment, long, rows, columns), is_turned)
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned)
