@@ -22,7 +22,7 @@ from thunder_fuser.kernel.image_ir import DealtRows
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
 from thunder_fuser.presegment.split_reductions import constants
 from thunder_fuser.schedule import kept_columns
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 
 
 def test_planes_are_read_where_they_lie_in_a_slot() -> None:

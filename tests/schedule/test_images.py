@@ -10,7 +10,7 @@ from thunder_fuser.analysis.digits import Form, add, atom, scale, unflatten
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import axis
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.images import Moved, are_turned, vectors_of_row
 from thunder_fuser.schedule.vector_axes import lane_of
 

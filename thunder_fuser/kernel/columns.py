@@ -23,7 +23,8 @@ from thunder_fuser.kernel.statements import (
     VectorAccess,
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.schedule.columns import ColumnAxes, ColumnSchedule
+from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.columns import ColumnSchedule
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Store
 

@@ -17,7 +17,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.image_ir import ImagePlane, Images, PlaceValues, pieces_of
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.kept_columns import is_of_plane
 from thunder_fuser.schedule.strips import lies_along
 

@@ -27,7 +27,7 @@ from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.row_ir import Accumulator, Pairs, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import VectorAccess, print_access
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.target import WARP
 

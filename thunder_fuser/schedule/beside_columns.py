@@ -19,7 +19,7 @@ from thunder_fuser.analysis.reductions import column_shape, is_scan, plane_of
 from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store

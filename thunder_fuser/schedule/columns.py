@@ -22,18 +22,8 @@ from functools import partial
 from math import gcd, prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import (
-    Form,
-    add,
-    atom,
-    ceil_div,
-    divmod_form,
-    evaluate,
-    loads_in,
-    scale,
-    unflatten,
-)
-from thunder_fuser.analysis.index_map import Window, term_at
+from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
+from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
 from thunder_fuser.analysis.reductions import (
     column_shape,
@@ -43,15 +33,16 @@ from thunder_fuser.analysis.reductions import (
     state_bytes,
 )
 from thunder_fuser.analysis.views import without_padding
-from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of
+from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import (
     LINE,
@@ -87,45 +78,6 @@ BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnAxes(VectorAxes):
-    """The reduced `row`, and the kept `vector` and `lane`. Of the last row a plane of so many
-    `elements` has only some, None for all."""
-
-    row: IterDomain
-    elements: int | None = None
-
-    @property
-    def size(self) -> int:
-        """Elements of the plane."""
-        return self.elements or self.row.size * self.vector.size * self.lanes
-
-    @property
-    def vectors_of_last(self) -> int:
-        """That the last row has the whole of."""
-        return self.size // self.lanes - (self.row.size - 1) * self.vector.size
-
-    @property
-    def has_end(self) -> bool:
-        """True where the plane ends inside a vector."""
-        return self.size % self.lanes != 0
-
-    @property
-    def flat(self) -> Form:
-        """The place in the plane."""
-        return add(self.column, scale(atom(self.row), self.vector.size * self.lanes))
-
-    def holds(self, window: Window) -> bool:
-        """True for what says no more than that a place lies in the plane."""
-        if self.elements is None or self.elements % window.extent:
-            return False
-        return divmod_form(self.flat, self.elements // window.extent)[0] == window.form
-
-    @property
-    def names(self) -> dict[IterDomain, str]:
-        return {self.row: "row", **super().names}
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.schedule.columns import ColumnAxes
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store

@@ -28,8 +28,8 @@ from thunder_fuser.analysis.reductions import column_shape, is_scan, packed_elem
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside
+from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import (
-    ColumnAxes,
     column_axes,
     place_of,
     reduced_by,

@@ -29,7 +29,8 @@ from thunder_fuser.analysis.kept_rows import (
 from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.columns import ColumnAxes, narrowest
+from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.columns import narrowest
 from thunder_fuser.schedule.images import SlotNeeds
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Phase

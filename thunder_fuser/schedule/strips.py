@@ -25,7 +25,8 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.columns import ColumnAxes, step_of
+from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.columns import step_of
 from thunder_fuser.target import BANK, BANKS, WARP
 
 ALL_BANKS = BANKS * BANK  # bytes of one row of shared memory

@@ -1,0 +1,49 @@
+"""The axes of a plane whose columns are reduced: rows that threads walk, vectors that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.schedule.vector_axes import VectorAxes
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnAxes(VectorAxes):
+    """The reduced `row`, and the kept `vector` and `lane`. Of the last row a plane of so many
+    `elements` has only some, None for all."""
+
+    row: IterDomain
+    elements: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Elements of the plane."""
+        return self.elements or self.row.size * self.vector.size * self.lanes
+
+    @property
+    def vectors_of_last(self) -> int:
+        """That the last row has the whole of."""
+        return self.size // self.lanes - (self.row.size - 1) * self.vector.size
+
+    @property
+    def has_end(self) -> bool:
+        """True where the plane ends inside a vector."""
+        return self.size % self.lanes != 0
+
+    @property
+    def flat(self) -> Form:
+        """The place in the plane."""
+        return add(self.column, scale(atom(self.row), self.vector.size * self.lanes))
+
+    def holds(self, window: Window) -> bool:
+        """True for what says no more than that a place lies in the plane."""
+        if self.elements is None or self.elements % window.extent:
+            return False
+        return divmod_form(self.flat, self.elements // window.extent)[0] == window.form
+
+    @property
+    def names(self) -> dict[IterDomain, str]:
+        return {self.row: "row", **super().names}
