@@ -132,15 +132,16 @@ def test_blocks_have_rows_that_begin_in_the_same_lane(
 @pytest.mark.parametrize(
     ("terms", "columns", "max_cluster", "expected"),
     [
-        (4096, 50257, 8, 60),  # four blocks a row of one tensor of floats, 62 clusters at once
+        (4096, 50257, 8, 60),  # eight blocks a row of one tensor of floats, 30 clusters at once
         (4096, 50257, 1, None),
         (4096, 50257, 2, None),  # two hold no row of so many
         (4096, 32768, 8, 62),
         (1 << 16, 32768, 4, 62),
-        (4095, 50256, 8, 62),
+        (4095, 50256, 8, 30),
         (4095, 50257, 8, 60),
-        (1088, 50256, 8, 61),
-        (256, 50256, 8, None),  # 16 clusters of four leave more than half of the machine idle
+        (1088, 50256, 8, 30),
+        (256, 50256, 8, 16),
+        (96, 50256, 8, None),  # of which six leave more than half of the machine idle
     ],
 )
 def test_rows_beyond_one_block_are_dealt_to_clusters(

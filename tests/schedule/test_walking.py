@@ -240,6 +240,14 @@ def test_more_blocks_have_a_row_where_fewer_do_not_have_the_weights(
     assert (found.cluster, found.stowed) == expected
 
 
+def test_few_rows_that_eight_blocks_hold_have_sixteen_for_half_of_the_machine() -> None:
+    """Seven groups."""
+    three = replace(normed(131072, count=7 * 74), loads={X: 4, Y: 4, floats(1): 4})
+    found = beside_sums(three, 2, 74, H200)
+    assert found is not None
+    assert (found.cluster, found.slots, found.stowed) == (16, 3, True)
+
+
 @pytest.mark.parametrize("columns", [196608, 262144])
 def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(columns: int) -> None:
     found = beside_sums(normed(columns), 2, 64, H200)

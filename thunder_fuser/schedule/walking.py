@@ -61,29 +61,22 @@ def beside_sums(
         part = replace(row, vectors=ceil_div(row.vectors, blocks))
         return _of_threads(part, sums, turns, walks, blocks, target, parameters)
 
-    def worth(found: Residency) -> tuple[bool, bool, int]:
-        """Blocks for half of the machine, the weights of all rows in them, and few of them."""
-        fills_half = _fill_half(row, turns, found.cluster, target)
-        return fills_half, found.weights or found.stowed, -found.cluster
+    def worth(found: Residency) -> tuple[bool, bool]:
+        """Blocks for half of the machine, and the weights of all rows in them: each turn would read
+        them again in both of its walks, and odd rows put each vector of them together of two."""
+        return _fill_half(row, turns, found.cluster, target), found.weights or found.stowed
 
     def preferred() -> Iterator[Residency]:
         for sizes in _clusters(row, sums, turns, target, parameters.cluster):
             for walks in range(parameters.walks, 0, -1):
-                found = [r for size in sizes if (r := shared_by(size, walks)) is not None]
-                if found:
-                    yield max(found, key=worth)
+                shared = (shared_by(size, walks) for size in sizes)
+                yield from (residency for residency in shared if residency is not None)
 
-    return _with_weights(row, preferred())
-
-
-def _with_weights(row: Row, preferred: Iterator[Residency]) -> Residency | None:
-    """The first of them, but of clusters the first that has the weights of all rows, if one has:
-    each turn would read them again in both of its walks, and odd rows put each vector of them
-    together of two."""
-    first = next(preferred, None)
-    if first is None or first.cluster == 1 or not row.weights:
+    found = preferred()
+    first = next(found, None)
+    if first is None or first.cluster == 1:
         return first
-    return next((r for r in (first, *preferred) if r.weights or r.stowed), first)
+    return max((first, *found), key=worth)
 
 
 def _clusters(
@@ -173,7 +166,7 @@ def _walking(
         return None  # weights that every turn loads again were seen to spill
     cached = L1_LEAST + (left if stowed else limit - slots * moved)
     if blocks > 1 and cluster > PAIR and (slots - 1) * moved > cached:
-        return None  # what is on its way passes through the L1 cache, and waits for room in it
+        return None  # what is on its way passes through the L1 cache: with less room they were slow
     return Residency(
         threads,
         kept,
