@@ -205,6 +205,8 @@ def _groups(
         count = _fastest(images * tiles, slots, part, places)
         run = STORED * odd_lanes
         return None if count is None else _Dealt(count, run, (inner, tiles * run))
+    if not (columns.are_short or _needed_whole(fusion, plane)):
+        return None  # no element waits for its column: rows are walked, with sums down them beside
     cluster = columns.cluster(max_cluster)
     if not cluster:
         return None
@@ -331,9 +333,13 @@ class _Columns:
     @property
     def fit(self) -> bool:
         """True where a block has room for two sectors of each row."""
-        is_short = self.rows * sum(self.itemsizes) <= MAX_ROW
         has_registers = not self.is_turned and self._column().fits_alone(self.least)
-        return self.run > 0 and (is_short or has_registers)
+        return self.run > 0 and (self.are_short or has_registers)
+
+    @property
+    def are_short(self) -> bool:
+        """True where a block has room for them though nothing is known of its registers."""
+        return self.rows * sum(self.itemsizes) <= MAX_ROW
 
     def cluster(self, max_cluster: int) -> int:
         """How many blocks will share them, if one has no room: by the rule of the schedule
