@@ -81,6 +81,7 @@ def one_multiprocessor(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_planes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planes of any size are walked."""
     monkeypatch.setattr(walk_columns, "MIN_WALKED", 1)
+    monkeypatch.setattr(walk_columns, "MIN_ODD", 1)
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ def test_gradients_of_softmax_are_kept_without_spills(
 @pytest.mark.parametrize("groups", [13, 7, 12], ids=["evenly", "in four turns", "unevenly"])
 def test_clusters_may_walk_images(groups: int, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail of one turn goes to other places than that of the next."""
-    monkeypatch.setattr(walk_columns, "_groups", lambda *given: (groups, 49))
+    monkeypatch.setattr(walk_columns, "_groups", lambda *given: walk_columns.Dealt(groups, 49))
     x, y = whole(26, 512, 49), whole(26, 512, 49)
     a, b = like(x, y)
     products = call("mul", a, b)

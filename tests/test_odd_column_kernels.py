@@ -25,7 +25,6 @@ from tests.test_shared_column_kernels import clusters, softmax_gradient
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.kernel.kept_ir import KeptKernel
-from thunder_fuser.options import Options
 from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.schedule.odd_columns import OddAxes
 
@@ -55,7 +54,7 @@ def lags(plan: Plan) -> bool:
 def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype, order: str) -> None:
     x = (torch.randn(SHAPES[name]) * 4).to(dtype)
     (a,) = like(x)
-    options = Options(thread_order=order)
+    options = replace(UNTUNED, thread_order=order)
     plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -68,7 +67,7 @@ def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype, orde
 def test_a_gradient_of_two_planes(name: str, order: str) -> None:
     shape = SHAPES[name]
     y, g = (torch.randn(shape) * 2).softmax(1).bfloat16(), torch.randn(shape).bfloat16()
-    options = Options(thread_order=order)
+    options = replace(UNTUNED, thread_order=order)
     plan = plan_of(softmax_gradient(*like(y, g)), *copies([y, g]), options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -86,7 +85,7 @@ def test_what_there_is_of_a_column_is_stored_once(name: str, order: str) -> None
     x = (torch.randn(SHAPES[name]) + 3).bfloat16()
     weight, shift = torch.randn(x.shape[1]), torch.randn(x.shape[1])
     inputs, given = like(x, weight, shift), copies([x, weight, shift])
-    options = Options(thread_order=order)
+    options = replace(UNTUNED, thread_order=order)
     plan = plan_of(fusion(inputs, *normalised(*inputs)), *given, options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -137,7 +136,7 @@ def test_infinities_and_nans_stay_in_their_columns() -> None:
     x[1, 9, 596] = torch.inf
     x[0, 0, 0] = torch.nan
     (a,) = like(x)
-    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=Options())
+    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED)
     assert lags(plan)
     (found,) = plan.run(*copies([x]))
     torch.testing.assert_close(found.cpu(), x.softmax(1), equal_nan=True)
@@ -145,7 +144,7 @@ def test_infinities_and_nans_stay_in_their_columns() -> None:
 
 def test_blocks_share_long_columns() -> None:
     (a,) = like(x := torch.randn(SHAPES["blocks that share rows"]).bfloat16())
-    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=Options())
+    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED)
     assert clusters(plan) == ["4"]
 
 
@@ -162,13 +161,13 @@ def test_blocks_share_long_columns() -> None:
 )
 def test_others_are_read_one_by_one(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     (a,) = like(x := torch.randn(shape).to(dtype))
-    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=Options()))
+    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED))
 
 
 def test_what_is_aligned_less_is_read_one_by_one() -> None:
     x = torch.randn(2 * 64 * 597 + 1).bfloat16()[1:].view(2, 64, 597)
     (a,) = like(x)
-    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=Options()))
+    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED))
 
 
 @pytest.mark.parametrize(

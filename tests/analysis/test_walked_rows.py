@@ -26,7 +26,7 @@ SMS = 132
         (65536, (2,), 1, 4, 62),  # two blocks of each of 124 multiprocessors
         (50257, (2, 2), 1, 8, 30),
         (50257, (2, 2), 2, 8, 30),
-        (50257, (2, 2, 2), 1, 4, 31),  # one, else the next rows of two would have no room to come
+        (50257, (2, 2, 2), 1, 8, 15),  # one, else the next rows of two would have no room to come
         (65536, (2, 2), 2, 8, 30),
         (65537, (2, 2), 2, 8, 15),
         (50257, (4, 4), 1, 8, 15),

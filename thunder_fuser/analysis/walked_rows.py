@@ -31,7 +31,8 @@ MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: o
 MAX_BYTES = 52 * 1024  # of a row in a block of a cluster: two rows in each of two blocks
 MAX_BYTES_OF_MORE = 36 * 1024  # of a row that more than two blocks share: beside those and weights
 # the next row of both in the L1 cache, through which it comes
-MAX_BYTES_ALONE = 80 * 1024  # of a row in a block alone on its multiprocessor: two rows, weights
+MAX_BYTES_ALONE = 64 * 1024  # of a row in a block alone on its multiprocessor, with weights: four
+# of 74 KB took 365 us for the 243 of eight of 37
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
 FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two launches are faster
 NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle

@@ -57,6 +57,10 @@ HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
 SLACK = 1.2  # registers that the compiler takes for each that is counted
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
+MIN_ODD = (
+    2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm of
+)
+# 192 channels of 37 x 41 took 250 us for 207
 MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
@@ -78,7 +82,7 @@ def walk_columns(
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([_operand(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if _is_long_reduction(tv) and tv not in {*ahead, *along}]
-    groups: dict[tuple[int, ...], _Dealt] = {}
+    groups: dict[tuple[int, ...], Dealt] = {}
     for plane, dim in planes.items():
         beside = [tv for tv in sums if _operand(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
@@ -171,7 +175,7 @@ def _groups(
     multiprocessors: int,
     max_cluster: int,
     shared_bytes: int,
-) -> _Dealt | None:
+) -> Dealt | None:
     """How the columns of a plane are dealt to blocks; None where there are no `sums` over all of
     them, the plane is small or its rows are long, or they lie row after row. Where no number of
     blocks divides them some have none in the last turn. Of images that are kept as a whole in
@@ -194,17 +198,18 @@ def _groups(
     if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
-            return _Dealt(walkers, inner)
+            return Dealt(walkers, inner)
     if are_many and read * rows <= MAX_ROW and columns.keep_images(inner, max_cluster):
-        return _Dealt(images, inner)
+        return Dealt(images, inner)
     part = 8 * len(sums) * rows / (prod(plane) * read)  # that one of each group adds to the bytes
-    if may_pad and lanes == 1 and (odd := columns.odd(inner, images, max_cluster)) is not None:
+    may_lag = may_pad and lanes == 1 and read * rows >= MIN_ODD
+    if may_lag and (odd := columns.odd(inner, images, max_cluster)) is not None:
         odd_lanes, blocks, cluster = odd
         tiles, places = tiles_of(inner, odd_lanes), ceil_div(multiprocessors, cluster)
         slots = max(blocks * multiprocessors // cluster, 1)
         count = _fastest(images * tiles, slots, part, places)
         run = STORED * odd_lanes
-        return None if count is None else _Dealt(count, run, (inner, tiles * run))
+        return None if count is None else Dealt(count, run, (inner, tiles * run))
     if not (columns.are_short or _needed_whole(fusion, plane)):
         return None  # no element waits for its column: rows are walked, with sums down them beside
     cluster = columns.cluster(max_cluster)
@@ -217,7 +222,7 @@ def _groups(
     at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
     tiles, slots = ceil_div(vectors, run), max(at_once * multiprocessors // cluster, 1)
     count = _fastest(tiles, slots, part, multiprocessors, vectors % run == 0, may_pad)
-    return None if count is None else _Dealt(count, run * lanes)
+    return None if count is None else Dealt(count, run * lanes)
 
 
 def _fastest(
@@ -293,7 +298,7 @@ def _is_turned(tv: TensorView, rows: int, inner: int) -> bool | None:
 
 
 @dataclass(frozen=True)
-class _Dealt:
+class Dealt:
     """To so many `groups`, a `run` of columns at a time. Of images that are `padded` each has so
     many columns, and so many then."""
 
@@ -446,7 +451,7 @@ def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
     return call("reshape", source, new_shape=constants(shape))
 
 
-def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: _Dealt) -> TensorView:
+def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> TensorView:
     """Part g sums every so many-th stretch of columns."""
     last = _rows_last(source, dim)
     columns, rows = prod(last.shape[:-1]), last.shape[-1]
