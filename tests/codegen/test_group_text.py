@@ -68,7 +68,7 @@ def test_what_no_vector_holds_is_read_where_it_is_added() -> None:
 
 
 def test_a_vector_of_an_odd_row_is_put_together_and_stored_where_the_row_has_it() -> None:
-    text = text_of(halves(60, 577), 9)
+    text = text_of(halves(64, 577), 9)
     first = "(-577 * row + 8 * ((577 * row) / 8) + 8 * vector)"
     source = "T0 + (-577 * row + 577 * T1_1 + 8 * ((577 * row) / 8) + 8 * vector)"
     assert f"v0[k] = tf::load_row<tf::bf16, 8>({source}, {first}, 577);" in text
@@ -77,13 +77,17 @@ def test_a_vector_of_an_odd_row_is_put_together_and_stored_where_the_row_has_it(
     assert "tf::store_row<16, 2>(" in text_of(halves(60, 66), 9)
 
 
+def test_a_vector_at_the_end_of_memory_that_is_inside_a_word_reads_no_word() -> None:
+    assert "8 * vector), 577, T0 + 34620);" in text_of(halves(60, 577), 9)
+
+
 def test_the_first_terms_of_odd_rows_are_loaded_without_a_branch() -> None:
     """A row that has none loads nothing."""
     text = "\n".join(group_lines(ahead(halves(60, 577)))).replace("\x01", "").replace("\x02", "")
     few = "begins[turn] < ends[turn] && ends[turn] - begins[turn] <= 16"
     steps = (
         "v0_held[turn] = tf::load_row<tf::bf16, 8>(v0_from[turn], ",
-        f"8 * vector), {few} ? 577 : 0);",
+        f"8 * vector), {few} ? 577 : 0, T0 + 34620);",
         "v0_first[turn][threadIdx.x] = v0_held[turn];",
         "v0 = &v0_first[turn][threadIdx.x];",
     )

@@ -55,6 +55,13 @@ class Layout:
         return 0 if 0 in self.shape else 1 + sum(reach)
 
 
+def end_inside_word(layout: Layout, itemsize: int) -> int | None:
+    """The elements up to where a tensor's memory ends, if it may do so inside a word of the widest
+    access: what is behind it there may be another allocation's. None if it does not."""
+    is_whole = layout.alignment == MAX_ALIGNMENT and layout.span * itemsize % MAX_ALIGNMENT == 0
+    return None if is_whole else layout.span
+
+
 def dense_strides(shape: Sequence[int], order: Sequence[int] | None = None) -> tuple[int, ...]:
     """Strides of a dense tensor whose dims lie in memory in `order`, outermost first."""
     strides, step = [0] * len(shape), 1

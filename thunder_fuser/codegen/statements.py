@@ -76,7 +76,8 @@ def load_of_row(
     window, arguments = access.window, f"{CUDA_TYPES[access.dtype]}, {access.length}"
     assert window is not None
     extent = f"{test} ? {number(window.extent)} : 0" if test else number(window.extent)
-    return f"tf::load_row<{arguments}>({source}, {form_text(window.form, names)}, {extent})"
+    end = "" if access.end is None else f", {access.pointer} + {number(access.end)}"
+    return f"tf::load_row<{arguments}>({source}, {form_text(window.form, names)}, {extent}{end})"
 
 
 def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.digits import Form, add, scale, substitute
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.layout import Layout
+from thunder_fuser.analysis.layout import Layout, end_inside_word
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
@@ -87,13 +87,19 @@ class RowAccesses(Accesses):
     ) -> None:
         super().__init__(layouts, axes.lane, names, None, suffix)
         self.axes = axes
+        self._ends = {
+            name: end_inside_word(layouts[tv], tv.dtype.itemsize)
+            for tv, name in names.items()
+            if tv in layouts
+        }
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """No element beside the row is used."""
         super().request(tv, offset, () if self.axes.is_along(offset) else guards)
 
     def group_loads(self) -> tuple[VectorAccess, ...]:
-        return tuple(map(self._within, super().group_loads()))
+        loads = map(self._within, super().group_loads())
+        return tuple(replace(a, end=self._ends[a.pointer]) if a.is_of_row else a for a in loads)
 
     def group_stores(
         self, targets: Sequence[tuple[TensorView, Form, Operand]]

@@ -45,6 +45,7 @@ FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
 NARROW = 4  # bytes of a vector, up to which those that are aligned in the result are taken
+MOST_SHIFTED = 8  # lanes of odd rows: sums of sixteen bytes, of 64 bits each, fill the registers
 TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
 
@@ -316,7 +317,7 @@ def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
     """The axes whose vectors are aligned in the result; None where those of the rows are wide, or
     rows no longer than one."""
     _, least = _wide(segment, axes.columns)
-    lanes = MAX_ALIGNMENT // least
+    lanes = min(MAX_ALIGNMENT // least, MOST_SHIFTED)
     if axes.lanes * least > NARROW or axes.columns <= lanes:
         return None
     vectors = axis(vectors_met(axes.columns, lanes)), lane_of(lanes)

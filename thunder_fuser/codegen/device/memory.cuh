@@ -324,7 +324,8 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
 // chunk: load_row
 // A vector of a row of `extent` elements, whose first one has place `first`: of its lanes those beside the
 // row have any value. A GPU reads the aligned words that have an element of the row, without a branch, so
-// that several vectors are on their way together; memory begins and ends with whole words of 16 bytes.
+// that several vectors are on their way together. Where memory may end inside a word, at `end`, a vector
+// whose words may reach beyond it is read element by element.
 template <class T, int N, class First, class Extent>
 TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent) {
 #ifdef TF_HOST
@@ -332,6 +333,14 @@ TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent) {
 #else
   return tf::load_across<T, N>(p, first, extent);
 #endif
+}
+template <class T, int N, class First, class Extent>
+TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent, const T* end) {
+#ifndef TF_HOST
+  constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16;
+  if (p + N + step / sizeof(T) > end) return tf::load_elements<T, N, step>(p, first, extent);
+#endif
+  return tf::load_row<T, N>(p, first, extent);
 }
 
 // chunk: load_apart
