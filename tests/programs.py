@@ -29,8 +29,7 @@ from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.segmented import SegmentedFusion
 from thunder_fuser.target import Target, cuda
 
-STRICT = Options(strict=True)
-UNTUNED = Options(strict=True, tune="off")  # kernels are the first choice, whatever their size
+STRICT = Options(strict=True, tune="off")  # kernels are the first choice, whatever their size
 UNCOMPILED = Options(strict=True, evaluator=True)  # the same segments, run by torch
 
 

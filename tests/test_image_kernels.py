@@ -10,7 +10,7 @@ import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
-    UNTUNED,
+    STRICT,
     chain,
     check,
     cubin_of,
@@ -70,7 +70,7 @@ def test_every_element_meets_the_sums_of_its_place(name: str, order: str) -> Non
     largest = call("max", chain(left, "abs"), dims=(1,))
     smallest = call("min", left, dims=(1,))
     made = call("sub", left, spread(largest, a))
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = check(fusion([a], left, made, largest, smallest), x, options=options)
     (source,) = plan.kernels
     assert source.cluster == cluster
@@ -85,7 +85,7 @@ def test_of_other_sizes(dtype: torch.dtype, kept: str) -> None:
     x = whole(25, 256, 49, dtype=dtype)
     (a,) = like(x)
     left = call("sub", a, spread(total(a, 1), a))
-    plan = check(fusion([a], left, call("max", left, dims=(1,))), x, options=UNTUNED)
+    plan = check(fusion([a], left, call("max", left, dims=(1,))), x, options=STRICT)
     is_stored_as_read = dtype.itemsize == 8  # sums of integers have 64 bits
     assert is_in_slots(plan) == (is_stored_as_read and kept == "in slots")
 
@@ -96,7 +96,7 @@ def test_of_truth_values(kept: str) -> None:
     (a,) = like(x)
     above = call("gt", a, expand(unsqueeze(call("max", a, dims=(2,)), 2), *a.shape))
     has_any = call("any", above, dims=(1,))
-    check(fusion([a], call("where", spread(has_any, a), a, chain(a, "neg"))), x, options=UNTUNED)
+    check(fusion([a], call("where", spread(has_any, a), a, chain(a, "neg"))), x, options=STRICT)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -149,7 +149,7 @@ def test_sums_over_all_places_beside_images(
     products = call("mul", a, b)
     left = call("sub", b, spread(total(products, 1), b))
     sums = total(b, 0, 2), total(products, 0, 2)
-    plan = check(fusion([a, b], left, *sums), x, y, options=replace(UNTUNED, thread_order=order))
+    plan = check(fusion([a, b], left, *sums), x, y, options=replace(STRICT, thread_order=order))
     assert [source.cluster for source in plan.kernels] == [cluster, 1]
     assert plan.kernels[0].blocks == shape[0] * cluster
     assert "int group = " in plan.kernels[0].text
@@ -161,7 +161,7 @@ def test_sums_that_follow_from_those_of_their_places(kept: str) -> None:
     (a,) = like(x)
     left = below_sums(a, 1)
     sums = total(chain(a, "neg"), 0, 2), call("max", left, dims=(0, 2))
-    plan = check(fusion([a], left, *sums), x, options=UNTUNED)
+    plan = check(fusion([a], left, *sums), x, options=STRICT)
     assert next(source.blocks for source in plan.kernels) == 26
 
 
@@ -169,7 +169,7 @@ def test_tensors_may_lie_otherwise(kept: str) -> None:
     """Nothing else is kept as a whole: rows with a gap, or of which two images have the same."""
     for x in (whole(25, 64, 50)[:, :, 1:], whole(25, 128, 49)[:, ::2], whole(49, 64, 25).mT.mT):
         (a,) = like(x)
-        check(fusion([a], call("sub", a, spread(total(a, 1), a))), x, options=UNTUNED)
+        check(fusion([a], call("sub", a, spread(total(a, 1), a))), x, options=STRICT)
     x = whole(1, 64, 49).expand(25, 64, 49)
     y = whole(25, 64, 49)
     a, b = like(x, y)
@@ -177,7 +177,7 @@ def test_tensors_may_lie_otherwise(kept: str) -> None:
         fusion([a, b], call("sub", b, spread(total(call("mul", a, b), 1), a))),
         x,
         y,
-        options=UNTUNED,
+        options=STRICT,
     )
 
 
@@ -185,7 +185,7 @@ def test_an_image_is_written_in_place_where_its_blocks_keep_it(kept: str) -> Non
     x = whole(25, 512, 49)
     (a,) = like(x)
     made = call("sub", a, spread(total(a, 1), a))
-    plan = check(fusion([a], total(a, 1), writes=[(made, a)]), x, options=UNTUNED)
+    plan = check(fusion([a], total(a, 1), writes=[(made, a)]), x, options=STRICT)
     assert [source.cluster for source in plan.kernels] == [1 if kept == "in slots" else 2]
 
 
@@ -194,7 +194,7 @@ def test_the_order_of_threads_does_not_show_in_a_bit(kept: str) -> None:
     (a,) = like(x)
     found = []
     for order in ORDERS:
-        options = replace(UNTUNED, thread_order=order)
+        options = replace(STRICT, thread_order=order)
         plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=options)
         found += [plan.run(*copies([x]))[0].cpu() for _ in range(2)]
     assert all(torch.equal(found[0], other) for other in found)
@@ -231,7 +231,7 @@ def test_clusters_may_walk_images(groups: int, order: str, monkeypatch: pytest.M
     products = call("mul", a, b)
     left = call("sub", b, spread(total(products, 1), b))
     program = fusion([a, b], left, total(b, 0, 2), total(products, 0, 2))
-    plan = check(program, x, y, options=replace(UNTUNED, thread_order=order))
+    plan = check(program, x, y, options=replace(STRICT, thread_order=order))
     first = plan.kernels[0]
     assert (first.cluster, first.blocks) == (2, 2 * groups)
     assert "mail[turn % 2][0]" in first.text
@@ -244,4 +244,4 @@ def test_sums_of_eight_bytes_have_room_to_meet(dtype: torch.dtype, kept: str) ->
     (a,) = like(x)
     left = below_sums(a, 1)
     sums = total(chain(a, "neg"), 0, 2), call("max", left, dims=(0, 2)), total(left, 0, 2)
-    check(fusion([a], left, *sums), x, options=UNTUNED)
+    check(fusion([a], left, *sums), x, options=STRICT)

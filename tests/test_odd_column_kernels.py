@@ -9,7 +9,7 @@ import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
-    UNTUNED,
+    STRICT,
     check,
     cubin_of,
     cuda_kernels,
@@ -54,7 +54,7 @@ def lags(plan: Plan) -> bool:
 def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype, order: str) -> None:
     x = (torch.randn(SHAPES[name]) * 4).to(dtype)
     (a,) = like(x)
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -67,7 +67,7 @@ def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype, orde
 def test_a_gradient_of_two_planes(name: str, order: str) -> None:
     shape = SHAPES[name]
     y, g = (torch.randn(shape) * 2).softmax(1).bfloat16(), torch.randn(shape).bfloat16()
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = plan_of(softmax_gradient(*like(y, g)), *copies([y, g]), options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -85,7 +85,7 @@ def test_what_there_is_of_a_column_is_stored_once(name: str, order: str) -> None
     x = (torch.randn(SHAPES[name]) + 3).bfloat16()
     weight, shift = torch.randn(x.shape[1]), torch.randn(x.shape[1])
     inputs, given = like(x, weight, shift), copies([x, weight, shift])
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = plan_of(fusion(inputs, *normalised(*inputs)), *given, options=options)
     assert plan.launches == 1
     assert lags(plan)
@@ -119,7 +119,7 @@ def test_sums_that_are_stored_alone_are_of_the_same_vectors(name: str, order: st
     (a,) = like(x := whole(*SHAPES[name], dtype=torch.bfloat16))
     wide = call("cast", a, dtype=DataType.Float)
     results = [call("max", wide, dims=(1,)), total(wide, 1)]
-    plan = check(fusion([a], *results), x, options=replace(UNTUNED, thread_order=order))
+    plan = check(fusion([a], *results), x, options=replace(STRICT, thread_order=order))
     assert plan.launches == 1
     assert lags(plan)
 
@@ -136,7 +136,7 @@ def test_infinities_and_nans_stay_in_their_columns() -> None:
     x[1, 9, 596] = torch.inf
     x[0, 0, 0] = torch.nan
     (a,) = like(x)
-    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED)
+    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=STRICT)
     assert lags(plan)
     (found,) = plan.run(*copies([x]))
     torch.testing.assert_close(found.cpu(), x.softmax(1), equal_nan=True)
@@ -144,7 +144,7 @@ def test_infinities_and_nans_stay_in_their_columns() -> None:
 
 def test_blocks_share_long_columns() -> None:
     (a,) = like(x := torch.randn(SHAPES["blocks that share rows"]).bfloat16())
-    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED)
+    plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=STRICT)
     assert clusters(plan) == ["4"]
 
 
@@ -161,13 +161,13 @@ def test_blocks_share_long_columns() -> None:
 )
 def test_others_are_read_one_by_one(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     (a,) = like(x := torch.randn(shape).to(dtype))
-    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED))
+    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=STRICT))
 
 
 def test_what_is_aligned_less_is_read_one_by_one() -> None:
     x = torch.randn(2 * 64 * 597 + 1).bfloat16()[1:].view(2, 64, 597)
     (a,) = like(x)
-    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=UNTUNED))
+    assert not lags(plan_of(fusion([a], softmax(a)), *copies([x]), options=STRICT))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ BESIDE = {
 @pytest.mark.parametrize("name", BESIDE)
 def test_sums_over_all_columns_are_beside_them(name: str, dtype: torch.dtype, order: str) -> None:
     x, y = (whole(*BESIDE[name], dtype=dtype) for _ in range(2))
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = check(gradients(*like(x, y), 1), x, y, options=options)
     assert "const int lag" in plan.sources[0]
     assert "_sum[" in plan.sources[0]

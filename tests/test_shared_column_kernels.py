@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
-from tests.programs import UNTUNED, check, cuda_kernels, fusion, like, plan_of, whole
+from tests.programs import STRICT, check, cuda_kernels, fusion, like, plan_of, whole
 from tests.test_beside_kernels import gradients
 from tests.test_kept_kernels import is_close, normalised, softmax, softmax_gradient
 from thunder_fuser.kernel.kept_ir import KeptKernel
@@ -66,7 +66,7 @@ def test_a_gradient_shares_them_too(name: str) -> None:
 @pytest.mark.parametrize("shape", [(6, 1500, 64), (5, 1493, 96)], ids=str)
 def test_sums_over_all_columns_are_beside_them(shape: tuple[int, ...], order: str) -> None:
     x, y = (whole(*shape, dtype=torch.bfloat16) for _ in range(2))
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = check(gradients(*like(x, y), 1), x, y, options=options)
     assert clusters(plan) == ["8"]
     assert "_sum[" in plan.sources[0]

@@ -9,7 +9,7 @@ import torch
 
 from tests.devices import ORDERS, copies, here
 from tests.programs import (
-    UNTUNED,
+    STRICT,
     chain,
     check,
     expand,
@@ -59,7 +59,7 @@ def gradients(a: TensorView, b: TensorView) -> Fusion:
 def test_each_row_sums_its_places_of_all_images(name: str, order: str) -> None:
     shape, dtype, slots = SHAPES[name]
     x, y = whole(*shape, dtype=dtype), whole(*shape, dtype=dtype)
-    plan = check(gradients(*like(x, y)), x, y, options=replace(UNTUNED, thread_order=order))
+    plan = check(gradients(*like(x, y)), x, y, options=replace(STRICT, thread_order=order))
     assert is_in_slots(plan)
     assert len(plan.kernels) == 2
     first = plan.kernels[0]
@@ -109,7 +109,7 @@ def test_what_is_stored_twice_leaves_one_slot() -> None:
     a, b = like(x, y)
     left = call("sub", b, spread(total(a, 1), b))
     again = call("sub", b, spread(total(a, 1), b))
-    plan = check(fusion([a, b], left, again, total(b, 0, 2)), x, y, options=UNTUNED)
+    plan = check(fusion([a, b], left, again, total(b, 0, 2)), x, y, options=STRICT)
     assert is_in_slots(plan)
     assert plan.kernels[0] is not None
     assert plan.kernels[0].text.count("tf::store_stretch(") == 2
@@ -119,7 +119,7 @@ def test_each_plane_becomes_another_in_its_place() -> None:
     x, y = whole(26, 256, 49), whole(26, 256, 49)
     a, b = like(x, y)
     crossed = call("sub", b, spread(total(a, 1), b)), call("add", a, spread(total(b, 1), a))
-    plan = check(fusion([a, b], *crossed, total(b, 0, 2)), x, y, options=UNTUNED)
+    plan = check(fusion([a, b], *crossed, total(b, 0, 2)), x, y, options=STRICT)
     assert is_in_slots(plan)
 
 
@@ -128,7 +128,7 @@ def test_planes_are_exchanged_in_place() -> None:
     a, b = like(x, y)
     crossed = call("sub", b, spread(total(a, 1), b)), call("add", a, spread(total(b, 1), a))
     writes = [(crossed[0], a), (crossed[1], b)]
-    check(fusion([a, b], total(b, 0, 2), writes=writes), x, y, options=UNTUNED)
+    check(fusion([a, b], total(b, 0, 2), writes=writes), x, y, options=STRICT)
 
 
 @pytest.mark.parametrize("images", [24, 25], ids=["evenly", "unevenly"])
@@ -137,7 +137,7 @@ def test_a_sum_without_neutral_element(images: int) -> None:
     x = whole(images, 256, 49)
     (a,) = like(x)
     left = call("sub", a, spread(total(a, 1), a))
-    check(fusion([a], left, call("max", left, dims=(0, 2)), total(a, 0, 2)), x, options=UNTUNED)
+    check(fusion([a], left, call("max", left, dims=(0, 2)), total(a, 0, 2)), x, options=STRICT)
 
 
 def test_sums_that_follow_from_those_of_their_places() -> None:
@@ -145,7 +145,7 @@ def test_sums_that_follow_from_those_of_their_places() -> None:
     (a,) = like(x)
     left = below_sums(a, 1)
     plan = check(
-        fusion([a], total(chain(a, "neg"), 0, 2), total(left, 0, 2), left), x, options=UNTUNED
+        fusion([a], total(chain(a, "neg"), 0, 2), total(left, 0, 2), left), x, options=STRICT
     )
     assert is_in_slots(plan)
 
@@ -156,7 +156,7 @@ def test_threads_at_rows_know_what_there_is_of_places_in_several_types() -> None
     is_second = spread(call("eq", k, constant(1)), a)
     even = spread(call("cast", call("mul", k, k), dtype=DataType.Float), a)
     made = call("where", is_second, call("sub", a, spread(total(a, 1), a)), call("add", a, even))
-    plan = check(fusion([a, k], made, total(made, 0, 2)), x, kind, options=UNTUNED)
+    plan = check(fusion([a, k], made, total(made, 0, 2)), x, kind, options=STRICT)
     assert is_in_slots(plan)
     first = plan.kernels[0]
     assert first is not None
@@ -170,9 +170,9 @@ def test_what_there_is_of_rows_is_read_once() -> None:
     weight, bias = (call("cast", t, dtype=a.dtype) for t in rows)
     left = call("add", call("mul", a, weight), bias)
     made = call("sub", left, spread(total(left, 1), a))
-    plan = check(fusion([a, b, c], made, total(left, 0, 2)), x, scale, shift, options=UNTUNED)
+    plan = check(fusion([a, b, c], made, total(left, 0, 2)), x, scale, shift, options=STRICT)
     assert is_in_slots(plan)
-    alone = check(fusion([a, b, c], made), x, scale, shift, options=UNTUNED)
+    alone = check(fusion([a, b, c], made), x, scale, shift, options=STRICT)
     assert is_in_slots(alone)
 
 
@@ -182,7 +182,7 @@ def test_planes_that_begin_between_accesses_do_not_pass(beside: bool) -> None:
     (a,) = like(x)
     left = call("sub", a, spread(total(a, 1), a))
     sums = [total(a, 0, 2)] if beside else []
-    assert not is_in_slots(check(fusion([a], left, *sums), x, options=UNTUNED))
+    assert not is_in_slots(check(fusion([a], left, *sums), x, options=STRICT))
 
 
 def test_infinity_and_nan_stay_in_their_places_and_rows() -> None:
@@ -202,7 +202,7 @@ def test_the_same_bits_come_out_each_time() -> None:
     x, y = torch.randn(37, 264, 49), torch.randn(37, 264, 49)
     found = []
     for order in ORDERS if here().type == "cpu" else ORDERS[:1]:
-        options = replace(UNTUNED, thread_order=order)
+        options = replace(STRICT, thread_order=order)
         given = copies([x, y])
         plan = plan_of(gradients(*like(x, y)), *given, options=options)
         found += [[t.cpu() for t in plan.run(*copies([x, y]))] for _ in range(2)]
@@ -211,7 +211,7 @@ def test_the_same_bits_come_out_each_time() -> None:
 
 @pytest.mark.parametrize("beside", [True, False])
 def test_numbers_of_images_and_rows_become_parameters(beside: bool) -> None:
-    options = replace(UNTUNED, static_kernels=1)
+    options = replace(STRICT, static_kernels=1)
     for images, rows in ((40, 256), (41, 256), (45, 264), (42, 272)):
         x, scale = whole(images, rows, 49), whole(rows)
         a, b = like(x, scale)
@@ -235,12 +235,12 @@ def test_what_there_is_of_many_rows_and_places_has_room_or_is_in_registers() -> 
         made = call("add", made, spread(place, a))
     left = call("sub", made, spread(total(made, 1), a))
     results = call("cast", left, dtype=a.dtype), total(left, 0, 2)
-    check(fusion([a, *others], *results), x, *rows, *places, options=UNTUNED)
+    check(fusion([a, *others], *results), x, *rows, *places, options=STRICT)
 
 
 def test_an_image_of_more_rows_than_threads_have_of_two_pieces() -> None:
     x = whole(25, 2560, 33, dtype=torch.bfloat16)
     (a,) = like(x)
     left = call("sub", a, spread(total(a, 1), a))
-    plan = check(fusion([a], left, total(a, 0, 2)), x, options=UNTUNED)
+    plan = check(fusion([a], left, total(a, 0, 2)), x, options=STRICT)
     assert is_in_slots(plan)

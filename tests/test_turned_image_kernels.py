@@ -10,7 +10,7 @@ import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
-    UNTUNED,
+    STRICT,
     chain,
     check,
     expand,
@@ -80,7 +80,7 @@ def planes(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, to
 def test_each_row_sums_its_places_of_all_images(name: str, order: str) -> None:
     shape, dtype, slots = SHAPES[name]
     x, y = planes(shape, dtype)
-    plan = check(gradients(*like(x, y)), x, y, options=replace(UNTUNED, thread_order=order))
+    plan = check(gradients(*like(x, y)), x, y, options=replace(STRICT, thread_order=order))
     assert is_turned_in_slots(plan)
     first, _ = plan.kernels
     assert first is not None
@@ -124,7 +124,7 @@ def test_threads_at_rows_store_what_is_turned(beside: bool) -> None:
     made = turned(call("add", other, along(other, total(other, 2))))
     straight = chain(made, "neg")
     sums = [total(b, 0, 1)] if beside else []
-    plan = check(fusion([a, b], left, straight, *sums), x, y, options=UNTUNED)
+    plan = check(fusion([a, b], left, straight, *sums), x, y, options=STRICT)
     assert is_turned_in_slots(plan)
     first = plan.kernels[0]
     assert first is not None
@@ -140,7 +140,7 @@ def test_a_block_turns_an_image(rows: int, order: str) -> None:
     left = call("sub", b, along(b, total(b, 2)))
     largest = call("max", chain(left, "abs"), dims=(2,))
     made = call("sub", left, along(left, largest))
-    options = replace(UNTUNED, thread_order=order)
+    options = replace(STRICT, thread_order=order)
     plan = check(fusion([a], made, largest), x, options=options)
     assert plan.launches == 1
     assert is_in_slots(plan)
@@ -155,7 +155,7 @@ def test_planes_of_several_types() -> None:
     a, b, c = like(x, y, z)
     both = call("add", call("cast", turned(b), dtype=DataType.Float), turned(c))
     left = call("sub", a, spread(total(both, 1), a))
-    plan = check(fusion([a, b, c], left, total(both, 0, 2)), x, y, z, options=UNTUNED)
+    plan = check(fusion([a, b, c], left, total(both, 0, 2)), x, y, z, options=STRICT)
     assert is_turned_in_slots(plan)
 
 
@@ -168,7 +168,7 @@ def test_others_do_not_pass(shape: tuple[int, ...], first: int) -> None:
     images, rows, places = shape
     x, held = planes(shape, torch.bfloat16)[0], whole(images * rows * places + 1)
     y = held.to(torch.bfloat16)[first:][: x.numel()].view(images, places, rows)
-    plan = check(gradients(*like(x, y)), x, y, options=UNTUNED)
+    plan = check(gradients(*like(x, y)), x, y, options=STRICT)
     assert not is_turned_in_slots(plan)
 
 
