@@ -19,7 +19,7 @@ VALUES = "a value that an op computes from values"
 SIZES = "the extent of an op's result"
 PARTS = "how many equal parts an extent has; the parts are axes of a split, their indices forms"
 POINTS = "the number at which a piece ends; indices inside the piece are forms"
-REGISTERS = "whether elements fill whole registers"
+REGISTERS = "whether elements fill whole registers, or words of memory"
 LANES = "how many elements fill one access, a power of two that leaves whole vectors"
 PERIODS = "whether one length is a multiple of another"
 BANKS = "which bank of shared memory a byte is in"
@@ -46,6 +46,7 @@ ALLOWED = {
     "analysis/image_slots.py:_walking": THREADS,
     "analysis/image_slots.py:slots": LANES,
     "analysis/known.py:_inside": POINTS,
+    "analysis/layout.py:end_inside_word": REGISTERS,
     "analysis/met_rows.py:groups_of_block": THREADS,
     "kernel/row_ir.py:threads_of_piece": THREADS,
     "analysis/met_rows.py:met_rows_held": LANES,
