@@ -4,7 +4,7 @@ are on the machine at a time.
     gradient of rmsnorm, 16384 columns of bf16    one block; the next rows fill its shared memory
     32768                                         a cluster of two
     50257                                         of eight, two blocks a multiprocessor
-    beside that of x + y, 50257                   of four, one block a multiprocessor
+    beside that of x + y, 50257                   of eight, one block a multiprocessor
     262144                                        of sixteen, on a GPU that has so large ones
 
 The rows are dealt out before a schedule knows registers and shared memory exactly.
