@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form, add, scale, substitute
+from thunder_fuser.analysis.digits import Form, substitute
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout, end_inside_word
 from thunder_fuser.ir.tensor import TensorView
@@ -38,12 +38,12 @@ class ShiftedAccesses(Accesses):
         self.axes = axes
         first = {} if axes.lane is None else {axes.lane: Form()}
         self.start = substitute(axes.flat, first)
-        self.row = Window(substitute(axes.column, first), axes.columns)
+        self.row = axes.shifted
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """An element of the plane beside the row is an element of a row beside it; one of a tensor
         along the row is left out with the vectors that leave the row."""
-        is_weight = self._is_along(offset) and all(map(self.axes.is_inside, guards))
+        is_weight = self.row.is_along(offset) and all(map(self.axes.is_inside, guards))
         is_free = offset == self.axes.flat or is_weight
         super().request(tv, offset, () if is_free else guards)
 
@@ -58,20 +58,15 @@ class ShiftedAccesses(Accesses):
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         writes, vectors = super().group_stores(targets)
-        row = None if self.axes.has_edges else self.row
+        row = None if self.axes.has_edges else self.row.inside
         return writes, tuple(self._within(store, row) for store in vectors)
 
     def _within(self, access: VectorAccess, plane: Window | None) -> VectorAccess:
         """The access with the window of those of its elements that it may move."""
         if access.offset == self.start:
             return replace(access, window=plane)
-        return replace(access, window=self.row) if self._is_along(access.offset) else access
-
-    def _is_along(self, offset: Form) -> bool:
-        """True where the elements lie side by side along the row. `offset` may be a vector's."""
-        lane = self.axes.lane
-        column = self.axes.column if lane in offset.bases else self.row.form
-        return add(offset, scale(column, -1)).bases.isdisjoint({self.axes.vector, lane})
+        is_along = self.row.is_along(access.offset)
+        return replace(access, window=self.row.inside) if is_along else access
 
 
 class RowAccesses(Accesses):

@@ -39,7 +39,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.schedule.vector_axes import VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 28  # vectors: shorter rows are mostly first and last ones
@@ -192,10 +192,12 @@ class RowAxes(VectorAxes):
         """The place in the row. Rows whose length is no multiple of the lanes begin anywhere in a
         vector of the plane: shifted axes walk its aligned vectors, from the one in which the row
         begins, so that the first places may lie before the row and the last ones beyond it."""
-        if not self.is_shifted:
-            return super().column
-        before = scale(self.row, -self.columns)
-        return add(self.flat, before)
+        return self.shifted.column if self.is_shifted else super().column
+
+    @property
+    def shifted(self) -> ShiftedAxes:
+        """Those of a row."""
+        return ShiftedAxes(self.vector, self.lane, scale(self.row, self.columns), self.columns)
 
     @property
     def flat(self) -> Form:
