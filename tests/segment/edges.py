@@ -9,3 +9,8 @@ def edges(plan: Plan) -> list[str]:
     """The values between segments, as `dtype[shape]`."""
     found = plan.segmented.edges
     return [f"{tv.dtype}{list(tv.shape)}" for tv in found]
+
+
+def constants_in(plan: Plan) -> list[bool]:
+    """Whether the kernels have the constant 1.5."""
+    return ["1.5f" in source for source in plan.sources]

@@ -21,17 +21,13 @@ from tests.programs import (
     total,
     unsqueeze,
 )
-from tests.segment.edges import edges
+from tests.segment.edges import constants_in, edges
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-
-
-def constants_in(plan: Plan) -> list[bool]:
-    return ["1.5f" in source for source in plan.sources]
 
 
 def test_a_constant_used_on_both_sides_of_a_stop_is_in_both_kernels() -> None:

@@ -21,15 +21,11 @@ from tests.programs import (
     stop,
     total,
 )
-from tests.segment.edges import edges
+from tests.segment.edges import constants_in, edges
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
-
-
-def constants_in(plan: Plan) -> list[bool]:
-    return ["1.5f" in source for source in plan.sources]
 
 
 def test_a_returned_constant_is_written_once_and_read_never() -> None:
