@@ -25,7 +25,6 @@ from tests.segment.edges import constants_in, edges
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 

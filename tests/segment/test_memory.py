@@ -23,7 +23,6 @@ from tests.programs import (
 )
 from tests.segment.edges import constants_in, edges
 from thunder_fuser.ir.build import call
-from thunder_fuser.runtime.plan import Plan
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 

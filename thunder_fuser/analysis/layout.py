@@ -11,6 +11,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.target import REGISTER_BYTES
 
 MAX_ALIGNMENT = 16  # bytes; Hopper's widest access of one thread
+WIDE_ENOUGH = 8  # bytes of an access: a warp moves two lines at a time
 
 
 @dataclass(frozen=True)

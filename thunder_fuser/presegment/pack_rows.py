@@ -43,7 +43,7 @@ from functools import partial
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, dense_strides
 from thunder_fuser.analysis.reductions import (
     PACKED,
     column_shape,
@@ -71,7 +71,6 @@ from thunder_fuser.presegment.split_reductions import (
 )
 from thunder_fuser.presegment.store_first import store_first
 
-WIDE_ENOUGH = 8  # bytes of an access, as in schedule/flatten.py
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
 # tenths of the time are saved, 2 us at 13 MB of an H200
 MIN_TERMS = 128  # of a column that are left

@@ -16,13 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout
 from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, row_shape
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.pack_rows import (
-    WIDE_ENOUGH,
     lies_dense,
     plane_below,
 )

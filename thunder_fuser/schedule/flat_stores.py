@@ -19,7 +19,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.exclusive import one_at_most
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.layout import WIDE_ENOUGH, offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
@@ -29,7 +29,6 @@ from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import weight
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.schedule.vectorize import (
-    WIDE_ENOUGH,
     elements_at_once,
     lanes_of,
     windows_of,

@@ -21,11 +21,12 @@ from dataclasses import replace
 from thunder_fuser.analysis.carries import Carry, carry_of, straight
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import WIDE_ENOUGH
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.order import merge_pair, walks_as_one
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.vectorize import WIDE_ENOUGH, VectorClass, narrowest_access
+from thunder_fuser.schedule.vectorize import VectorClass, narrowest_access
 from thunder_fuser.target import WARP
 
 LONG = 4 * WARP  # vectors of a row, so that most warps have none that lies in two

@@ -13,13 +13,13 @@ from __future__ import annotations
 from math import gcd
 
 from thunder_fuser.analysis.digits import Form, add, atom, loads_in, scale, substitute
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import Nest, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, lane_of, vectors_met
-from thunder_fuser.schedule.vectorize import WIDE_ENOUGH, VectorClass, narrowest_access
+from thunder_fuser.schedule.vectorize import VectorClass, narrowest_access
 from thunder_fuser.target import SECTOR
 
 

@@ -27,7 +27,6 @@ from thunder_fuser.schedule.tiles import Square, Tile
 from thunder_fuser.schedule.vector_axes import ShiftedAxes
 from thunder_fuser.target import SECTOR
 
-WIDE_ENOUGH = 8  # bytes of an access: a warp moves two lines at a time
 MAX_RUN_BYTES = 64  # registers that one load may fill
 FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same bytes in flight
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
