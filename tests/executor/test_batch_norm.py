@@ -125,6 +125,23 @@ def test_channels_that_lie_innermost(name: str, device: torch.device) -> None:
     assert result.is_contiguous(memory_format=torch.channels_last)
 
 
+class Permuted(nn.Module):
+    """A norm of images that come with their channels innermost, and leave so."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+def test_channels_that_are_permuted_in_the_region(device: torch.device) -> None:
+    """More of each than a block keeps: their sums are down columns, as memory lies."""
+    jitted = compare(Permuted(layer((2, 5, 48, 47))), batches_of((2, 48, 47, 5)), device)
+    assert kinds(regions_of(jitted)[0]) == ["kernel"] * 2
+
+
 @pytest.mark.parametrize("lies", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_a_large_machine_shares_the_channels(
     lies: torch.memory_format, device: torch.device, monkeypatch: pytest.MonkeyPatch
