@@ -39,6 +39,13 @@ def test_swiglu_saves_its_inputs() -> None:
 
 
 @pytest.mark.usefixtures("device")
+def test_what_was_not_a_number_is_found_again() -> None:
+    """Thunder's clamp passes NaN on by a mask of its own."""
+    jfn = check(lambda x: F.hardswish(4 * x), draw(ROWS, COLUMNS))
+    assert saved(jfn) == {"x": WIDE}
+
+
+@pytest.mark.usefixtures("device")
 def test_rmsnorm_saves_one_number_per_row_beside_its_inputs() -> None:
     jfn = check(rmsnorm, draw(ROWS, COLUMNS), draw(COLUMNS))
     kept = saved(jfn)

@@ -57,10 +57,15 @@ def extrema_again(trace: TraceCtx) -> TraceCtx:
 
 
 def are_floats_compared(leaf: BoundSymbol) -> bool:
-    """True for an equality of two floating tensors, which the last bit of either decides."""
+    """True for an equality of two floating tensors, which the last bit of either decides. One with
+    itself asks for NaN, which is the same however often it is computed."""
     read = tensors(leaf.flat_proxy_args)
-    are_floats = len(read) == 2 and all(is_float_dtype(p.dtype) for p in read)
-    return prim_name(leaf) in ("EQ", "NE") and are_floats
+    are_two = len({p.name for p in read}) == 2
+    return prim_name(leaf) in ("EQ", "NE") and are_two and all(map(_is_float, read))
+
+
+def _is_float(proxy: TensorProxy) -> bool:
+    return bool(is_float_dtype(proxy.dtype))
 
 
 def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
