@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -34,6 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = shard(items, part)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def _asks_a_gpu_for_an_order(item: pytest.Item) -> bool:
     """Of threads: it has its own, so that one test stands for those of all orders."""
     given = item.callspec.params if hasattr(item, "callspec") else {}
@@ -54,6 +63,15 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 def fusions_of_its_own() -> None:
     """No test finds the plans of another, which were made for other options or another machine."""
     FusionCache.get().reset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def stacks_without_text() -> Iterator[None]:
+    """Thunder asks at each trace who called it, for which Python reads the lines of every frame,
+    pytest's too: that is a fifth of a small trace."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "stack", partial(inspect.stack, 0))
+        yield
 
 
 @pytest.fixture
