@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, regions, saved
+from tests.executor.judging import runs
 from tests.executor.test_logsumexp import INFINITE
-from tests.executor.test_norms import runs
 
 KERNELS = {"fuser_evaluator": False}
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, regions
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 from thunder_fuser import explain
 from thunder_fuser.executor.losses import LOSSES
 
