@@ -316,7 +316,7 @@ def test_images_of_too_many_tensors_are_summed_without_stretches() -> None:
 @pytest.mark.parametrize("columns", [9, 50, 63, 66, 129, 154, 257, 443, 600, 768, 894])
 @pytest.mark.parametrize("dtype", [BF16, F32])
 def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums: int) -> None:
-    given = arguments((1 << 23) // columns, columns, dtype)
+    given = arguments((1 << 23) // columns, columns, dtype, torch.empty)
     bound = bind(gradients(sums, *given), given)
     dealt = arrange(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)
     walk, _ = pipeline.cut_region(dealt, bound.layouts, H200).segments
@@ -347,7 +347,7 @@ def test_nvrtc_compiles_sums_of_images_without_spills(
     shape: tuple[int, ...], dtype: torch.dtype, sums: int
 ) -> None:
     images = (1 << 20) // math.prod(shape) * 8
-    given = shared_of(images, *shape, dtype=dtype)
+    given = [torch.empty(*of, dtype=dtype) for of in ((images, *shape), shape)]
     bound = bind(shared_gradients(sums, *given), given)
     dealt = arrange(tidy(bound.fusion), bound.layouts, H200.multiprocessors, H200.max_cluster)
     walk, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments
