@@ -35,6 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = config.getoption("--shard")
     if part is not None:
         items[:] = shard(items, part)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # the last to be left over
 
 
 def pytest_collection_finish() -> None:
