@@ -12,10 +12,18 @@ import torch.nn.functional as F
 from tests.devices import CPU, ORDERS, reordering
 from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.judging import runs
+from tests.pairwise import pairwise
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.runtime.errors import IndexRangeError
 
 ROWS, CLASSES = 43, 131
+REDUCTIONS = ["mean", "sum", "none"]
+SIZES = [
+    (torch.float32, 131),
+    (torch.float32, 9004),
+    (torch.bfloat16, 131),
+    (torch.bfloat16, 18003),
+]
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
 
@@ -26,9 +34,10 @@ def targets() -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("smoothing", "reduction", "dtype"),
+    pairwise([0.0, 0.1, 1.0], REDUCTIONS, [torch.float32, torch.bfloat16]),
+)
 def test_the_error_is_like_eagers(
     smoothing: float, reduction: str, dtype: torch.dtype, device: torch.device
 ) -> None:
@@ -69,15 +78,13 @@ def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row(
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize(
-    ("dtype", "classes"),
-    [(torch.float32, 131), (torch.float32, 9004), (torch.bfloat16, 131), (torch.bfloat16, 18003)],
+    ("size", "reduction", "smoothing"), pairwise(SIZES, REDUCTIONS, [0.0, 0.1])
 )
 def test_the_forward_is_one_launch_also_where_rows_are_streamed(
-    dtype: torch.dtype, classes: int, reduction: str, smoothing: float, device: torch.device
+    size: tuple[torch.dtype, int], reduction: str, smoothing: float, device: torch.device
 ) -> None:
+    dtype, classes = size
     x, t = torch.randn(ROWS, classes, dtype=dtype), torch.randint(0, classes, (ROWS,))
     t[5] = t[17] = 3
 
