@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -32,6 +35,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = config.getoption("--shard")
     if part is not None:
         items[:] = shard(items, part)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # the last to be left over
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _asks_a_gpu_for_an_order(item: pytest.Item) -> bool:
@@ -54,6 +64,15 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
 def fusions_of_its_own() -> None:
     """No test finds the plans of another, which were made for other options or another machine."""
     FusionCache.get().reset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def stacks_without_text() -> Iterator[None]:
+    """Thunder asks at each trace who called it, for which Python reads the lines of every frame,
+    pytest's too: that is a fifth of a small trace."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "stack", partial(inspect.stack, 0))
+        yield
 
 
 @pytest.fixture

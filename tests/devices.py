@@ -7,13 +7,20 @@ runs once on the host target and once, marked `gpu`, on a GPU. Helpers that move
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+from unittest.mock import patch
 
 import torch
 
+from thunder_fuser.kernel.source import Source
+from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_kernel
+from thunder_fuser.runtime.compilation import Launcher
 
+_T = TypeVar("_T")
 CPU = torch.device("cpu")
 ORDERS = host_kernel.ORDERS  # in which the host target runs blocks and threads; a GPU has its own
 _current = CPU
@@ -32,6 +39,40 @@ def running_on(device: torch.device) -> Iterator[None]:
         yield
     finally:
         _current = CPU
+
+
+@contextmanager
+def reordering() -> Iterator[Callable[[Callable[..., _T], str], Callable[..., _T]]]:
+    """Gives a function that has a function run in an order of threads: kernels of the host target
+    that are bound in the block are for all orders, so that what is traced, planned and compiled
+    once is run in each."""
+    bind, current = host_kernel.HostKernel.bind, ORDERS[0]
+
+    def bind_in_all(
+        kernel: host_kernel.HostKernel,
+        source: Source,
+        constants: Sequence[int],
+        options: Options,
+        device: int | None,
+    ) -> Launcher:
+        each = [replace(options, thread_order=order) for order in ORDERS]
+        launchers = [bind(kernel, source, constants, one, device) for one in each]
+
+        def launch(stream: int, *values: object) -> None:
+            launchers[ORDERS.index(current)](stream, *values)
+
+        return launch
+
+    def reordered(fn: Callable[..., _T], order: str) -> Callable[..., _T]:
+        def run(*args: object) -> _T:
+            nonlocal current
+            current = order
+            return fn(*args)
+
+        return run
+
+    with patch.object(host_kernel.HostKernel, "bind", bind_in_all):
+        yield reordered
 
 
 def copies(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 import torch
 
-from tests.devices import CPU, copies, here, to_cpu
+from tests.devices import CPU, ORDERS, copies, here, reordering, to_cpu
 from thunder_fuser import pipeline
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
@@ -158,23 +159,46 @@ def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> l
     return to_cpu(plan_of(program, *given, options=options).run(*given))
 
 
-def check(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> Plan:
+def check(
+    program: Fusion,
+    *tensors: torch.Tensor,
+    options: Options = STRICT,
+    orders: Sequence[str] = ORDERS[:1],
+) -> Plan:
     """Results and written arguments on the test's device are those of the evaluator on the CPU, bit
-    for bit. A returned view of an argument that is written shows the new value, as in eager."""
-    old, wanted, given = copies(tensors, CPU), copies(tensors, CPU), copies(tensors)
-    plan = plan_of(program, *given, options=options)
-    results, expected = plan.run(*given), evaluate(program, wanted)
-    where = f"\n{program}\n{plan}"
+    for bit, in each of these orders of the host's threads; a GPU has its own. A returned view of an
+    argument that is written shows the new value, as in eager."""
+    given = [copies(tensors) for _ in (orders if here() == CPU else orders[:1])]
+    with reordering() as reordered:
+        plan = plan_of(program, *given[0], options=options)
+        found = [reordered(plan.run, o)(*g) for o, g in zip(orders, given, strict=False)]
+    wanted = copies(tensors, CPU)
+    expected = evaluate(program, wanted)
+    for order, arguments, results in zip(orders, given, found, strict=False):
+        where = f"{order}\n{program}\n{plan}"
+        _judge(plan, tensors, arguments, wanted, results, expected, where)
+    return plan
+
+
+def _judge(
+    plan: Plan,
+    old: Sequence[torch.Tensor],
+    given: Sequence[torch.Tensor],
+    wanted: Sequence[torch.Tensor],
+    results: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    where: str,
+) -> None:
+    """What arguments `old` became on the test's device and on the CPU, and what was returned."""
     for position, (got, want) in enumerate(zip(results, expected, strict=True)):
         target = _written_root(plan, position)
         if target is not None:
             before = _seen_alike(got, given[target], old[target])
-            assert_same(before, want, f"the view that is output {position} of{where}")
+            assert_same(before, want, f"the view that is output {position} of {where}")
             want = _seen_alike(got, given[target], wanted[target])
-        assert_same(got, want, f"output {position} of{where}")
+        assert_same(got, want, f"output {position} of {where}")
     for position, (got, want) in enumerate(zip(given, wanted, strict=True)):
-        assert_same(got, want, f"argument {position} after{where}")
-    return plan
+        assert_same(got, want, f"argument {position} after {where}")
 
 
 def _written_root(plan: Plan, output: int) -> int | None:
@@ -219,8 +243,13 @@ def cubin_of(kernel: AnyKernel) -> Compiled:
     """What NVRTC makes of a kernel for an H200. Skips the test where it tells no spills, as that of
     torch 2.11's wheels."""
     source = emit(kernel)
-    flags = nvrtc.flags(H200, Options())
-    made = nvrtc.compile_cubin(Unit(source.name, source.text), flags, None)
+    made = _cubin(source.name, source.text)
     if made.spill_bytes is None:
         pytest.skip("this NVRTC tells no spills")
     return made
+
+
+@cache
+def _cubin(name: str, text: str) -> Compiled:
+    """Once, as of the kernels that order an index for sums of any rows."""
+    return nvrtc.compile_cubin(Unit(name, text), nvrtc.flags(H200, Options()), None)

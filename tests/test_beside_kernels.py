@@ -3,7 +3,6 @@ rows that lie apart."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -11,7 +10,6 @@ import torch
 
 from tests.devices import ORDERS
 from tests.programs import (
-    STRICT,
     chain,
     check,
     cubin_of,
@@ -60,54 +58,48 @@ def is_walked(plan: object) -> None:
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
 @pytest.mark.parametrize("name", SHAPES)
-def test_of_channels(name: str, dtype: torch.dtype, order: str) -> None:
+def test_of_channels(name: str, dtype: torch.dtype) -> None:
     """Of the plane, and of what needs the sums of its columns."""
     x = whole(*SHAPES[name], dtype=dtype)
     (a,) = like(x)
     left = below_sums(a, 1)
     sums = total(chain(a, "neg"), 0, 2), call("max", left, dims=(0, 2))
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a], left, *sums), x, options=options)
+    plan = check(fusion([a], left, *sums), x, orders=ORDERS)
     if x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
         is_walked(plan)
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
 @pytest.mark.parametrize("name", SHAPES)
-def test_of_rows_that_lie_apart(name: str, dtype: torch.dtype, order: str) -> None:
+def test_of_rows_that_lie_apart(name: str, dtype: torch.dtype) -> None:
     """One plane is read as it lies, one passes through strips; the result lies like the first."""
     x = whole(*SHAPES[name], dtype=dtype)
     y = whole(*SHAPES[name], dtype=dtype).mT.contiguous()
     a, b = like(x, y)
     made = less_its_sums(call("mul", swapped(a), b))
     sums = total(b, 0, 1), total(call("mul", swapped(a), b), 0, 1)
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a, b], swapped(made), *sums), x, y, options=options)
+    plan = check(fusion([a, b], swapped(made), *sums), x, y, orders=ORDERS)
     if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
         is_walked(plan)
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     "shape", [(9, 128, 100), (11, 128, 44), (7, 65, 33), (67, 31, 1031), (9, 900, 40)], ids=str
 )
-def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...], order: str) -> None:
+def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...]) -> None:
     """Some blocks have none in the last turn, and one may have few."""
     x, y = whole(*shape), whole(*shape).mT.contiguous()
     a, b = like(x, y)
     made = less_its_sums(call("mul", swapped(a), b))
     sums = total(b, 0, 1), total(call("mul", swapped(a), b), 0, 1)
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a, b], swapped(made), *sums), x, y, options=options)
+    plan = check(fusion([a, b], swapped(made), *sums), x, y, orders=ORDERS)
     if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
         is_walked(plan)
-    is_walked(check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x, options=options))
+    is_walked(check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x, orders=ORDERS))
 
 
 def gradients(x: TensorView, y: TensorView, dim: int) -> Fusion:
@@ -138,11 +130,9 @@ def test_gradients_of_channels_read_their_planes_once(shape: tuple[int, ...]) ->
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [768, 761])
-def test_what_is_converted_anew_is_the_same(rows: int, order: str) -> None:
+def test_what_is_converted_anew_is_the_same(rows: int) -> None:
     x, y = whole(6, rows, 72, dtype=torch.bfloat16), whole(6, rows, 72, dtype=torch.bfloat16)
-    options = replace(STRICT, thread_order=order)
-    plan = check(gradients(*like(x, y), 1), x, y, options=options)
+    plan = check(gradients(*like(x, y), 1), x, y, orders=ORDERS)
     is_walked(plan)
     assert "tf::renew(" in plan.kernels[0].text

@@ -179,9 +179,8 @@ def test_an_index_function_is_gathered_without_memory() -> None:
     check(fusion([i], rows(count, i)), index)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("width", [33, 1000, 1024])
-def test_gathered_rows_are_normalised_in_one_kernel(width: int, order: str) -> None:
+def test_gathered_rows_are_normalised_in_one_kernel(width: int) -> None:
     x, index = torch.randn(9, width), torch.randint(9, (5,))
     a, i = like(x, index)
     scaled = call("mul", rows(a, i), sc.constant(width**0.5))
@@ -190,7 +189,8 @@ def test_gathered_rows_are_normalised_in_one_kernel(width: int, order: str) -> N
         fusion([a, i], call("div", scaled, expand(peak, 5, width))),
         x,
         index,
-        options=Options(strict=True, thread_order=order),
+        options=Options(strict=True),
+        orders=ORDERS,
     )
     assert plan.launches == 1
 
@@ -202,22 +202,20 @@ def test_one_element_of_a_row_is_gathered_beside_its_reductions() -> None:
     assert check(fusion([a, i], along(below, i, 1)), x, index).launches == 1
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_gathered_rows_are_reduced_down_columns(order: str) -> None:
+def test_gathered_rows_are_reduced_down_columns() -> None:
     x, index = torch.randint(-9, 9, (9, 72)), torch.randint(9, (133,))
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    assert check(fusion([a, i], total(rows(a, i), 0)), x, index, options=options).launches == 1
+    program = fusion([a, i], total(rows(a, i), 0))
+    assert check(program, x, index, options=Options(strict=True), orders=ORDERS).launches == 1
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_gathered_rows_are_reduced_both_ways(order: str) -> None:
+def test_gathered_rows_are_reduced_both_ways() -> None:
     x, index = torch.randint(-9, 9, (9, 256)), torch.randint(9, (1024,))
     g = torch.randint(-3, 3, (1024, 256))
     a, i, b = like(x, index, g)
     both = call("mul", rows(a, i), b)
     program = fusion([a, i, b], total(both, 1), total(both, 0))
-    check(program, x, index, g, options=Options(strict=True, thread_order=order))
+    check(program, x, index, g, options=Options(strict=True), orders=ORDERS)
 
 
 def test_reductions_of_other_rows_are_stored_before_they_are_gathered() -> None:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.guarded import PROGRAMS
 
 
@@ -14,6 +16,7 @@ def guarded(*names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_nothing_beside_a_tensor_is_touched() -> None:
     """Of rows and columns that are padded, odd, turned, walked and kept, forward and backward."""
     found = guarded()

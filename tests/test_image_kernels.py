@@ -60,9 +60,8 @@ def kept(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.usefixtures("in_registers")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_element_meets_the_sums_of_its_place(name: str, order: str) -> None:
+def test_every_element_meets_the_sums_of_its_place(name: str) -> None:
     shape, cluster = SHAPES[name]
     x = whole(*shape)
     (a,) = like(x)
@@ -70,8 +69,7 @@ def test_every_element_meets_the_sums_of_its_place(name: str, order: str) -> Non
     largest = call("max", chain(left, "abs"), dims=(1,))
     smallest = call("min", left, dims=(1,))
     made = call("sub", left, spread(largest, a))
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a], left, made, largest, smallest), x, options=options)
+    plan = check(fusion([a], left, made, largest, smallest), x, orders=ORDERS)
     (source,) = plan.kernels
     assert source.cluster == cluster
 
@@ -134,22 +132,19 @@ def test_a_norm_of_channels_stores_its_statistics_once(name: str, offset: float,
 
 
 @pytest.mark.usefixtures("small_planes", "in_registers")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("shape", "cluster"),
     [((26, 64, 49), 1), ((25, 67, 81), 1), ((24, 512, 49), 2), ((24, 160, 196), 2)],
     ids=str,
 )
-def test_sums_over_all_places_beside_images(
-    shape: tuple[int, ...], cluster: int, order: str
-) -> None:
+def test_sums_over_all_places_beside_images(shape: tuple[int, ...], cluster: int) -> None:
     """Each image is a group: a launch, and the sums of what images came to."""
     x, y = whole(*shape), whole(*shape)
     a, b = like(x, y)
     products = call("mul", a, b)
     left = call("sub", b, spread(total(products, 1), b))
     sums = total(b, 0, 2), total(products, 0, 2)
-    plan = check(fusion([a, b], left, *sums), x, y, options=replace(STRICT, thread_order=order))
+    plan = check(fusion([a, b], left, *sums), x, y, orders=ORDERS)
     assert [source.cluster for source in plan.kernels] == [cluster, 1]
     assert plan.kernels[0].blocks == shape[0] * cluster
     assert "int group = " in plan.kernels[0].text
@@ -221,9 +216,8 @@ def test_gradients_of_softmax_are_kept_without_spills(
 
 
 @pytest.mark.usefixtures("small_planes", "in_registers")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("groups", [13, 7, 12], ids=["evenly", "in four turns", "unevenly"])
-def test_clusters_may_walk_images(groups: int, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_may_walk_images(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail of one turn goes to other places than that of the next."""
     monkeypatch.setattr(walk_columns, "_groups", lambda *given: walk_columns.Dealt(groups, 49))
     x, y = whole(26, 512, 49), whole(26, 512, 49)
@@ -231,7 +225,7 @@ def test_clusters_may_walk_images(groups: int, order: str, monkeypatch: pytest.M
     products = call("mul", a, b)
     left = call("sub", b, spread(total(products, 1), b))
     program = fusion([a, b], left, total(b, 0, 2), total(products, 0, 2))
-    plan = check(program, x, y, options=replace(STRICT, thread_order=order))
+    plan = check(program, x, y, orders=ORDERS)
     first = plan.kernels[0]
     assert (first.cluster, first.blocks) == (2, 2 * groups)
     assert "mail[turn % 2][0]" in first.text

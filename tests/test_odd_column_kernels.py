@@ -113,13 +113,12 @@ def test_what_is_read_of_a_column_is_its_own(name: str) -> None:
     assert lags(plan)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", ["rows in every lane", "a plane of words"])
-def test_sums_that_are_stored_alone_are_of_the_same_vectors(name: str, order: str) -> None:
+def test_sums_that_are_stored_alone_are_of_the_same_vectors(name: str) -> None:
     (a,) = like(x := whole(*SHAPES[name], dtype=torch.bfloat16))
     wide = call("cast", a, dtype=DataType.Float)
     results = [call("max", wide, dims=(1,)), total(wide, 1)]
-    plan = check(fusion([a], *results), x, options=replace(STRICT, thread_order=order))
+    plan = check(fusion([a], *results), x, orders=ORDERS)
     assert plan.launches == 1
     assert lags(plan)
 
@@ -193,13 +192,11 @@ BESIDE = {
 
 
 @pytest.mark.usefixtures("small_planes")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", BESIDE)
-def test_sums_over_all_columns_are_beside_them(name: str, dtype: torch.dtype, order: str) -> None:
+def test_sums_over_all_columns_are_beside_them(name: str, dtype: torch.dtype) -> None:
     x, y = (whole(*BESIDE[name], dtype=dtype) for _ in range(2))
-    options = replace(STRICT, thread_order=order)
-    plan = check(gradients(*like(x, y), 1), x, y, options=options)
+    plan = check(gradients(*like(x, y), 1), x, y, orders=ORDERS)
     assert "const int lag" in plan.sources[0]
     assert "_sum[" in plan.sources[0]
     assert plan.launches == 2

@@ -69,24 +69,20 @@ def spread(row: TensorView, x: TensorView, dims: int) -> TensorView:
     return expand(row, *x.shape)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SHAPES)
-def test_sums_of_rows_and_what_is_stored_beside_them(
-    name: str, dtype: torch.dtype, order: str
-) -> None:
+def test_sums_of_rows_and_what_is_stored_beside_them(name: str, dtype: torch.dtype) -> None:
     shape, dims = SHAPES[name]
     x, y = whole(*shape, dtype=dtype), whole(*shape, dtype=dtype)
     a, b = like(x, y)
     both = call("sub", a, b)
     wide = call("cast", both, dtype=total(call("cast", a, dtype=FLOAT), 0).dtype)
     results = both, total(wide, *along(a, dims)), call("max", b, dims=along(a, dims))
-    check(fusion([a, b], *results), x, y, options=replace(STRICT, thread_order=order))
+    check(fusion([a, b], *results), x, y, orders=ORDERS)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", ["two rows", "a plane of one row"])
-def test_what_is_computed_of_bytes(name: str, order: str) -> None:
+def test_what_is_computed_of_bytes(name: str) -> None:
     """Compared, combined, and widened on the way to a float."""
     shape, dims = SHAPES[name]
     x, y = (torch.randint(-100, 100, shape, dtype=torch.int8) for _ in range(2))
@@ -95,7 +91,7 @@ def test_what_is_computed_of_bytes(name: str, order: str) -> None:
     is_larger = call("cast", call("gt", both, chain(both, "neg")), dtype=FLOAT)
     wide = call("cast", call("cast", both, dtype=DataType.Int), dtype=FLOAT)
     results = both, total(is_larger, *inner), total(wide, *inner), call("max", both, dims=inner)
-    check(fusion([a, b], *results), x, y, options=replace(STRICT, thread_order=order))
+    check(fusion([a, b], *results), x, y, orders=ORDERS)
 
 
 FLOAT = like(torch.empty(1))[0].dtype

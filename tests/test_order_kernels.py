@@ -76,16 +76,14 @@ def test_groups_follow_each_other_and_places_of_a_group_too(
 
 # What a warp of a block of 512 groups keeps, and of one of 256, in its part of so many terms.
 @pytest.mark.parametrize(("part", "own"), [(256, 240), (256, 241), (128, 120), (128, 121)])
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_warp_may_find_as_many_places_as_it_keeps_and_more(
-    part: int, own: int, order: str
-) -> None:
+def test_a_warp_may_find_as_many_places_as_it_keeps_and_more(part: int, own: int) -> None:
     index = torch.full((4096 // part, part), 599)
     index[:, torch.randperm(part)[:own]] = torch.randint(256, (4096 // part, own))
     index = index.flatten()
     (i,) = like(index)
-    options = Options(strict=True, thread_order=order)
-    assert is_ours(check(fusion([i], *ordered(i, 600)), index, options=options))
+    assert is_ours(
+        check(fusion([i], *ordered(i, 600)), index, options=Options(strict=True), orders=ORDERS)
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int8, torch.uint8])

@@ -54,17 +54,12 @@ def running(tv: TensorView, reverse: bool = False) -> TensorView:
     return call("cumsum", tv, dim=tv.ndim - 1, reverse=reverse)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_element_is_the_sum_up_to_it(
-    shape: tuple[int, ...], reverse: bool, order: str
-) -> None:
+def test_every_element_is_the_sum_up_to_it(shape: tuple[int, ...], reverse: bool) -> None:
     x = whole(*shape)
     (a,) = like(x)
-    plan = check(
-        fusion([a], running(a, reverse)), x, options=Options(strict=True, thread_order=order)
-    )
+    plan = check(fusion([a], running(a, reverse)), x, options=Options(strict=True), orders=ORDERS)
     assert plan.launches == 1
     assert not any(s.is_opaque for s in plan.segmented.segments)
 
@@ -135,16 +130,15 @@ WITH = {
 
 
 @pytest.mark.usefixtures("one_multiprocessor")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", WITH)
 @pytest.mark.parametrize(("shape", "dtype"), STRETCHES, ids=str)
 def test_short_odd_rows_are_summed_in_runs(
-    shape: tuple[int, int], dtype: torch.dtype, name: str, order: str
+    shape: tuple[int, int], dtype: torch.dtype, name: str
 ) -> None:
     x = torch.randint(-2, 3, shape).to(dtype)
     (a,) = like(x)
-    options = Options(strict=dtype.itemsize == 2, thread_order=order)
-    plan = check(fusion([a], *WITH[name](a)), x, options=options)
+    options = Options(strict=dtype.itemsize == 2)
+    plan = check(fusion([a], *WITH[name](a)), x, options=options, orders=ORDERS)
     (source,) = (s for s in plan.kernels if s is not None)
     assert "tf::scan_runs<" in source.text
     assert "tf::copy_stretch(" in source.text
@@ -196,17 +190,16 @@ OTHERWISE = (
 )
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), OTHERWISE, ids=str)
 def test_an_axis_is_walked_by_a_thread_and_a_long_row_by_a_block(
-    shape: tuple[int, ...], dim: int, reverse: bool, order: str
+    shape: tuple[int, ...], dim: int, reverse: bool
 ) -> None:
     x = whole(*shape)
     (a,) = like(x)
     summed = call("cumsum", chain(a, "neg"), dim=dim, reverse=reverse)
-    options = Options(strict=True, thread_order=order)
-    plan = check(fusion([a], chain(summed, "abs"), total(a, dim)), x, options=options)
+    program = fusion([a], chain(summed, "abs"), total(a, dim))
+    plan = check(program, x, options=Options(strict=True), orders=ORDERS)
     if here() == CPU:  # a GPU would be idle: it sums parts first
         assert plan.launches == 1
     assert not any(s.is_opaque for s in plan.segmented.segments)
@@ -221,13 +214,12 @@ def test_any_real_type_is_walked(shape: tuple[int, ...], dim: int, dtype: torch.
     check(fusion([a], call("cumsum", a, dim=dim, reverse=False)), x, options=options)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("reverse", [False, True])
-def test_what_follows_may_need_the_terms_of_a_walked_row(reverse: bool, order: str) -> None:
+def test_what_follows_may_need_the_terms_of_a_walked_row(reverse: bool) -> None:
     x = whole(2, 20001)
     (a,) = like(x)
-    options = Options(strict=True, thread_order=order)
-    plan = check(fusion([a], call("mul", running(a, reverse), a)), x, options=options)
+    program = fusion([a], call("mul", running(a, reverse), a))
+    plan = check(program, x, options=Options(strict=True), orders=ORDERS)
     assert plan.launches == 1
 
 
@@ -262,14 +254,12 @@ def test_what_a_walked_row_needs_whole_is_computed_before() -> None:
 PARTS = (((2, 80000), 1), ((1, 65536), 1), ((4096, 8), 0), ((2, 1000, 6), 1))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), PARTS, ids=str)
 def test_few_long_axes_are_summed_in_parts(
     shape: tuple[int, ...],
     dim: int,
     reverse: bool,
-    order: str,
     device: torch.device,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -279,8 +269,7 @@ def test_few_long_axes_are_summed_in_parts(
     x = whole(*shape)
     (a,) = like(x)
     summed = call("cumsum", chain(a, "neg"), dim=dim, reverse=reverse)
-    options = Options(strict=True, thread_order=order)
-    plan = check(fusion([a], chain(summed, "abs")), x, options=options)
+    plan = check(fusion([a], chain(summed, "abs")), x, options=Options(strict=True), orders=ORDERS)
     if device.type == "cpu":
         assert plan.launches == 3
     assert not any(s.is_opaque for s in plan.segmented.segments)

@@ -3,14 +3,11 @@ strips in shared memory."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from tests.devices import ORDERS, copies
 from tests.programs import (
-    STRICT,
     chain,
     check,
     cubin_of,
@@ -76,24 +73,19 @@ def one_kernel(plan: object) -> None:
     assert "strip_place" in kernels[0].text
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.int16]
 )
 @pytest.mark.parametrize("name", SHAPES)
-def test_results_lie_row_after_row(name: str, dtype: torch.dtype, order: str) -> None:
+def test_results_lie_row_after_row(name: str, dtype: torch.dtype) -> None:
     x = whole(*SHAPES[name], dtype=dtype)
     (a,) = like(x)
-    options = replace(STRICT, thread_order=order)
-    one_kernel(check(fusion([a], less_its_sums(swapped(a))), x, options=options))
+    one_kernel(check(fusion([a], less_its_sums(swapped(a))), x, orders=ORDERS))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtypes", [(torch.bfloat16, torch.float32), (torch.int8, torch.int16)])
 @pytest.mark.parametrize("name", SHAPES)
-def test_operands_lie_in_both_orders(
-    name: str, dtypes: tuple[torch.dtype, torch.dtype], order: str
-) -> None:
+def test_operands_lie_in_both_orders(name: str, dtypes: tuple[torch.dtype, torch.dtype]) -> None:
     """One plane lies each way, a row and a table of rows are shared; both ways are stored."""
     shape = SHAPES[name]
     x, y = whole(*shape, dtype=dtypes[0]), whole(*shape, dtype=dtypes[1]).mT.contiguous()
@@ -102,8 +94,7 @@ def test_operands_lie_in_both_orders(
     many = [expand(unsqueeze(d, 0), *y.shape), expand(unsqueeze(unsqueeze(c, 0), 0), *y.shape)]
     added = call("add", swapped(a), b)
     made = less_its_sums(call("mul", call("add", added, many[0]), many[1]))
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a, b, c, d], made, swapped(made)), x, y, row, table, options=options)
+    plan = check(fusion([a, b, c, d], made, swapped(made)), x, y, row, table, orders=ORDERS)
     if shape[1] < 1000:  # else no strips of 64-bit sums fit
         one_kernel(plan)
 
@@ -116,15 +107,14 @@ def test_results_may_lie_otherwise_than_operands(shape: tuple[int, ...]) -> None
     check(fusion([a], swapped(less_its_sums(swapped(a))), less_its_sums(swapped(a))), x)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
-def test_elements_behind_the_last_run_are_moved_one_by_one(dtype: torch.dtype, order: str) -> None:
+def test_elements_behind_the_last_run_are_moved_one_by_one(dtype: torch.dtype) -> None:
     """Of a copy of columns, an odd number of them in all: read, and stored."""
     x = whole(3, 31, 67, dtype=dtype)
     y = x.mT.contiguous()
     a, b = like(x, y)
     made = less_its_sums(call("add", swapped(a), b))
-    plan = check(fusion([a, b], made), x, y, options=replace(STRICT, thread_order=order))
+    plan = check(fusion([a, b], made), x, y, orders=ORDERS)
     one_kernel(plan)
     text = plan.kernels[0].text
     assert "[own] = T" in text

@@ -10,7 +10,6 @@ import torch
 
 from tests.devices import ORDERS, here
 from tests.programs import (
-    STRICT,
     cat,
     chain,
     check,
@@ -67,26 +66,23 @@ CASES: dict[str, tuple[tuple[int, int], Callable[[TensorView], TensorView]]] = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_second_launch_meets_every_element(name: str, order: str) -> None:
+def test_a_second_launch_meets_every_element(name: str) -> None:
     shape, work = CASES[name]
     x = whole(*shape)
     (a,) = like(x)
     first = stop(chain(a, "neg"))
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a], work(first)), x, options=options)
+    plan = check(fusion([a], work(first)), x, orders=ORDERS)
     forward, back = plan.segmented.segments
     assert (forward.is_reversed, back.is_reversed) == (False, True)
     assert [FROM_THE_END in source for source in plan.sources] == [False, True]
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_third_launch_goes_forward_again(order: str) -> None:
+def test_a_third_launch_goes_forward_again() -> None:
     x = whole(37, 301)
     (a,) = like(x)
     made = chain(stop(chain(stop(chain(a, "neg")), "abs")), "neg")
-    plan = check(fusion([a], made), x, options=replace(STRICT, thread_order=order))
+    plan = check(fusion([a], made), x, orders=ORDERS)
     assert [FROM_THE_END in source for source in plan.sources] == [False, True, False]
 
 

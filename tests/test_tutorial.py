@@ -5,18 +5,16 @@ from __future__ import annotations
 import copy
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from tests.documents import ROOT
-from tests.tutorial import SCRIPT
+from tests.tutorial import SCRIPT, ran
 from thunder_fuser.cli.main import main, parser
 from thunder_fuser.executor.steps import halves
 
@@ -29,30 +27,24 @@ needs_host_target = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    return runpy.run_path(str(SCRIPT))
-
-
 @needs_host_target
-def test_the_block_is_as_near_to_fp64_as_eager(script: dict[str, Any]) -> None:
-    block, (x, cos, sin) = script["make_block"]()
-    jblock, inputs = script["accelerate"]()
+def test_the_block_is_as_near_to_fp64_as_eager() -> None:
+    block, (x, cos, sin) = ran()["make_block"]()
+    jblock, inputs = ran()["jblock"], ran()["inputs"]
     exact = copy.deepcopy(block).double()(x.double(), cos.double(), sin.double())
     ours = (jblock(*inputs).double() - exact).norm()
     assert ours <= 1.5 * (block(x, cos, sin).double() - exact).norm()
 
 
 @needs_host_target
-def test_the_mask_is_computed_where_the_softmax_is(script: dict[str, Any]) -> None:
-    _, counted = script["pack"]()
-    forward, _ = halves(counted)
+def test_the_mask_is_computed_where_the_softmax_is() -> None:
+    forward, _ = halves(ran()["counted"])
     (softmax,) = (s for s in forward.steps if s.region and "amax" in [o.op for o in s.symbols])
     assert {"le", "sum", "eq", "where", "exp"} <= {symbol.op for symbol in softmax.symbols}
-    tokens = script["TOKENS"]
+    tokens = ran()["TOKENS"]
     assert sorted(value.type for value in softmax.reads) == [
         f"bf16[2, 4, {tokens}, {tokens}]",  # the scores
-        f"i64[2, {script['DOCUMENTS']}]",  # the starts
+        f"i64[2, {ran()['DOCUMENTS']}]",  # the starts
     ]
     assert softmax.region is not None
     (plan,) = softmax.region.plans()

@@ -28,25 +28,25 @@ def source(*names: str) -> Callable[[], str]:
 
 def summary() -> str:
     """How much was fused, and what was not."""
-    return _fenced("text", _summary(explain(_run()["jblock"])))
+    return _fenced("text", _summary(explain(ran()["jblock"])))
 
 
 def symbols() -> str:
     """A rotation, line by line."""
-    forward = explain(_run()["jblock"]).split("\n\n")[0].splitlines()
+    forward = explain(ran()["jblock"]).split("\n\n")[0].splitlines()
     first = next(k for k, line in enumerate(forward) if " cat " in line) - 5
     return _fenced("text", _short("\n".join(forward[first : first + 11])))
 
 
 def region() -> str:
     """The region of that rotation."""
-    parts = explain(_run()["jblock"]).split("\n\n")
+    parts = explain(ran()["jblock"]).split("\n\n")
     return _fenced("text", next(part for part in parts if part.startswith("region TF1:")))
 
 
 def segments() -> str:
     """The profile without its times."""
-    lines = str(profile(_run()["jblock"], *_run()["inputs"])).splitlines()
+    lines = str(profile(ran()["jblock"], *ran()["inputs"])).splitlines()
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
     kept = [k for k, name in enumerate(rows[0]) if name not in _CLOCKS]
     rows = [[row[k] for k in kept] for row in rows]
@@ -57,13 +57,13 @@ def segments() -> str:
 
 def packed() -> str:
     """The line of the symbol that stayed outside, and the summary."""
-    text = explain(_run()["packed"])
+    text = explain(ran()["packed"])
     line = next(line for line in text.splitlines() if " sort " in line)
     return _fenced("text", _short(f"{line}\n\n{_summary(text)}"))
 
 
 def counted() -> str:
-    return _fenced("text", _summary(explain(_run()["counted"])))
+    return _fenced("text", _summary(explain(ran()["counted"])))
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -79,12 +79,14 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 @cache
-def _run() -> dict[str, Any]:
-    """What the script leaves in its variables."""
+def ran() -> dict[str, Any]:
+    """What the script defines, and what its functions return: `jblock` and its `inputs`, `packed`
+    and `counted`."""
     script = runpy.run_path(str(SCRIPT))
     jblock, inputs = script["accelerate"]()
     packed, counted = script["pack"]()
-    return {"jblock": jblock, "inputs": inputs, "packed": packed, "counted": counted}
+    made = {"jblock": jblock, "inputs": inputs, "packed": packed, "counted": counted}
+    return script | made
 
 
 def _summary(text: str) -> str:

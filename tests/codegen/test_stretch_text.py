@@ -14,7 +14,6 @@ from tests.codegen.test_side_text import arguments, gradients, is_right, walked
 from tests.devices import ORDERS, copies
 from tests.programs import (
     H200,
-    STRICT,
     check,
     cubin_of,
     cuda_kernels,
@@ -72,11 +71,10 @@ SIZES = {
 
 @on_devices
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("size", SIZES)
-def test_rows_and_columns_are_summed_in_one_walk(size: str, order: str) -> None:
+def test_rows_and_columns_are_summed_in_one_walk(size: str) -> None:
     given = arguments(*SIZES[size])
-    plan = check(gradients(2, *given), *given, options=replace(STRICT, thread_order=order))
+    plan = check(gradients(2, *given), *given, orders=ORDERS)
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 2
 
@@ -103,16 +101,15 @@ def away(*tensors: torch.Tensor) -> Fusion:
 
 @on_devices
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
     [(4567, 9, BF16), (1061, 63, F16), (2111, 50, BF16), (301, 257, BF16), (1283, 33, F32)],
 )
 def test_odd_rows_without_sums_down_their_columns_are_walked_too(
-    rows: int, columns: int, dtype: torch.dtype, order: str
+    rows: int, columns: int, dtype: torch.dtype
 ) -> None:
     given = whole(rows, columns, dtype=dtype), whole(columns)
-    plan = check(away(*given), *given, options=replace(STRICT, thread_order=order))
+    plan = check(away(*given), *given, orders=ORDERS)
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 1
 
@@ -163,16 +160,15 @@ def test_rows_of_many_sums_have_few_threads(
 
 @on_devices
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
     [(1277, 33, F16), (1973, 34, BF16), (1061, 63, F16), (1032, 65, F16), (601, 95, F32)],
 )
 def test_rows_that_are_only_read_are_walked_too(
-    rows: int, columns: int, dtype: torch.dtype, order: str
+    rows: int, columns: int, dtype: torch.dtype
 ) -> None:
     x = whole(rows, columns, dtype=dtype)
-    plan = check(measured(x), x, options=replace(STRICT, thread_order=order))
+    plan = check(measured(x), x, orders=ORDERS)
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 1
 
@@ -200,17 +196,16 @@ def bias_gradients(*tensors: torch.Tensor) -> Fusion:
 
 @on_devices
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
     [(7001, 9, F16), (1153, 63, BF16), (1343, 50, BF16), (301, 257, F16), (1283, 33, F32)],
 )
 def test_odd_rows_without_sums_along_them_are_walked_too(
-    rows: int, columns: int, dtype: torch.dtype, order: str
+    rows: int, columns: int, dtype: torch.dtype
 ) -> None:
     given = whole(rows, columns, dtype=dtype), whole(columns, dtype=dtype)
     program = bias_gradients(*given)
-    plan = check(program, *given, options=replace(STRICT, thread_order=order))
+    plan = check(program, *given, orders=ORDERS)
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 2
 
@@ -242,14 +237,12 @@ IMAGES = {
 
 @on_devices
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("sums", [1, 2])
 @pytest.mark.parametrize("case", IMAGES)
-def test_what_images_share_is_summed_in_one_walk(case: str, sums: int, order: str) -> None:
+def test_what_images_share_is_summed_in_one_walk(case: str, sums: int) -> None:
     shape, dtype = IMAGES[case]
     given = shared_of(*shape, dtype=dtype)
-    options = replace(STRICT, thread_order=order)
-    plan = check(shared_gradients(sums, *given), *given, options=options)
+    plan = check(shared_gradients(sums, *given), *given, orders=ORDERS)
     walk, *rest = (k.text for k in plan.kernels if k is not None)
     assert "tf::copy_stretch" in walk
     assert "combine_sides" not in walk
@@ -258,11 +251,9 @@ def test_what_images_share_is_summed_in_one_walk(case: str, sums: int, order: st
 
 
 @pytest.mark.usefixtures("device", "few_multiprocessors")
-@pytest.mark.parametrize("order", ORDERS)
-def test_stretches_of_images_may_begin_inside_a_head(order: str) -> None:
+def test_stretches_of_images_may_begin_inside_a_head() -> None:
     given = shared_of(19, 8, 49, 49, dtype=BF16)
-    options = replace(STRICT, thread_order=order)
-    plan = check(shared_gradients(1, *given), *given, options=options)
+    plan = check(shared_gradients(1, *given), *given, orders=ORDERS)
     assert is_in_stretches(plan)
     assert len(plan.kernels) == 2
 
@@ -325,7 +316,7 @@ def test_images_of_too_many_tensors_are_summed_without_stretches() -> None:
 @pytest.mark.parametrize("columns", [9, 50, 63, 66, 129, 154, 257, 443, 600, 768, 894])
 @pytest.mark.parametrize("dtype", [BF16, F32])
 def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums: int) -> None:
-    given = arguments((1 << 23) // columns, columns, dtype)
+    given = arguments((1 << 23) // columns, columns, dtype, torch.empty)
     bound = bind(gradients(sums, *given), given)
     dealt = arrange(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)
     walk, _ = pipeline.cut_region(dealt, bound.layouts, H200).segments
@@ -356,7 +347,7 @@ def test_nvrtc_compiles_sums_of_images_without_spills(
     shape: tuple[int, ...], dtype: torch.dtype, sums: int
 ) -> None:
     images = (1 << 20) // math.prod(shape) * 8
-    given = shared_of(images, *shape, dtype=dtype)
+    given = [torch.empty(*of, dtype=dtype) for of in ((images, *shape), shape)]
     bound = bind(shared_gradients(sums, *given), given)
     dealt = arrange(tidy(bound.fusion), bound.layouts, H200.multiprocessors, H200.max_cluster)
     walk, *_ = pipeline.cut_region(dealt, bound.layouts, H200).segments

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from tests.devices import CPU, here
 from tests.executor.jitted import check, jit
+from tests.pairwise import pairwise
 
 pytestmark = pytest.mark.usefixtures("device")
 Program = Callable[..., Any]
@@ -29,9 +30,10 @@ def _classes(shape: tuple[int, ...], ignored: int) -> torch.Tensor:
     return target
 
 
-@pytest.mark.parametrize("ignored", [-100, 7, 2])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "ignored", "reduction"),
+    pairwise(list(SHAPES), [-100, 7, 2], ["mean", "sum", "none"]),
+)
 def test_what_is_ignored_has_neither_weight_nor_share(
     name: str, reduction: str, ignored: int
 ) -> None:

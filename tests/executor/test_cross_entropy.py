@@ -9,13 +9,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.devices import CPU, ORDERS
+from tests.devices import CPU, ORDERS, reordering
 from tests.executor.jitted import check, jit, regions, saved
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
+from tests.pairwise import pairwise
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.runtime.errors import IndexRangeError
 
 ROWS, CLASSES = 43, 131
+REDUCTIONS = ["mean", "sum", "none"]
+SIZES = [
+    (torch.float32, 131),
+    (torch.float32, 9004),
+    (torch.bfloat16, 131),
+    (torch.bfloat16, 18003),
+]
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
 
@@ -26,9 +34,10 @@ def targets() -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("smoothing", "reduction", "dtype"),
+    pairwise([0.0, 0.1, 1.0], REDUCTIONS, [torch.float32, torch.bfloat16]),
+)
 def test_the_error_is_like_eagers(
     smoothing: float, reduction: str, dtype: torch.dtype, device: torch.device
 ) -> None:
@@ -69,38 +78,32 @@ def test_it_is_one_region_each_way_and_saves_the_logits_and_two_numbers_per_row(
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize(
-    ("dtype", "classes"),
-    [(torch.float32, 131), (torch.float32, 9004), (torch.bfloat16, 131), (torch.bfloat16, 18003)],
+    ("size", "reduction", "smoothing"), pairwise(SIZES, REDUCTIONS, [0.0, 0.1])
 )
 def test_the_forward_is_one_launch_also_where_rows_are_streamed(
-    dtype: torch.dtype,
-    classes: int,
-    reduction: str,
-    smoothing: float,
-    order: str,
-    device: torch.device,
+    size: tuple[torch.dtype, int], reduction: str, smoothing: float, device: torch.device
 ) -> None:
+    dtype, classes = size
     x, t = torch.randn(ROWS, classes, dtype=dtype), torch.randint(0, classes, (ROWS,))
     t[5] = t[17] = 3
 
     def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(x, t, ignore_index=3, reduction=reduction, label_smoothing=smoothing)
 
-    jfn = jit(program, **KERNELS, fuser_thread_order=order)
-    found = jfn(x.to(device), t.to(device)).cpu().double()
     exact, eager = program(x.double(), t), program(x, t).double()
     rounding = torch.finfo(dtype).eps * exact.abs().max()
-    assert (found - exact).abs().max() <= 2 * (eager - exact).abs().max() + 4 * rounding
-    assert launches(jfn) == 1
-    x.requires_grad_()
-    saving = jit(program, **KERNELS, fuser_thread_order=order)
-    again = saving(x.to(device), t.to(device)).detach().cpu().double()
-    assert torch.equal(again, found)
-    assert launches(saving) == 1
+    allowed = 2 * (eager - exact).abs().max() + 4 * rounding
+    jfn, saving = jit(program, **KERNELS), jit(program, **KERNELS)
+    with reordering() as reordered:
+        for order in ORDERS:
+            x.requires_grad_(False)
+            found = reordered(jfn, order)(x.to(device), t.to(device)).cpu()
+            assert (found.double() - exact).abs().max() <= allowed
+            x.requires_grad_()
+            again = reordered(saving, order)(x.to(device), t.to(device)).detach().cpu()
+            assert torch.equal(again, found)
+    assert launches(jfn) == launches(saving) == 1
 
 
 def launches(jfn: Callable[..., object]) -> int:
@@ -127,25 +130,27 @@ def test_ignored_rows_are_eagers(
     assert launches(jfn) == 1
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [1, 601, 12007])
 def test_rows_of_few_classes_are_summed_in_bundles_call_after_call(
-    rows: int, order: str, device: torch.device
+    rows: int, device: torch.device
 ) -> None:
     x, t = torch.randn(rows, 37), torch.randint(0, 37, (rows,))
     t[1::7] = -100
     exact, eager = F.cross_entropy(x.double(), t), F.cross_entropy(x, t).double()
-    jfn = jit(lambda x, t: F.cross_entropy(x, t), **KERNELS, fuser_thread_order=order)
-    found = [jfn(x.to(device), t.to(device)).cpu().double() for _ in range(2)]
-    assert torch.equal(*found)
-    assert (found[0] - exact).abs() <= 2 * (eager - exact).abs() + 4e-7 * exact.abs()
+    jfn = jit(lambda x, t: F.cross_entropy(x, t), **KERNELS)
+    with reordering() as reordered:
+        for order in ORDERS:
+            ordered, y, k = reordered(jfn, order), x.to(device, copy=True), t.to(device, copy=True)
+            found = [ordered(y, k).cpu().double() for _ in range(2)]
+            assert torch.equal(*found)
+            assert (found[0] - exact).abs() <= 2 * (eager - exact).abs() + 4e-7 * exact.abs()
+            y[rows // 2, 5], k[rows // 2] = -math.inf, 5
+            assert ordered(y, k) == F.cross_entropy(y, k) == math.inf
+            y[rows // 2, 6] = math.nan
+            assert ordered(y, k).isnan()
+            k[:] = -100
+            assert ordered(y, k).isnan()
     assert launches(jfn) == 1
-    x[rows // 2, 5], t[rows // 2] = -math.inf, 5
-    assert jfn(x.to(device), t.to(device)) == F.cross_entropy(x, t) == math.inf
-    x[rows // 2, 6] = math.nan
-    assert jfn(x.to(device), t.to(device)).isnan()
-    t[:] = -100
-    assert jfn(x.to(device), t.to(device)).isnan()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import jit, saved
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 from thunder_fuser import fuser
 
 KERNELS = {"fuser_evaluator": False}

@@ -9,16 +9,18 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, regions, saved
+from tests.executor.judging import runs
 from tests.executor.test_logsumexp import INFINITE
-from tests.executor.test_norms import runs
+from tests.pairwise import pairwise
 
 KERNELS = {"fuser_evaluator": False}
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])
-@pytest.mark.parametrize("dim", [0, 1, -1])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("dim", "offset", "dtype"),
+    pairwise([0, 1, -1], [0.0, 1e4, -1e6], [torch.float32, torch.bfloat16, torch.float16]),
+)
 def test_the_error_is_like_eagers(
     dim: int, offset: float, dtype: torch.dtype, device: torch.device
 ) -> None:

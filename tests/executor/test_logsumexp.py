@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.executor.jitted import check, jit, regions, saved
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 
 KERNELS = {"fuser_evaluator": False}
 ON_EVERY_DEVICE = pytest.mark.usefixtures("device")

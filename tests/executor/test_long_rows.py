@@ -106,7 +106,7 @@ def bare_norm(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 # Gradients with sums down the columns, of rows that one block does not hold: lengths that fill
 # whole vectors, or rows that begin in every second lane, or in any. Rows are a power
-# of two, or one or nine more: 257 and 521 are prime.
+# of two, or three or nine more: 67, 73, 131 and 137 are prime.
 WALKED: dict[str, tuple[Program, torch.dtype, int, str]] = {
     "rms_norm": (rms_norm, BF16, 24704, "xw"),
     "rms_norm of an odd length": (rms_norm, BF16, 24707, "xw"),
@@ -125,16 +125,15 @@ WALKED: dict[str, tuple[Program, torch.dtype, int, str]] = {
 @pytest.mark.parametrize(
     ("case", "more"),
     [
-        pytest.param(case, more, marks=[pytest.mark.sanitizer] if more == 1 else [])
-        for case, more in zip(WALKED, cycle((1, 9, 0)), strict=False)
+        pytest.param(case, more, marks=[pytest.mark.sanitizer] if more == 3 else [])
+        for case, more in zip(WALKED, cycle((3, 9, 0)), strict=False)
     ],
 )
 def test_clusters_walk_rows_with_sums_down_their_columns(
     case: str, more: int, device: torch.device
 ) -> None:
     program, dtype, columns, kinds = WALKED[case]
-    rows = 512 if dtype is not F32 and columns % 2 else 256  # of those that begin in a lane
-    rows += more
+    rows = (64 if dtype is F32 else 128) + more
     args = [torch.randn(*([rows] if kind in "xy" else []), columns).to(dtype) for kind in kinds]
     cotangent = torch.randn(rows, columns).to(dtype)
     jfn = judged(program, args, cotangent, device)

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, regions
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
+from tests.pairwise import pairwise
 from thunder_fuser import explain
 from thunder_fuser.executor.losses import LOSSES
 
@@ -34,12 +35,15 @@ def operands(name: str, options: dict[str, Any], dtype: torch.dtype) -> list[tor
     return [x.to(dtype), (t.sigmoid() if is_share else t).to(dtype)]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.mark.parametrize(
+    ("case", "reduction", "dtype"),
+    pairwise(CASES, ["mean", "sum", "none"], [torch.float32, torch.bfloat16]),
+)
 def test_the_error_is_like_eagers(
-    name: str, options: dict[str, Any], dtype: torch.dtype, reduction: str, device: torch.device
+    case: tuple[str, dict[str, Any]], reduction: str, dtype: torch.dtype, device: torch.device
 ) -> None:
+    name, options = case
+
     def program(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         return getattr(F, name)(x * 1, t * 1, reduction=reduction, **options)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from tests.devices import CPU, here
 from tests.executor.jitted import check, jit, regions, saved
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 from thunder_fuser import fuser
 from thunder_fuser.runtime.errors import IndexRangeError
 

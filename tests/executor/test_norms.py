@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
 import pytest
 import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.devices import CPU
+from tests.executor.judging import Program, assert_near, runs
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
-
-Program = Callable[..., torch.Tensor]
 
 
 def rmsnorm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -72,19 +69,6 @@ CASES = {
 }
 
 
-def runs(
-    fn: Program,
-    given: Sequence[torch.Tensor],
-    cotangent: torch.Tensor,
-    device: torch.device = CPU,
-) -> tuple[torch.Tensor, ...]:
-    """The result of `fn` and the gradients of its arguments: run on `device`, as f64 on the CPU."""
-    args = [x.detach().to(device, copy=True).requires_grad_() for x in given]
-    result = fn(*args)
-    gradients = torch.autograd.grad(result, args, cotangent.to(device, result.dtype))
-    return tuple(t.detach().cpu().double() for t in (result, *gradients))
-
-
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("case", CASES)
@@ -95,14 +79,7 @@ def test_errors_are_like_those_of_eager(
     args = [torch.randn(shape, dtype=dtype) for shape in shapes]
     cotangent = torch.randn(program(*args).shape, dtype=dtype)
     jfn = thunder.jit(program, executors=[fuser])
-    exact = runs(program, [x.double() for x in args], cotangent)
-    found, eager = runs(jfn, args, cotangent, device), runs(program, args, cotangent)
-    # Thunder's decomposition has errors of its own: its logsumexp has ten times eager's.
-    unfused = runs(thunder.jit(program, executors=[]), args, cotangent)
-    for value, ours, *theirs in zip(exact, found, eager, unfused, strict=True):
-        rounding = torch.finfo(dtype).eps * value.abs().max()
-        allowed = 2 * max((t - value).abs().max() for t in theirs) + 16 * rounding
-        assert (ours - value).abs().max() <= allowed
+    assert_near(runs(jfn, args, cotangent, device), program, args, cotangent)
 
 
 @pytest.mark.parametrize("reduce", [torch.sum, torch.prod, torch.amax, torch.amin])

@@ -14,7 +14,7 @@ import pytest
 import thunder
 import torch
 
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 from thunder_fuser import fuser
 
 SIZES = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65, 130, 257, 300)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.executor.jitted import check, jit, region, regions
-from tests.executor.test_norms import runs
+from tests.executor.judging import runs
 from thunder_fuser import explain, fuser
 from thunder_fuser.executor.scatters import MAX_PLACES
 from thunder_fuser.runtime.errors import IndexRangeError

@@ -10,8 +10,7 @@ import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.executor.judging import Program, judged
-from tests.executor.test_norms import runs
+from tests.executor.judging import Program, judged, runs
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 

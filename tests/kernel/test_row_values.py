@@ -158,16 +158,14 @@ def test_what_a_row_has_one_of(value: Expression, expected: bool) -> None:
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", [1, 48, 1023, 4097])
-def test_values_are_those_of_the_trace(columns: int, order: str) -> None:
+def test_values_are_those_of_the_trace(columns: int) -> None:
     """Of one column, of rows side by side, of rows that begin anywhere."""
     x, scale = torch.randn(6, columns), torch.randn(6)
     a, b = like(x, scale)
     spread = call("mul", below_max(a, True), along(chain(b, "abs", "neg"), columns))
     top = call("max", reshape(spread, 2, 3, columns), dims=(1,))
-    options = Options(strict=True, thread_order=order)
-    check(fusion([a, b], spread, top), x, scale, options=options)
+    check(fusion([a, b], spread, top), x, scale, options=Options(strict=True), orders=ORDERS)
 
 
 @pytest.mark.sanitizer

@@ -101,13 +101,10 @@ def test_what_is_turned_is_moved_in_wider_vectors_than_two_places() -> None:
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
 @pytest.mark.parametrize("extents", [*EXTENTS, *ODD], ids=str)
 @pytest.mark.usefixtures("device", "busy")
-def test_masks_and_values_of_images(
-    extents: tuple[int, ...], dtype: torch.dtype, order: str
-) -> None:
+def test_masks_and_values_of_images(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """Forward, and what the mask keeps backward."""
     x = (torch.randn(extents) * 9).to(dtype)
     g = torch.randn(extents).to(dtype).movedim(1, -1).contiguous()
@@ -118,23 +115,19 @@ def test_masks_and_values_of_images(
         fusion([a, b], mask, chain(last(a), "neg"), back),
         x,
         g,
-        options=replace(STRICT, thread_order=order),
+        orders=ORDERS,
     )
     assert any("slab_vector" in source for source in plan.sources)
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize("extents", [(2, 784, 3), (3, 20, 24, 5), (2, 1001, 12)], ids=str)
 @pytest.mark.usefixtures("device", "busy")
-def test_few_channels_that_come_first(
-    extents: tuple[int, ...], dtype: torch.dtype, order: str
-) -> None:
+def test_few_channels_that_come_first(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     x = (torch.randn(extents) * 9).to(dtype)
     (a,) = like(x)
-    options = replace(STRICT, thread_order=order)
-    plan = check(fusion([a], chain(first(a), "neg")), x, options=options)
+    plan = check(fusion([a], chain(first(a), "neg")), x, orders=ORDERS)
     assert "slab_vector" in plan.sources[0]
 
 

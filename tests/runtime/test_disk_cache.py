@@ -1,6 +1,7 @@
 """The acceptance list of the kernel cache, point by point."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import stat
@@ -286,32 +287,29 @@ def test_threads_that_wait_for_a_failed_build_see_its_error(cache: DiskCache) ->
 
 
 def test_eight_processes_build_once(cache: DiskCache) -> None:
-    code = f"""
-import sys, time, warnings
-from pathlib import Path
-from thunder_fuser.runtime.cache_entry import Entry, Metadata
-from thunder_fuser.runtime.disk_cache import DiskCache
-warnings.simplefilter("error")  # ours; importing thunder has warnings of its own
-def build():
-    time.sleep(0.5)
-    return Entry(Metadata({KEY!r}, "k", "", "", (), ""), b"x" * 100000)
-sys.stdin.readline()
-entry, found = DiskCache(Path({str(cache.directory.parent)!r})).fetch({KEY!r}, build)
-assert entry.payload == b"x" * 100000
-print("found" if found else "built")
-"""
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.communicate()[0] for process in processes]
-    assert sorted(said) == ["built\n"] + ["found\n"] * 7
-    assert [process.returncode for process in processes] == [0] * 8
+    processes = multiprocessing.get_context("fork")
+    all_are_here, said = processes.Barrier(8), processes.SimpleQueue()
+
+    def build() -> Entry:
+        time.sleep(0.5)
+        return entry()
+
+    def fetch() -> None:
+        warnings.simplefilter("error")
+        all_are_here.wait()
+        got, found = DiskCache(cache.directory.parent).fetch(KEY, build)
+        assert got == entry()
+        said.put("found" if found else "built")
+
+    children = [processes.Process(target=fetch) for _ in range(8)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads
+        for child in children:
+            child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0] * 8
+    assert sorted(said.get() for _ in children) == ["built"] + ["found"] * 7
 
 
 def test_forked_child_does_not_wait_for_its_parents_threads(cache: DiskCache) -> None:

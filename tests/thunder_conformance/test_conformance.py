@@ -18,23 +18,24 @@ HERE = Path(__file__).parent
 SHAPE_OPS = "cat or chunk or flip or pad or permute or reshape or slice or split or stack or where"
 REDUCTIONS = "amax or amin or layer_norm or prod or softmax or std or sum or var"
 
-SELECTIONS = (
-    ("test_inplace_copy.py", ""),
-    ("test_update_aliases.py", ""),
-    ("test_reductions.py", ""),
-    ("test_ops.py", f"and float32 and ({SHAPE_OPS})"),
-    ("test_ops.py", f"and float32 and ({REDUCTIONS})"),
-)
+SELECTIONS = {  # of files, in a process each: to import and to collect costs as much as tests
+    "writes and reductions": (
+        ("test_inplace_copy.py", "test_update_aliases.py", "test_reductions.py"),
+        "",
+    ),
+    "ops": (("test_ops.py",), f"and float32 and ({SHAPE_OPS} or {REDUCTIONS})"),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suite", "names"), SELECTIONS, ids=[s for s, _ in SELECTIONS])
-def test_thunders_tests_pass(suite: str, names: str) -> None:
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_thunders_tests_pass(selection: str) -> None:
+    files, names = SELECTIONS[selection]
     pytest.importorskip("thunder.tests.framework")
     paths = (str(HERE.parents[1]), str(HERE), os.environ.get("PYTHONPATH", ""))
     command = [sys.executable, "-W", "ignore", "-m", "pytest", "--noconftest", "-q"]
     command += ["-p", "probe", "-p", "no:cacheprovider", "-p", "no:logging"]
-    command += ["-k", f"thunder_fuser {names}", str(SUITES / suite)]
+    command += ["-k", f"thunder_fuser {names}", *(str(SUITES / file) for file in files)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -1,0 +1,21 @@
+"""Parameters of which every two values meet, where all combinations would add only time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+_A, _B, _C = TypeVar("_A"), TypeVar("_B"), TypeVar("_C")
+
+
+def pairwise(
+    first: Sequence[_A], second: Sequence[_B], third: Sequence[_C]
+) -> list[tuple[_A, _B, _C]]:
+    """Each of `first` with each of `second`, and one of `third` with both: each in turn, so that it
+    meets all of them. It has no more values than the others."""
+    assert len(third) <= min(len(first), len(second))
+    return [
+        (a, b, third[(i + j) % len(third)])
+        for i, a in enumerate(first)
+        for j, b in enumerate(second)
+    ]
