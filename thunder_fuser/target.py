@@ -102,3 +102,8 @@ def architecture(major: int, minor: int) -> str:
     (8, 0) => sm_80      (9, 0) => sm_90a
     """
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def clusters_up_to(most: int) -> list[int]:
+    """Blocks of the clusters that every GPU with clusters runs, up to `most`."""
+    return [cluster for cluster in CLUSTERS if cluster <= most]

@@ -115,13 +115,9 @@ def test_the_fewest_blocks_of_which_each_thread_keeps_enough(
 def test_as_few_blocks_share_long_columns_as_fit() -> None:
     """Wider ones first, if that takes no more registers of a thread."""
     column = KeptRows(1024, 4, 2, 20)
-
-    def fit(across: int, down: int, cluster: int) -> bool:
-        return column.shared_by(cluster).blocks(across * down, down) > 1
-
-    assert sharing(column, [8, 4], 8, fit) == (8, 32, 4)
-    assert sharing(column, [8, 4], 2, fit) == (4, 64, 2)
-    assert sharing(column, [8], 1, fit) is None
+    assert sharing(column, [8, 4], [2, 4, 8], column.fit_twice) == (8, 32, 4)
+    assert sharing(column, [8, 4], [2], column.fit_twice) == (4, 64, 2)
+    assert sharing(column, [8], [], column.fit_twice) is None
 
 
 def test_blocks_do_not_share_columns_of_which_a_thread_would_have_few_rows() -> None:
@@ -131,9 +127,9 @@ def test_blocks_do_not_share_columns_of_which_a_thread_would_have_few_rows() -> 
         asked.append(cluster)
         return False
 
-    assert sharing(KeptRows(64, 32, 0, 0), [8], 8, fit) is None
+    assert sharing(KeptRows(64, 32, 0, 0), [8], [2, 4, 8], fit) is None
     assert asked == []
-    assert sharing(KeptRows(64, 16, 0, 0), [8], 4, fit) is None
+    assert sharing(KeptRows(64, 16, 0, 0), [8], [2, 4], fit) is None
     assert asked == [2, 4]  # of threads with twice the registers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thunder_fuser.analysis.kept_rows import KeptRows
-from thunder_fuser.analysis.odd_columns import STORED, lanes_of, shares_of, tiles_of
+from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8])
@@ -40,11 +40,16 @@ def test_words_are_vectors_where_sums_are_beside() -> None:
 
 def test_as_few_blocks_share_rows_as_have_room() -> None:
     column = KeptRows(768, 2, 0, 16)
-    assert shares_of(column, 1517, 4, 8, 32, lambda down, cluster: down <= 16) == (16, 4)
-    assert shares_of(column, 1517, 4, 2, 32, lambda down, cluster: down <= 16) == (16, 2)
-    assert shares_of(column, 1517, 4, 1, 32, lambda down, cluster: down <= 16) is None
+
+    def fit(across: int, down: int, cluster: int) -> bool:
+        return down <= 16
+
+    assert odd_sharing(column, 4, 8, fit, 32) == (32, 16, 4)
+    assert odd_sharing(column, 4, 2, fit, 32) == (32, 16, 2)  # threads with twice the registers
+    assert odd_sharing(column, 4, 1, fit, 32) is None
 
 
-def test_rows_of_a_thread_begin_in_one_lane() -> None:
-    column = KeptRows(32, 1, 0, 16)
-    assert shares_of(column, 1517, 4, 1, 32, lambda down, cluster: True) == (4, 1)
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+def test_rows_of_a_thread_begin_in_one_lane(lanes: int) -> None:
+    found = odd_sharing(KeptRows(32, 1, 0, 16), lanes, 1, lambda *_: True, 32)
+    assert found == (32, lanes, 1)

@@ -145,7 +145,6 @@ ALLOWED = {
     "codegen/cluster_text.py:_sent": LANES,
     "codegen/odd_text.py:odd_places": LANES,
     "analysis/odd_columns.py:lanes_of": LANES,
-    "analysis/odd_columns.py:shares_of": LANES,
     "schedule/odd_columns.py:odd_axes": SIZES,
     "schedule/kept_columns.py:_odd": SIZES,
     "presegment/walk_columns.py:_in_two": SIZES,

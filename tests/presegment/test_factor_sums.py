@@ -14,7 +14,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.presegment.factor_sums import factor_sums
+from thunder_fuser.presegment.factor_sums import OfRows, factor_sums, of_rows
 from thunder_fuser.runtime.evaluate import evaluate
 
 Build = Callable[[TensorView, TensorView], TensorView]
@@ -138,3 +138,10 @@ def test_rows_that_no_block_walks_stay() -> None:
     x, f = tensor(DataType.Float, ROWS, COLUMNS), tensor(DataType.Float, ROWS)
     program = fusion([x, f], total(call("mul", x, along(f)), 1))
     assert factor_sums(program) is program
+
+
+def test_sums_of_the_same_rows_know_the_same() -> None:
+    x, known = tensor(DataType.Float, ROWS, COLUMNS), dict[object, OfRows]()
+    rows = of_rows(total(x, 1), known)
+    assert of_rows(total(call("neg", x), 1), known) is rows
+    assert of_rows(total(x, 0), known) is not rows

@@ -21,7 +21,7 @@ def test_a_result_needs_memory_and_reductions_but_not_what_those_need() -> None:
     segment = segment_of([x, scales], scaled)
     needs = needs_of(segment, [reduced], [(scaled, row)])
     assert needs.leaves.keys() == {(reduced, row), (scales, row)}
-    assert reductions_read((scaled, row), needs, {reduced: row}) == [(reduced, row)]
+    assert reductions_read([(scaled, row)], needs, {reduced: row}) == [(reduced, row)]
 
 
 def test_a_result_that_is_a_reduction_reads_it() -> None:
@@ -29,7 +29,7 @@ def test_a_result_that_is_a_reduction_reads_it() -> None:
     reduced, row, other = total(x, 1), (atom(axis(4)),), (atom(axis(4)),)
     segment = segment_of([x], reduced)
     needs = needs_of(segment, [reduced], [(reduced, other)])
-    assert (reduced, other) in reductions_read((reduced, other), needs, {reduced: row})
+    assert (reduced, other) in reductions_read([(reduced, other)], needs, {reduced: row})
 
 
 def test_an_index_in_memory_is_known_before_the_reductions() -> None:

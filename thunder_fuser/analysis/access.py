@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
@@ -25,6 +26,8 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 Index: TypeAlias = tuple[Form, ...]
+
+ELEMENTS = 4096  # that are remembered: what one result needs, most others of a kernel need too
 
 
 class Side(Enum):
@@ -122,6 +125,15 @@ def demand(
 
 
 def _element(tv: TensorView, index: Index, known: Known) -> Element:
+    return _anywhere(tv, index) if not known else _made(tv, index, known)
+
+
+@lru_cache(maxsize=ELEMENTS)
+def _anywhere(tv: TensorView, index: Index) -> Element:
+    return _made(tv, index, ANYWHERE)
+
+
+def _made(tv: TensorView, index: Index, known: Known) -> Element:
     assert tv.definition is not None, "a tensor without definition must be a leaf"
     if tv.definition.op.family is not Family.GATHER:
         return Element(tv, index, _sources(tv, index, known))

@@ -12,7 +12,7 @@ from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import column_shape, stored_planes
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.target import CLUSTERS, LINE, MAX_THREADS, REGISTERS, SECTOR, WARP
+from thunder_fuser.target import LINE, MAX_THREADS, REGISTERS, SECTOR, WARP, clusters_up_to
 
 HELD = 32  # registers of a thread for what it keeps
 SCRATCH = 24  # that it needs beside its rows, its sums and their results
@@ -88,6 +88,10 @@ class KeptRows:
         """Blocks of so many threads whose registers a multiprocessor has."""
         return REGISTERS // (self.registers(down) * threads) if threads <= MAX_THREADS else 0
 
+    def fit_twice(self, across: int, down: int, cluster: int) -> bool:
+        """True where a multiprocessor has two of the blocks that share them."""
+        return self.shared_by(cluster).blocks(across * down, down) > 1
+
     def fits_alone(self, across: int) -> bool:
         """True where a block has so many vectors of all rows, with up to twice as many registers of
         a thread as it had better keep."""
@@ -124,19 +128,20 @@ def are_kept_whole(vectors: int, row_bytes: int) -> bool:
 def sharing(
     column: KeptRows,
     wide: Sequence[int],
-    max_cluster: int,
+    clusters: Sequence[int],
     fit: Callable[[int, int, int], bool],
     limit: int = HELD,
+    least: int = 1,
 ) -> tuple[int, int, int] | None:
-    """Threads across and down of the blocks that share columns which none has room for, and how
-    many blocks do: as few as `fit`, of the first of the numbers across that are `wide` enough, of
+    """Threads across and down, `least` at least, and how many blocks of one of the `clusters`
+    share columns: as few as `fit`, of the first of the numbers across that are `wide` enough, of
     threads that keep up to `limit` registers or twice as many. None where no cluster has room, or
-    threads would have too few rows for what it costs to meet."""
-    clusters = [cluster for cluster in CLUSTERS if cluster <= max_cluster]
+    threads would have too few rows for what it costs several blocks to meet."""
     for most, across, cluster in product((limit, 2 * limit), wide, clusters):
         part = column.shared_by(cluster)
-        down = part.threads(most)
-        if part.rows >= SHARED_ROWS * down and fit(across, down, cluster):
+        down = max(part.threads(most), least)
+        are_enough = cluster == 1 or part.rows >= SHARED_ROWS * down
+        if are_enough and fit(across, down, cluster):
             return across, down, cluster
     return None
 
@@ -146,8 +151,8 @@ def blocks_of_image(column: KeptRows, vectors: int, max_cluster: int) -> Iterato
     an image, if each thread keeps enough: the fewest blocks first, and then the most threads, or
     some less with more registers each."""
     most = IMAGE_THREADS // vectors
-    for cluster in (1, *CLUSTERS):
-        if cluster <= max_cluster and column.rows % cluster == 0:
+    for cluster in (1, *clusters_up_to(max_cluster)):
+        if column.rows % cluster == 0:
             part = column.shared_by(cluster)
             for down in range(most, max(most - 2, 1), -1):
                 if part.rows // down * part.kept >= IMAGE_HELD:

@@ -9,12 +9,11 @@ of which rows that begin inside vectors have a part (`schedule/odd_columns.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.kept_rows import SHARED_ROWS, KeptRows
+from thunder_fuser.analysis.kept_rows import KeptRows, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import CLUSTERS, REGISTER_BYTES, WARP
+from thunder_fuser.target import REGISTER_BYTES, WARP, clusters_up_to
 
 STORED = WARP - 2  # vectors of each row, of a block
 VECTOR_BYTES = 8
@@ -42,22 +41,10 @@ def lanes_of(
     return [n for n in possible if width >= FILLED * tiles_of(width, n) * STORED * n]
 
 
-def shares_of(
-    column: KeptRows,
-    width: int,
-    lanes: int,
-    max_cluster: int,
-    limit: int,
-    fits: Callable[[int, int], bool],
-) -> tuple[int, int] | None:
-    """Threads down, and blocks of a cluster, with room for all rows: as few blocks as can be, and
-    threads that keep up to a `limit` of registers, or twice as many. Rows of a thread are a number
-    apart that whole vectors have."""
-    clusters = [c for c in (1, *CLUSTERS) if c <= max_cluster]
-    for held, cluster in product((limit, 2 * limit), clusters):
-        part = column.shared_by(cluster)
-        down = max(part.threads(held), lanes)
-        are_enough = cluster == 1 or part.rows >= SHARED_ROWS * down
-        if width * down % lanes == 0 and are_enough and fits(down, cluster):
-            return down, cluster
-    return None
+def odd_sharing(
+    column: KeptRows, lanes: int, max_cluster: int, fit: Callable[[int, int, int], bool], limit: int
+) -> tuple[int, int, int] | None:
+    """As `sharing`, of a warp across: as few blocks as can be, and a number of threads down after
+    which rows of every width begin in the lane that they began in."""
+    clusters = (1, *clusters_up_to(max_cluster))
+    return sharing(column, [WARP], clusters, fit, limit, least=lanes)

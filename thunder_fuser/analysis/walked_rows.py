@@ -18,7 +18,7 @@ from itertools import chain
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import CLUSTERS, LARGE_CLUSTER, WARP
+from thunder_fuser.target import LARGE_CLUSTER, WARP, clusters_up_to
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
 MIN_BLOCKS = 2  # of a multiprocessor
@@ -64,8 +64,9 @@ class WalkedRow:
 def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:
     """Blocks that may share a row of which what it is reduced to `is_sent`: as many as any GPU with
     clusters runs, and those that only a large one does."""
-    allowed = [n for n in (*CLUSTERS, LARGE_CLUSTER) if n <= max_cluster and is_sent]
-    return [n for n in allowed if n in CLUSTERS], [n for n in allowed if n not in CLUSTERS]
+    if not is_sent:
+        return [], []
+    return clusters_up_to(max_cluster), [LARGE_CLUSTER] if max_cluster >= LARGE_CLUSTER else []
 
 
 def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:

@@ -13,7 +13,6 @@ does without the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.pairs import used
@@ -43,28 +42,28 @@ class Near:
 def near_of(scope: Scope) -> Near | None:
     """None for a scope without such a function, or with several, and for one that loads or stores:
     what it does would be done twice, or take less time than memory."""
-    calls = [s for s in scope.statements if _is_shorter_near_zero(s)]
+    statements = scope.statements
+    calls = {n: found for n, s in enumerate(statements) if (found := _shorter_near_zero(s))}
     if len(calls) != 1 or scope.stores or scope.loads:
         return None
-    (call,) = calls
-    function, (operand,) = call.value.op, call.value.args
+    ((place, (result, call)),) = calls.items()
+    function, (operand,) = call.op, call.args
     size = Variable("size", DataType.Float)
     away = Assign(size, Compute(op("abs"), (operand,), DataType.Float, Accuracy.NORMAL))
-    before = scope.statements[: scope.statements.index(call)]
-    known = [s for s in before if isinstance(s, Assign)]
+    known = [s for s in statements[:place] if isinstance(s, Assign)]
     tests = used([*known, away, Accumulate(FARTHEST, op("max"), size)])
-    short = replace(call, value=replace(call.value, op=replace(function, cuda=function.near)))
-    near = tuple(short if s is call else s for s in scope.statements)
+    short = Assign(result, replace(call, op=replace(function, cuda=function.near)))
+    near = (*statements[:place], short, *statements[place + 1 :])
     return Near(replace(scope, statements=tests), function.within, replace(scope, statements=near))
 
 
-class _Call(Assign):
-    value: Compute
-
-
-def _is_shorter_near_zero(statement: LaneStatement) -> TypeGuard[_Call]:
-    """True for an exact function of f32 that has a form for operands near zero."""
+def _shorter_near_zero(statement: LaneStatement) -> tuple[Variable, Compute] | None:
+    """The result and the call of an exact function of f32 that has a form for operands near
+    zero."""
     match statement:
-        case Assign(Variable(dtype=DataType.Float), Compute(op=function, accuracy=accuracy)):
-            return bool(function.near) and accuracy is Accuracy.NORMAL
-    return False
+        case Assign(
+            Variable(dtype=DataType.Float) as result,
+            Compute(op=function, accuracy=Accuracy.NORMAL) as call,
+        ) if function.near:
+            return result, call
+    return None

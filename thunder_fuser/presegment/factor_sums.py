@@ -32,6 +32,7 @@ from thunder_fuser.presegment.split_reductions import constants, is_summed
 def factor_sums(fusion: Fusion) -> Fusion:
     """`fusion` with such factors behind the sums along rows of planes that are walked."""
     planes = {plane_of(tv) for tv in fusion.tensors if is_summed(tv)}
+    known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_along = is_long(tv) and row_shape(tv) is not None
@@ -39,7 +40,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
-        rows = OfRows(tv)
+        rows = of_rows(tv, known)
         return _summed(rows, terms) if _has_factor(rows, terms) else None
 
     return rewrite(fusion, rule)
@@ -91,9 +92,18 @@ def exact_step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
     return None
 
 
+def of_rows(tv: TensorView, known: dict[object, OfRows]) -> OfRows:
+    """What the rows that `tv` is of have one of: what is `known` from sums of the same rows. The
+    terms of each layer are made of those before, which would be looked at for each anew."""
+    made = tv.definition
+    assert made is not None
+    return known.setdefault((made.tensors[0].shape, made.attrs, tv.dtype), OfRows(tv))
+
+
 @dataclass
 class OfRows:
-    """What the rows that the sum `tv` is of have one of."""
+    """What the rows that the sum `tv` is of have one of, as all that differ from it in their terms
+    alone."""
 
     tv: TensorView
     found: dict[TensorView, Value | None] = field(default_factory=dict)

@@ -27,20 +27,21 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.factor_sums import OfRows, exact_step, is_sum, summed_alike
+from thunder_fuser.presegment.factor_sums import OfRows, exact_step, is_sum, of_rows, summed_alike
 
 
 def sum_apart(fusion: Fusion) -> Fusion:
     """`fusion` with such sums in parts."""
     sums = {tv for tv in fusion.tensors if is_sum(tv) and is_long(tv)}
     waiting = {tv for tv in sums if any(_is_alike(t, tv) for t in _before(tv) if t in sums)}
+    known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in waiting:
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
-        return _Parts(tv, OfRows(tv), _late(tv, terms)).sum(terms)
+        return _Parts(tv, of_rows(tv, known), _late(tv, terms)).sum(terms)
 
     return rewrite(fusion, rule) if waiting else fusion
 

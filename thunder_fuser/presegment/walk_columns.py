@@ -26,7 +26,7 @@ from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import HELD as HELD_REGISTERS
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
-from thunder_fuser.analysis.odd_columns import STORED, lanes_of, shares_of, tiles_of
+from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, mark_of, state_bytes
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -46,6 +46,7 @@ from thunder_fuser.target import (
     REGISTERS,
     SECTOR,
     WARP,
+    clusters_up_to,
 )
 
 MOST = 6  # groups of a multiprocessor, or as many as it has at a time: their parts are read again
@@ -351,12 +352,10 @@ class _Columns:
         (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has."""
         if self.fit:
             return 1
+        if self.is_turned:
+            return 0
         column, wide = self._column(), sorted({max(ACROSS, self.least), self.least}, reverse=True)
-
-        def fit(across: int, down: int, cluster: int) -> bool:
-            return column.shared_by(cluster).blocks(across * down, down) > 1
-
-        found = None if self.is_turned else sharing(column, wide, max_cluster, fit)
+        found = sharing(column, wide, clusters_up_to(max_cluster), column.fit_twice)
         return 0 if found is None else found[-1]
 
     def keep_images(self, inner: int, max_cluster: int) -> bool:
@@ -379,17 +378,10 @@ class _Columns:
             return None
         for lanes in lanes_of(self.itemsizes, self.rows, width, images, has_sums=True):
             column = replace(self, lanes=lanes)._column()
-
-            def blocks(down: int, cluster: int, column: KeptRows = column) -> int:
-                registers = column.shared_by(cluster).registers(down)
-                return REGISTERS // (registers * WARP * down)
-
-            def fits(down: int, cluster: int) -> bool:
-                return blocks(down, cluster) > 1
-
-            shares = shares_of(column, width, lanes, max_cluster, HELD_REGISTERS, fits)
-            if shares is not None:
-                return lanes, blocks(*shares), shares[1]
+            found = odd_sharing(column, lanes, max_cluster, column.fit_twice, HELD_REGISTERS)
+            if found is not None:
+                across, down, cluster = found
+                return lanes, column.shared_by(cluster).blocks(across * down, down), cluster
         return None
 
     @property

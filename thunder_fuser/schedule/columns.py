@@ -261,14 +261,13 @@ def _check_levels(
 ) -> None:
     """What is read at a row may need what is summed so far, at the same element."""
     own = dict(reductions)
-    for term in terms:
-        needs = needs_of(segment, own, [term])
-        check_places(segment, own, needs)
-        for tv, index in reductions_read(term, needs, own):
-            if not is_scan(tv):
-                raise Rejected("a column sum needs another one of the same segment")
-            if index != own[tv]:
-                raise Rejected("a running sum is read at another element")
+    needs = needs_of(segment, own, terms)
+    check_places(segment, own, needs)
+    for tv, index in reductions_read(terms, needs, own):
+        if not is_scan(tv):
+            raise Rejected("a column sum needs another one of the same segment")
+        if index != own[tv]:
+            raise Rejected("a running sum is read at another element")
 
 
 def _check_ends(
@@ -296,13 +295,12 @@ def _check_columns(
     """What is stored once a column may need the sums of that column, but no running ones: a thread
     knows these at each row, and no more behind the last."""
     own = dict(reductions)
-    for store, place in stores:
-        result = (store.value, place)
-        for tv, index in reductions_read(result, needs_of(segment, own, [result]), own):
-            if is_scan(tv):
-                raise Rejected("a running sum is read behind its rows")
-            if index != own[tv]:
-                raise Rejected("a column sum is read at another column")
+    results = [(s.value, place) for s, place in stores]
+    for tv, index in reductions_read(results, needs_of(segment, own, results), own):
+        if is_scan(tv):
+            raise Rejected("a running sum is read behind its rows")
+        if index != own[tv]:
+            raise Rejected("a column sum is read at another column")
 
 
 def _check_writes(

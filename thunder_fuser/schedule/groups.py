@@ -370,20 +370,16 @@ def _check(
     own = dict(sums)
     targets = {s.target for s, _ in stores if s.is_in_place}
     written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
-    for term in terms:
-        needs = needs_of(segment, own, [term])
-        check_places(segment, own, needs)
-        if reductions_read(term, needs, own):
-            raise Rejected("a sum of groups needs another one of the same segment")
-        if any(tv in targets for tv, _ in needs.leaves):
-            raise Rejected(
-                "an in-place target is read by other threads than the one that writes it"
-            )
-    for store, index in stores:
-        result = (store.value, index)
-        needs = needs_of(segment, own, [result])
-        if any(at != own[tv] for tv, at in reductions_read(result, needs, own)):
-            raise Rejected("a sum of groups is read at another place than it belongs to")
-        for tv, at in needs.leaves:
-            if tv in targets and (tv, offset_of(segment.layouts[tv], at)) not in written:
-                raise Rejected("an in-place target is read at another element than it is written")
+    needs = needs_of(segment, own, terms)
+    check_places(segment, own, needs)
+    if reductions_read(terms, needs, own):
+        raise Rejected("a sum of groups needs another one of the same segment")
+    if any(tv in targets for tv, _ in needs.leaves):
+        raise Rejected("an in-place target is read by other threads than the one that writes it")
+    results = [(s.value, i) for s, i in stores]
+    needs = needs_of(segment, own, results)
+    if any(at != own[tv] for tv, at in reductions_read(results, needs, own)):
+        raise Rejected("a sum of groups is read at another place than it belongs to")
+    for tv, at in needs.leaves:
+        if tv in targets and (tv, offset_of(segment.layouts[tv], at)) not in written:
+            raise Rejected("an in-place target is read at another element than it is written")

@@ -307,8 +307,8 @@ def _plane(
     """With these `sums` beside those of `long`. Raises Rejected."""
     rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
-    phases = phases_of(segment, reductions, terms)
     added = beside(segment, sums, axes) if sums else None
+    phases = phases_of(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
         if store.value in segment.long and store.value not in long:
@@ -350,13 +350,13 @@ def _check_columns(
     index that a tensor holds nothing of what is `walked` may be read, which registers hold; what is
     `stored` of a column is read in memory there."""
     own = dict(reductions)
-    for result in (*walked, *stored):
-        needs = needs_of(segment, own, [result])
-        if needs.places and result in walked:
+    for results in (walked, stored):
+        needs = needs_of(segment, own, results)
+        if needs.places and results is walked:
             raise Rejected("columns that are kept are read at an index that a tensor holds")
         if any(True for _ in needs.windows()):
             raise Rejected("columns that are kept are read through windows")
-        if any(index != own[tv] for tv, index in reductions_read(result, needs, own)):
+        if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
             raise Rejected("a column sum is read at another column")
 
 

@@ -27,7 +27,7 @@ from thunder_fuser.analysis.kept_rows import (
     sharing,
 )
 from thunder_fuser.analysis.layout import registers_of
-from thunder_fuser.analysis.odd_columns import shares_of
+from thunder_fuser.analysis.odd_columns import odd_sharing
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
@@ -47,6 +47,7 @@ from thunder_fuser.target import (
     SHARED_UNASKED,
     WARP,
     Target,
+    clusters_up_to,
 )
 
 BLOCKS = 3  # of a multiprocessor, for which a block may take fewer columns
@@ -213,7 +214,7 @@ def _shared(
         return is_enough and room.blocks(Tile(across, down, cluster)) >= parameters.blocks
 
     wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
-    found = sharing(room.column, wide, target.max_cluster, fit, parameters.held)
+    found = sharing(room.column, wide, clusters_up_to(target.max_cluster), fit, parameters.held)
     return None if found is None else Tile(*found)
 
 
@@ -235,13 +236,13 @@ def odd_tiling(
     tiles, enough = axes.image.size * axes.tiles, BLOCKS * target.multiprocessors
     for least in (parameters.blocks, 1) if held.dealt else (parameters.blocks,):
 
-        def fits(down: int, cluster: int, least: int = least) -> bool:
-            return room.blocks(Tile(WARP, down, cluster)) >= least
+        def fit(across: int, down: int, cluster: int, least: int = least) -> bool:
+            return room.blocks(Tile(across, down, cluster)) >= least
 
-        found = shares_of(column, axes.width, lanes, most, parameters.held, fits)
-        if found is not None and (held.dealt or tiles * found[1] >= enough):
+        found = odd_sharing(column, lanes, most, fit, parameters.held)
+        if found is not None and (held.dealt or tiles * found[-1] >= enough):
             vector_bytes = lanes * narrowest(segment, room.reductions)
-            return _told(room, Tile(WARP, *found), vector_bytes, parameters)
+            return _told(room, Tile(*found), vector_bytes, parameters)
     return None
 
 

@@ -24,10 +24,10 @@ def needs_of(
 
 
 def reductions_read(
-    result: Element, needs: Demand, own: Mapping[TensorView, Index]
+    results: Iterable[Element], needs: Demand, own: Mapping[TensorView, Index]
 ) -> list[Element]:
-    """Of `own` reductions those that a result is or `needs`, and where it reads them."""
-    return [(tv, index) for tv, index in (result, *needs.leaves) if tv in own]
+    """Of `own` reductions those that results are or `needs`, and where they read them."""
+    return [(tv, index) for tv, index in (*results, *needs.leaves) if tv in own]
 
 
 def check_places(segment: Segment, reductions: Iterable[TensorView], needs: Demand) -> None:

@@ -40,7 +40,7 @@ from thunder_fuser.schedule.down_columns import Columns, columns_of, sample_of, 
 from thunder_fuser.schedule.met_rows import of_met_rows
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.phases import phases_of
+from thunder_fuser.schedule.phases import Element, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
 from thunder_fuser.schedule.row_axes import (
@@ -162,8 +162,8 @@ def work_along(
     ]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     down = [tv for tv, _ in sums.reductions]
-    _check_rows(segment, reductions, axes, read, stores)
-    _check_columns(segment, [*reductions, *down], down, [*read, *((s.value, i) for s, i in stores)])
+    results = [*read, *((s.value, i) for s, i in stores)]
+    _check(segment, reductions, down, axes, results, stores)
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == axes.rows * axes.columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     return RowWork(segment, axes, phases, full, single, sums, behind)
@@ -381,36 +381,26 @@ def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 
 
-def _check_rows(
-    segment: Segment,
-    reductions: Sequence[TensorView],
-    axes: RowAxes,
-    terms: Sequence[tuple[TensorView, Index]],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """Every reduction must be read at the row that is being worked on, and an in-place target at
-    the element that is being written."""
-    written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    results = [*terms, *((s.value, i) for s, i in stores)]
-    own = {tv: result_index(tv, axes) for tv in reductions}
-    for result in results:
-        needs = needs_of(segment, reductions, [result])
-        check_places(segment, reductions, needs)
-        if any(index != own[tv] for tv, index in reductions_read(result, needs, own)):
-            raise Rejected("a reduction is read at another row than it belongs to")
-        for tv, index in needs.leaves:
-            if tv in targets and offset_of(segment.layouts[tv], index) not in written:
-                raise Rejected("an in-place target is read at another element than it is written")
-
-
-def _check_columns(
+def _check(
     segment: Segment,
     reductions: Sequence[TensorView],
     down: Sequence[TensorView],
-    results: Sequence[tuple[TensorView, Index]],
+    axes: RowAxes,
+    results: Sequence[Element],
+    stores: Sequence[tuple[Store, Index]],
 ) -> None:
-    """No result may need a sum `down` columns, which is known when all rows have been walked."""
-    needs = needs_of(segment, reductions, results)
-    if not {tv for tv, _ in (*results, *needs.leaves)}.isdisjoint(down):
+    """No result may need a sum `down` columns, which is known when all rows have been walked. Every
+    reduction must be read at the row that is being worked on, and an in-place target at the element
+    that is being written."""
+    needs = needs_of(segment, [*reductions, *down], results)
+    if reductions_read(results, needs, dict.fromkeys(down, ())):
         raise Rejected("a column sum is read before all blocks are done")
+    check_places(segment, reductions, needs)
+    own = {tv: result_index(tv, axes) for tv in reductions}
+    if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
+        raise Rejected("a reduction is read at another row than it belongs to")
+    written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
+    targets = {s.target for s, _ in stores if s.is_in_place}
+    for tv, index in needs.leaves:
+        if tv in targets and offset_of(segment.layouts[tv], index) not in written:
+            raise Rejected("an in-place target is read at another element than it is written")
