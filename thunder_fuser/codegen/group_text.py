@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import scale
@@ -9,17 +11,19 @@ from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     address,
+    end_of,
     form_text,
     indent,
     load_call,
-    load_of_row,
     number,
+    row_call,
     scope_lines,
     statement_text,
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
@@ -130,16 +134,49 @@ def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
     if name == "at":
         places.append(f"const {kind} term = at < hole_begin ? at : at + hole;")
     places += [statement_text(s, names) for s in scope.before]
-    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
+    of_rows = [a for a in scope.loads if a.end is not None and scope is kernel.loop]
+    moves = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads if a not in of_rows]
+    moves += [f"{a.name}_at[k] = {address(a, names)};" for a in of_rows]
     added = _added(scope, kernel)
     reads_places = any(forms_of(s) for s in scope.statements)
     lines = [
         *(f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads),
-        *_each(batch, [*places, *loads] if loads else []),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_at[{batch}];" for a in of_rows),
+        *_each(batch, [*places, *moves] if moves else []),
+        *(line for a in of_rows for line in _of_rows(a, a.name, f"{a.name}_at", batch, names)),
         *_each(batch, [*places, *added] if reads_places else added),
     ]
     head = f"for ({kind} start = begin; start < end; start += {batch} * step) {{"
     return [head, *indent(lines), "}"]
+
+
+def _of_rows(
+    access: VectorAccess,
+    to: str,
+    at: str,
+    count: int,
+    names: Mapping[IterDomain, str],
+    before: Sequence[str] = (),
+    test: str = "",
+) -> list[str]:
+    """So many vectors of rows, on their way together. Where memory ends inside a word, one branch
+    is around all of them: behind its own each would be waited for before the next is asked for."""
+    index = "turn" if test else "k"
+    source = f"{at}[{index}]"
+
+    def moved(move: str) -> list[str]:
+        load = row_call(move, access, source, names, test=test)
+        return _each(count, [*before, f"{to}[{index}] = {load};"], index)
+
+    if access.end is None:
+        return moved("load_row")
+    return [
+        f"if (tf::end_before<{access.length}>({at}, {end_of(access)})) {{",
+        *indent(moved("load_row")),
+        "} else {",
+        *indent(moved("row_elements")),
+        "}",
+    ]
 
 
 def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
@@ -243,11 +280,16 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
     if moves:
         test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
         moves = [test, *indent(moves), "}"]
-    moves += [f"{a.name}_held[turn] = {_first_of_row(a, kernel, has_own)};" for a in of_rows]
     stored = [f"{a.name}_first[turn][threadIdx.x] = {a.name}_held[turn];" for a in of_rows]
+    row, names = [_row_of_turn(kernel)], kernel.names
     return [
         *(f"{vector_type(a)} {a.name}_held[{ahead}];" for a in of_rows),
-        *_each(ahead, [*([_row_of_turn(kernel)] if of_rows else []), *moves], "turn"),
+        *_each(ahead, moves, "turn"),
+        *(
+            line
+            for a in of_rows
+            for line in _of_rows(a, f"{a.name}_held", f"{a.name}_from", ahead, names, row, has_own)
+        ),
         *_each(ahead, stored, "turn"),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
@@ -258,12 +300,6 @@ def _first_copy(access: VectorAccess) -> str:
     """A vector of a row's first term on its way to shared memory."""
     arguments = f"{access.name}_first[turn], threadIdx.x, {access.name}_from[turn]"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
-
-
-def _first_of_row(access: VectorAccess, kernel: GroupKernel, test: str) -> str:
-    """A vector of a row's first term, put together of words that are loaded where the test holds:
-    behind a branch those of a row would be waited for before the next one's are asked for."""
-    return load_of_row(access, f"{access.name}_from[turn]", kernel.names, test)
 
 
 def _from_first(kernel: GroupKernel) -> list[str]:

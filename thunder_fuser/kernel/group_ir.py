@@ -39,8 +39,10 @@ from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.groups import THREADS, GroupAxes
 from thunder_fuser.target import MAX_BLOCKS
 
+POINTER_BYTES = 8
 FEW_HELD_BYTES = 64  # in the registers of a thread, of which it then has 48
 MAX_HELD_BYTES = 128  # of which it then has 64
+MAX_PLACED_BYTES = 160  # with the addresses of vectors that may reach the end of memory; then 80
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ class GroupKernel:
         small blocks to more of them."""
         held = sum(_held_bytes(a) for a in self.loop.loads) * self.batch
         most = 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        most = 3 if MAX_HELD_BYTES < held <= MAX_PLACED_BYTES else most
         return min(most * THREADS // self.threads, MAX_BLOCKS)
 
     @property
@@ -179,9 +182,11 @@ class GroupKernel:
 
 
 def _held_bytes(access: VectorAccess) -> int:
-    """In the registers of a thread: of a row the words that a vector is put together of."""
+    """In the registers of a thread: of a row the words that a vector is put together of, and where
+    they are if memory may end inside of one."""
     size = access.length * access.dtype.itemsize
-    return size + MAX_ALIGNMENT if access.is_of_row else size
+    address = 0 if access.end is None else POINTER_BYTES
+    return size + MAX_ALIGNMENT + address if access.is_of_row else size
 
 
 def _print(stretch: Stretch, names: dict[IterDomain, str]) -> str:
