@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import scale
+from thunder_fuser.analysis.digits import ceil_div, scale
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
@@ -28,6 +28,9 @@ from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
 
+HELD_BATCH = 8  # terms of a part whose places are read together
+LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
+
 
 def group_lines(kernel: GroupKernel) -> list[str]:
     """The statements of the entry point."""
@@ -46,6 +49,7 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
+        *_held_rows(kernel),
         "bool is_shared = false;",
         *(_own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)),
         *_shared_rows(kernel),
@@ -211,6 +215,89 @@ def _finish(kernel: GroupKernel) -> list[str]:
     return [head, *indent(lines), "};"]
 
 
+def _held_rows(kernel: GroupKernel) -> list[str]:
+    """The rows of a block that has room for all of their terms. Those lie side by side in the
+    order, and so do their vectors in shared memory."""
+    if not kernel.held:
+        return []
+    kind, parts, across = _kind(kernel), kernel.parts, kernel.threads_across
+    loads = kernel.loop.loads
+    shared = [f"__shared__ {vector_type(a)} {a.name}_terms[{kernel.held * across}];" for a in loads]
+    vectors = [
+        f"const {vector_type(a)}* const {a.name} = &{a.name}_terms[(term - from) * {across} + own];"
+        for a in loads
+    ]
+    added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
+    turns = ceil_div(kernel.rows_per_block, parts)
+    row = f"const {kind} row = first + part + {parts} * turn;"
+    known = "stretch(row < last ? row : last - 1, begins[turn], ends[turn]);"
+    of_row = [
+        row,
+        "if (row >= last) break;",
+        "clear();",
+        f"for ({kind} term = begins[turn]; term < ends[turn]; ++term) {{",
+        *indent(["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]),
+        "}",
+        *_per_lane(kernel, [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]),
+        "finish(row);",
+    ]
+    body = [
+        f"const int count = to - from, own = threadIdx.x % {across};",
+        f"for (int start = part; start < count; start += {HELD_BATCH * parts}) {{",
+        *indent(_held_copies(kernel)),
+        "}",
+        "tf::commit_copies();",
+        f"{kind} begins[{turns}], ends[{turns}];",
+        *_each(turns, [row, known], "turn"),
+        "tf::await_copies<0>();",
+        "__syncthreads();",
+        *_each(turns, of_row, "turn"),
+        "return;",
+    ]
+    return [
+        *shared,
+        f"{kind} from, to, beside;",
+        "stretch(first, from, beside);",
+        "stretch(last - 1, beside, to);",
+        f"if (to - from <= {kernel.held}) {{",
+        *indent(body),
+        "}",
+    ]
+
+
+def _held_copies(kernel: GroupKernel) -> list[str]:
+    """The vectors of a batch of terms on their way to shared memory, once their places are known.
+    What the hardware does not copy so is loaded first, of all terms."""
+    kind, parts, names = _kind(kernel), kernel.parts, kernel.names
+    loads = kernel.loop.loads
+    slot = f"start + {parts} * k"
+    places = [
+        f"const {kind} term = from + ({slot} < count ? {slot} : start);",
+        *(statement_text(s, names) for s in kernel.loop.before),
+        *(f"{a.name}_from[k] = tf::address_here({address(a, names)});" for a in loads),
+    ]
+    copied = [a for a in loads if a.access_bytes >= LEAST_COPIED]
+    loaded = [a for a in loads if a not in copied]
+    moves = [
+        f"tf::copy_async<{a.access_bytes}>({a.name}_terms, place, {a.name}_from[k]);"
+        for a in copied
+    ]
+    moves += [f"{a.name}_terms[place] = {a.name}_read[k];" for a in loaded]
+    reads = [
+        f"{a.name}_read[k] = tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {a.access_bytes}>"
+        f"({a.name}_from[k]);"
+        for a in loaded
+    ]
+    place = f"const int place = ({slot}) * {kernel.threads_across} + own;"
+    return [
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{HELD_BATCH}];" for a in loads),
+        *_each(HELD_BATCH, places),
+        *(f"{vector_type(a)} {a.name}_read[{HELD_BATCH}];" for a in loaded),
+        *_each(HELD_BATCH, reads),
+        *_each(HELD_BATCH, [place, f"if ({slot} < count) {{", *indent(moves), "}"]),
+    ]
+
+
 def _own_rows(kernel: GroupKernel) -> list[str]:
     """The rows of few terms, each by one part."""
     head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts}) {{"
@@ -241,13 +328,21 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
         *indent(own),
         "}",
     ]
-    slots = f"[{ahead}][{kernel.threads}]"
     return [
-        *(f"__shared__ {vector_type(a)} {a.name}_first{slots};" for a in loads),
+        *(_first_slots(a, kernel) for a in loads),
         f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
         *indent(body),
         "}",
     ]
+
+
+def _first_slots(access: VectorAccess, kernel: GroupKernel) -> str:
+    """Shared memory for the first terms: that of the terms of all rows, if a block has some."""
+    kind, name, threads = vector_type(access), access.name, kernel.threads
+    if kernel.held:
+        rows = f"reinterpret_cast<{kind} (*)[{threads}]>({name}_terms)"
+        return f"{kind} (* const {name}_first)[{threads}] = {rows};"
+    return f"__shared__ {kind} {name}_first[{kernel.ahead}][{threads}];"
 
 
 def _row_of_turn(kernel: GroupKernel) -> str:

@@ -99,7 +99,8 @@ class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
     way together, and before them those of the first terms of `ahead` rows; `final` is done once per
     row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
-    whole `pieces`."""
+    whole `pieces`. Blocks whose rows have no more than `held` terms have all of them in shared
+    memory first."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -110,6 +111,7 @@ class GroupKernel:
     few: int
     batch: int
     ahead: int
+    held: int
     stretch: Stretch
     loop: Scope
     pieces: Pieces | None
@@ -164,6 +166,7 @@ class GroupKernel:
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.row_blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
+        ahead += f", {self.held} of a block held" if self.held else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
