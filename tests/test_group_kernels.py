@@ -103,6 +103,23 @@ def test_a_long_order_is_summed_in_pieces(terms: int, count: int, often: int, or
     assert torch.equal(found.cpu(), torch.zeros(count, 24).index_add(0, index, x))
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("columns", "dtype"), [(8, torch.float32), (9, torch.bfloat16)])
+def test_a_block_with_more_terms_than_it_holds_reads_them_row_by_row(
+    columns: int, dtype: torch.dtype, order: str
+) -> None:
+    """One place has most of 3,000 terms, more than a block of 200 places has room for."""
+    x, index = torch.randint(-2, 3, (3000, columns)).to(dtype), places(3000, 200, 2000)
+    a, i = like(x, index)
+    options = Options(strict=True, thread_order=order)
+    (found,) = run(fusion([a, i], summed(a, i, 200)), *copies([x, index]), options=options)
+    exact = torch.zeros(200, columns).index_add(0, index, x.float())
+    assert torch.equal(found.cpu(), exact.to(dtype))
+    _, kernels = cuda_kernels(fusion([a, i], summed(a, i, 200)), x, index)
+    held = [kernel.held for kernel in kernels if isinstance(kernel, GroupKernel)]
+    assert 0 < held[0] < 2000
+
+
 def test_pieces_are_added_in_thirty_two_bits() -> None:
     x, index = torch.ones(9000, 8, dtype=torch.bfloat16), torch.ones(9000, dtype=torch.int64)
     a, i = like(x, index)

@@ -7,6 +7,7 @@ import pytest
 from tests.programs import H200, ints, permute
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_groups import pieces_and_ends
+from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -77,17 +78,26 @@ def test_a_vector_of_an_odd_row_is_put_together_and_stored_where_the_row_has_it(
     assert "tf::store_row<16, 2>(" in text_of(halves(60, 66), 9)
 
 
-def test_a_vector_at_the_end_of_memory_that_is_inside_a_word_reads_no_word() -> None:
-    assert "8 * vector), 577, T0 + 34620);" in text_of(halves(60, 577), 9)
+def test_vectors_at_the_end_of_memory_that_is_inside_a_word_read_no_word() -> None:
+    text = text_of(halves(60, 577), 9)
+    steps = (
+        "if (tf::end_before<8>(v0_at, T0 + 34620)) {",
+        "v0[k] = tf::load_row<tf::bf16, 8>(v0_at[k], ",
+        "} else {",
+        "v0[k] = tf::row_elements<tf::bf16, 8>(v0_at[k], ",
+    )
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+    assert "end_before" not in text_of(halves(64, 577), 9)
 
 
 def test_the_first_terms_of_odd_rows_are_loaded_without_a_branch() -> None:
-    """A row that has none loads nothing."""
+    """Of its own: one is around those of all rows. A row that has none loads nothing."""
     text = "\n".join(group_lines(ahead(halves(60, 577)))).replace("\x01", "").replace("\x02", "")
     few = "begins[turn] < ends[turn] && ends[turn] - begins[turn] <= 16"
     steps = (
         "v0_held[turn] = tf::load_row<tf::bf16, 8>(v0_from[turn], ",
-        f"8 * vector), {few} ? 577 : 0, T0 + 34620);",
+        f"8 * vector), {few} ? 577 : 0);",
         "v0_first[turn][threadIdx.x] = v0_held[turn];",
         "v0 = &v0_first[turn][threadIdx.x];",
     )
@@ -114,6 +124,41 @@ def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read()
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
+
+
+def held(x: TensorView) -> str:
+    """The text of an order whose ends are in memory too."""
+    index, count = tensor(DataType.Int, x.shape[0]), ints([200000])
+    order = call("group_order", index, count=count)
+    ends = call("group_ends", call("group_keys", index, order, count=count), count=count)
+    segment = segment_of([x, index], call("group_sum", x, order, ends, dim=0, skip=-1))
+    layouts = {tv: Layout(tv.shape, (1,), 16) for tv in (order, ends)}
+    leaves = segment.leaves | set(layouts)
+    stored = Segment(segment.stores, leaves, {**segment.layouts, **layouts})
+    lines = group_lines(lower_groups(groups.schedule(stored, H200), strict=False))
+    return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+
+
+def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
+    text = held(halves(60, 20))
+    steps = (
+        "__shared__ tf::Vec<tf::bf16, 4> v0_terms[640];",
+        "if (to - from <= 128) {",
+        "tf::copy_async<8>(v0_terms, place, v0_from[k]);",
+        "__syncthreads();",
+        "v0 = &v0_terms[(term - from) * 5 + own];",
+        "return;",
+        "v0_first)[160] = reinterpret_cast<tf::Vec<tf::bf16, 4> (*)[160]>(v0_terms);",
+    )
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+
+
+def test_what_the_hardware_does_not_copy_is_loaded_of_all_terms_of_a_batch() -> None:
+    text = held(halves(60, 9))
+    assert "v0_read[k] = tf::load<tf::bf16, 1, 2>(v0_from[k]);" in text
+    assert "v0_terms[place] = v0_read[k];" in text
+    assert "v0_terms[" not in held(halves(60, 160))  # rows of more than 256 bytes
 
 
 def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:

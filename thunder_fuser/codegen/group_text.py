@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import scale
+from thunder_fuser.analysis.digits import ceil_div, scale
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     address,
+    end_of,
     form_text,
     indent,
     load_call,
-    load_of_row,
     number,
+    row_call,
     scope_lines,
     statement_text,
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.codegen.values import operand
+from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
+
+HELD_BATCH = 8  # terms of a part whose places are read together
+LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
 
 
 def group_lines(kernel: GroupKernel) -> list[str]:
@@ -42,6 +49,7 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
+        *_held_rows(kernel),
         "bool is_shared = false;",
         *(_own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)),
         *_shared_rows(kernel),
@@ -130,16 +138,49 @@ def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
     if name == "at":
         places.append(f"const {kind} term = at < hole_begin ? at : at + hole;")
     places += [statement_text(s, names) for s in scope.before]
-    loads = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads]
+    of_rows = [a for a in scope.loads if a.end is not None and scope is kernel.loop]
+    moves = [f"{a.name}[k] = {load_call(a, names)};" for a in scope.loads if a not in of_rows]
+    moves += [f"{a.name}_at[k] = {address(a, names)};" for a in of_rows]
     added = _added(scope, kernel)
     reads_places = any(forms_of(s) for s in scope.statements)
     lines = [
         *(f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads),
-        *_each(batch, [*places, *loads] if loads else []),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_at[{batch}];" for a in of_rows),
+        *_each(batch, [*places, *moves] if moves else []),
+        *(line for a in of_rows for line in _of_rows(a, a.name, f"{a.name}_at", batch, names)),
         *_each(batch, [*places, *added] if reads_places else added),
     ]
     head = f"for ({kind} start = begin; start < end; start += {batch} * step) {{"
     return [head, *indent(lines), "}"]
+
+
+def _of_rows(
+    access: VectorAccess,
+    to: str,
+    at: str,
+    count: int,
+    names: Mapping[IterDomain, str],
+    before: Sequence[str] = (),
+    test: str = "",
+) -> list[str]:
+    """So many vectors of rows, on their way together. Where memory ends inside a word, one branch
+    is around all of them: behind its own each would be waited for before the next is asked for."""
+    index = "turn" if test else "k"
+    source = f"{at}[{index}]"
+
+    def moved(move: str) -> list[str]:
+        load = row_call(move, access, source, names, test=test)
+        return _each(count, [*before, f"{to}[{index}] = {load};"], index)
+
+    if access.end is None:
+        return moved("load_row")
+    return [
+        f"if (tf::end_before<{access.length}>({at}, {end_of(access)})) {{",
+        *indent(moved("load_row")),
+        "} else {",
+        *indent(moved("row_elements")),
+        "}",
+    ]
 
 
 def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
@@ -174,6 +215,89 @@ def _finish(kernel: GroupKernel) -> list[str]:
     return [head, *indent(lines), "};"]
 
 
+def _held_rows(kernel: GroupKernel) -> list[str]:
+    """The rows of a block that has room for all of their terms. Those lie side by side in the
+    order, and so do their vectors in shared memory."""
+    if not kernel.held:
+        return []
+    kind, parts, across = _kind(kernel), kernel.parts, kernel.threads_across
+    loads = kernel.loop.loads
+    shared = [f"__shared__ {vector_type(a)} {a.name}_terms[{kernel.held * across}];" for a in loads]
+    vectors = [
+        f"const {vector_type(a)}* const {a.name} = &{a.name}_terms[(term - from) * {across} + own];"
+        for a in loads
+    ]
+    added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
+    turns = ceil_div(kernel.rows_per_block, parts)
+    row = f"const {kind} row = first + part + {parts} * turn;"
+    known = "stretch(row < last ? row : last - 1, begins[turn], ends[turn]);"
+    of_row = [
+        row,
+        "if (row >= last) break;",
+        "clear();",
+        f"for ({kind} term = begins[turn]; term < ends[turn]; ++term) {{",
+        *indent(["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]),
+        "}",
+        *_per_lane(kernel, [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]),
+        "finish(row);",
+    ]
+    body = [
+        f"const int count = to - from, own = threadIdx.x % {across};",
+        f"for (int start = part; start < count; start += {HELD_BATCH * parts}) {{",
+        *indent(_held_copies(kernel)),
+        "}",
+        "tf::commit_copies();",
+        f"{kind} begins[{turns}], ends[{turns}];",
+        *_each(turns, [row, known], "turn"),
+        "tf::await_copies<0>();",
+        "__syncthreads();",
+        *_each(turns, of_row, "turn"),
+        "return;",
+    ]
+    return [
+        *shared,
+        f"{kind} from, to, beside;",
+        "stretch(first, from, beside);",
+        "stretch(last - 1, beside, to);",
+        f"if (to - from <= {kernel.held}) {{",
+        *indent(body),
+        "}",
+    ]
+
+
+def _held_copies(kernel: GroupKernel) -> list[str]:
+    """The vectors of a batch of terms on their way to shared memory, once their places are known.
+    What the hardware does not copy so is loaded first, of all terms."""
+    kind, parts, names = _kind(kernel), kernel.parts, kernel.names
+    loads = kernel.loop.loads
+    slot = f"start + {parts} * k"
+    places = [
+        f"const {kind} term = from + ({slot} < count ? {slot} : start);",
+        *(statement_text(s, names) for s in kernel.loop.before),
+        *(f"{a.name}_from[k] = tf::address_here({address(a, names)});" for a in loads),
+    ]
+    copied = [a for a in loads if a.access_bytes >= LEAST_COPIED]
+    loaded = [a for a in loads if a not in copied]
+    moves = [
+        f"tf::copy_async<{a.access_bytes}>({a.name}_terms, place, {a.name}_from[k]);"
+        for a in copied
+    ]
+    moves += [f"{a.name}_terms[place] = {a.name}_read[k];" for a in loaded]
+    reads = [
+        f"{a.name}_read[k] = tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {a.access_bytes}>"
+        f"({a.name}_from[k]);"
+        for a in loaded
+    ]
+    place = f"const int place = ({slot}) * {kernel.threads_across} + own;"
+    return [
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{HELD_BATCH}];" for a in loads),
+        *_each(HELD_BATCH, places),
+        *(f"{vector_type(a)} {a.name}_read[{HELD_BATCH}];" for a in loaded),
+        *_each(HELD_BATCH, reads),
+        *_each(HELD_BATCH, [place, f"if ({slot} < count) {{", *indent(moves), "}"]),
+    ]
+
+
 def _own_rows(kernel: GroupKernel) -> list[str]:
     """The rows of few terms, each by one part."""
     head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts}) {{"
@@ -204,13 +328,21 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
         *indent(own),
         "}",
     ]
-    slots = f"[{ahead}][{kernel.threads}]"
     return [
-        *(f"__shared__ {vector_type(a)} {a.name}_first{slots};" for a in loads),
+        *(_first_slots(a, kernel) for a in loads),
         f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
         *indent(body),
         "}",
     ]
+
+
+def _first_slots(access: VectorAccess, kernel: GroupKernel) -> str:
+    """Shared memory for the first terms: that of the terms of all rows, if a block has some."""
+    kind, name, threads = vector_type(access), access.name, kernel.threads
+    if kernel.held:
+        rows = f"reinterpret_cast<{kind} (*)[{threads}]>({name}_terms)"
+        return f"{kind} (* const {name}_first)[{threads}] = {rows};"
+    return f"__shared__ {kind} {name}_first[{kernel.ahead}][{threads}];"
 
 
 def _row_of_turn(kernel: GroupKernel) -> str:
@@ -243,11 +375,16 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
     if moves:
         test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
         moves = [test, *indent(moves), "}"]
-    moves += [f"{a.name}_held[turn] = {_first_of_row(a, kernel, has_own)};" for a in of_rows]
     stored = [f"{a.name}_first[turn][threadIdx.x] = {a.name}_held[turn];" for a in of_rows]
+    row, names = [_row_of_turn(kernel)], kernel.names
     return [
         *(f"{vector_type(a)} {a.name}_held[{ahead}];" for a in of_rows),
-        *_each(ahead, [*([_row_of_turn(kernel)] if of_rows else []), *moves], "turn"),
+        *_each(ahead, moves, "turn"),
+        *(
+            line
+            for a in of_rows
+            for line in _of_rows(a, f"{a.name}_held", f"{a.name}_from", ahead, names, row, has_own)
+        ),
         *_each(ahead, stored, "turn"),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
@@ -258,12 +395,6 @@ def _first_copy(access: VectorAccess) -> str:
     """A vector of a row's first term on its way to shared memory."""
     arguments = f"{access.name}_first[turn], threadIdx.x, {access.name}_from[turn]"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
-
-
-def _first_of_row(access: VectorAccess, kernel: GroupKernel, test: str) -> str:
-    """A vector of a row's first term, put together of words that are loaded where the test holds:
-    behind a branch those of a row would be waited for before the next one's are asked for."""
-    return load_of_row(access, f"{access.name}_from[turn]", kernel.names, test)
 
 
 def _from_first(kernel: GroupKernel) -> list[str]:

@@ -69,15 +69,32 @@ def load_call(
     return f"tf::{move}<{arguments}>({address(access, names)})"
 
 
-def load_of_row(
-    access: VectorAccess, source: str, names: Mapping[IterDomain, str], test: str = ""
+def load_of_row(access: VectorAccess, source: str, names: Mapping[IterDomain, str]) -> str:
+    """The vector at `source` of a row that is the window of its access."""
+    end = [] if access.end is None else [end_of(access)]
+    return row_call("load_row", access, source, names, *end)
+
+
+def row_call(
+    move: str,
+    access: VectorAccess,
+    source: str,
+    names: Mapping[IterDomain, str],
+    *end: str,
+    test: str = "",
 ) -> str:
-    """The vector at `source` of a row that is the window of its access, if it passes a `test`."""
+    """A function that loads the vector at `source` of a row, of one that passes a `test`."""
     window, arguments = access.window, f"{CUDA_TYPES[access.dtype]}, {access.length}"
     assert window is not None
     extent = f"{test} ? {number(window.extent)} : 0" if test else number(window.extent)
-    end = "" if access.end is None else f", {access.pointer} + {number(access.end)}"
-    return f"tf::load_row<{arguments}>({source}, {form_text(window.form, names)}, {extent}{end})"
+    operands = ", ".join((source, form_text(window.form, names), extent, *end))
+    return f"tf::{move}<{arguments}>({operands})"
+
+
+def end_of(access: VectorAccess) -> str:
+    """Where memory ends inside a word."""
+    assert access.end is not None
+    return f"{access.pointer} + {number(access.end)}"
 
 
 def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:

@@ -39,8 +39,10 @@ from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.groups import THREADS, GroupAxes
 from thunder_fuser.target import MAX_BLOCKS
 
+POINTER_BYTES = 8
 FEW_HELD_BYTES = 64  # in the registers of a thread, of which it then has 48
 MAX_HELD_BYTES = 128  # of which it then has 64
+MAX_PLACED_BYTES = 160  # with the addresses of vectors that may reach the end of memory; then 80
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ class GroupKernel:
     """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
     way together, and before them those of the first terms of `ahead` rows; `final` is done once per
     row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
-    whole `pieces`."""
+    whole `pieces`. Blocks whose rows have no more than `held` terms have all of them in shared
+    memory first."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -108,6 +111,7 @@ class GroupKernel:
     few: int
     batch: int
     ahead: int
+    held: int
     stretch: Stretch
     loop: Scope
     pieces: Pieces | None
@@ -139,6 +143,7 @@ class GroupKernel:
         small blocks to more of them."""
         held = sum(_held_bytes(a) for a in self.loop.loads) * self.batch
         most = 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
+        most = 3 if MAX_HELD_BYTES < held <= MAX_PLACED_BYTES else most
         return min(most * THREADS // self.threads, MAX_BLOCKS)
 
     @property
@@ -161,6 +166,7 @@ class GroupKernel:
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.row_blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
+        ahead += f", {self.held} of a block held" if self.held else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "
@@ -179,9 +185,11 @@ class GroupKernel:
 
 
 def _held_bytes(access: VectorAccess) -> int:
-    """In the registers of a thread: of a row the words that a vector is put together of."""
+    """In the registers of a thread: of a row the words that a vector is put together of, and where
+    they are if memory may end inside of one."""
     size = access.length * access.dtype.itemsize
-    return size + MAX_ALIGNMENT if access.is_of_row else size
+    address = 0 if access.end is None else POINTER_BYTES
+    return size + MAX_ALIGNMENT + address if access.is_of_row else size
 
 
 def _print(stretch: Stretch, names: dict[IterDomain, str]) -> str:

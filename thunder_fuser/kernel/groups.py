@@ -53,6 +53,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         few=FEW,
         batch=BATCH,
         ahead=_ahead(planned, loop),
+        held=planned.held if _is_plain(planned, loop) else 0,
         stretch=_stretch(planned, names),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),
@@ -85,15 +86,28 @@ def _ahead(planned: GroupSchedule, loop: Scope) -> int:
     sums of the parts. Those that are checked wait until it is known that there are any."""
     turns = planned.rows_per_block // planned.parts
     each = sum(a.length * a.dtype.itemsize for a in loop.loads)
-    checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
-    reads_places = any(forms_of(s) for s in loop.statements)
     is_piece = isinstance(planned.stretch, Piece)
-    if not each or checks or reads_places or is_piece or planned.axes.term.size == 0:
+    if not _is_moved(loop) or is_piece or planned.axes.term.size == 0:
         return 1
     sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
     room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
     ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
     return next(n for n in range(ahead, 0, -1) if turns % n == 0)
+
+
+def _is_moved(loop: Scope) -> bool:
+    """True where all that a term needs are vectors, at places that need no check."""
+    checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
+    return bool(loop.loads) and not checks and not any(forms_of(s) for s in loop.statements)
+
+
+def _is_plain(planned: GroupSchedule, loop: Scope) -> bool:
+    """True where these vectors are whole, and the same for whatever row the term is of."""
+    is_whole = all(
+        a.window is None and a.lane is None and a.carried is None and not a.guards
+        for a in loop.loads
+    )
+    return _is_moved(loop) and is_whole and not any(planned.axes.row in f.bases for f in loop.forms)
 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:

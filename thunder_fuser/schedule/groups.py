@@ -32,6 +32,7 @@ from thunder_fuser.analysis.reductions import is_grouped, is_ordering
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
+from thunder_fuser.schedule.held_terms import MAX_ROW_BYTES, held_rows
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -119,17 +120,19 @@ class GroupSchedule:
     threads_across: int  # threads side by side along a row
     parts: int  # the parts of a block's threads
     rows_per_block: int
+    held: int  # terms of a block's rows for which shared memory has room; 0 if each row has its own
     streams: bool  # the stores bypass the cache
     ends: EndsSchedule | None  # of the groups in the keys of pieces, which other blocks find
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         walked = [a for a in names if a is not self.axes.piece]
+        held = f" and room for {self.held} of their terms" if self.held else ""
         lines = [
             f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
             f"  {self.threads_across} threads across, "
             f"{self.parts} parts that share a row of "
-            f"more than {FEW} terms, {self.rows_per_block} rows a block",
+            f"more than {FEW} terms, {self.rows_per_block} rows a block{held}",
             f"  reduce {print_elements(self.sums, tensors, names)} "
             f"of {print_elements(self.terms, tensors, names)}",
         ]
@@ -168,33 +171,83 @@ def schedule(
     beside = [store for store in segment.stores if is_ordering(store.value)]
     written = [store for store in segment.stores if store not in beside]
     walk = _walk(group, long, written, _axes(segment, group))
-    if (axes := _shifted(segment, walk.axes)) is not None:
-        other = _walk(group, long, written, axes)
-        walk = other if _is_in_rows(segment, other) else walk
-    axes, index, sums, terms = walk.axes, walk.index, walk.sums, walk.terms
-    pieces, stores = walk.pieces, walk.stores
-    _check(segment, group.by, sums, (*terms, *pieces), stores)
-    across = _across(axes.vector.size, parameters.across)
-    parts = _parts(axes, long, across)
-    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
-    turns = parameters.turns or (TURNS if blocks >= BUSY_BLOCKS * target.multiprocessors else 1)
+    deal = _held(segment, group, long, walk, _deal(walk.axes, long, THREADS, parameters, target))
+    if deal is None:
+        if (axes := _shifted(segment, walk.axes)) is not None:
+            other = _walk(group, long, written, axes)
+            walk = other if _is_in_rows(segment, other) else walk
+        deal = _deal(walk.axes, long, parameters.across, parameters, target)
+    stretch = group.stretch(walk.index[group.dim])
+    _check(segment, group.by, walk.sums, (*walk.terms, *walk.pieces), walk.stores)
     size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
-    streams = size >= max(target.l2_bytes, 1)
-    stretch = group.stretch(index[group.dim])
     return GroupSchedule(
         segment,
-        axes,
+        walk.axes,
         stretch,
-        sums,
-        terms,
-        pieces,
-        stores,
-        across,
-        parts,
-        parts * turns,
-        streams,
-        _ends_beside(segment, beside, stretch, across * parts),
+        walk.sums,
+        walk.terms,
+        walk.pieces,
+        walk.stores,
+        deal.across,
+        deal.parts,
+        deal.rows,
+        deal.held,
+        size >= max(target.l2_bytes, 1),
+        _ends_beside(segment, beside, stretch, deal.across * deal.parts),
     )
+
+
+@dataclass(frozen=True)
+class _Deal:
+    """The threads across a row, the parts of a block, the rows of each, and the terms held."""
+
+    across: int
+    parts: int
+    turns: int
+    held: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.parts * self.turns
+
+
+def _deal(
+    axes: GroupAxes,
+    sums: Sequence[TensorView],
+    most: int,
+    parameters: GroupParameters,
+    target: Target,
+) -> _Deal:
+    """Of blocks that have so many threads along a row at `most`."""
+    across = _across(axes.vector.size, most)
+    parts = _parts(axes, sums, across)
+    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
+    is_busy = blocks >= BUSY_BLOCKS * target.multiprocessors
+    return _Deal(across, parts, parameters.turns or (TURNS if is_busy else 1))
+
+
+def _held(
+    segment: Segment, group: _Group, sums: Sequence[TensorView], walk: _Walk, deal: _Deal
+) -> _Deal | None:
+    """How a block has as many rows as it may hold the terms of: short ones whose terms lie in one
+    stretch of an order that nobody gives. None if it cannot."""
+    assert sums[0].definition is not None
+    orders = sums[0].definition.tensors[1:3]
+    is_one = group.terms > 0 and prod(group.shape[: group.dim]) == 1
+    if group.makes_pieces or not is_one or not all(map(is_ordering, orders)):
+        return None
+    axes = walk.axes
+    along = {axes.vector} if axes.lane is None else {axes.vector, axes.lane}
+    leaves = needs_of(segment, dict(walk.sums), walk.terms).leaves
+    wide = [
+        axes.columns * tv.dtype.itemsize
+        for tv, index in leaves
+        if any(along & form.bases for form in index)
+    ]
+    if deal.across < axes.vector.size or not 0 < max(wide, default=0) <= MAX_ROW_BYTES:
+        return None
+    found = held_rows(deal.parts, deal.turns, sum(wide), group.terms, axes.row.size)
+    return None if found is None else _Deal(deal.across, deal.parts, *found)
 
 
 def _ends_beside(

@@ -213,6 +213,10 @@ TF_FN void put_ordered(int* ordered, const int (&local)[EACH], const int (&key)[
 //     keys[i]    its group
 //
 // A result may be null.
+template <class Places>
+constexpr bool HAS_PLACES = true;
+template <>
+constexpr bool HAS_PLACES<tf::Null> = false;
 TF_FN int place_of(tf::Null, int place) { return place; }
 TF_FN int place_of(const int* places, int place) { return __ldcg(places + place); }
 template <int LOW, int BITS, int CHUNK, int ROUND, int THREADS, int CHUNKS, class Index, class Places,
@@ -229,16 +233,23 @@ TF_FN void put_digits(const Index& index, Places places, int terms, const short*
   unsigned short* const found = reinterpret_cast<unsigned short*>(block.found) + warp * DIGITS;
   tf::DigitCounts<BITS, CHUNK, THREADS, CHUNKS> counted;
   const int last = blocks - counted.STEP;
+  // Of 1,024 threads, places beside leave no registers for the next round's keys.
+  constexpr bool IS_AHEAD = THREADS < 1024 || !HAS_PLACES<Places>;
+  int next[EACH];
+  const auto load = [&](int begin) {
+#pragma unroll
+    for (int k = 0; k < EACH; ++k)
+      next[k] = (int)index(begin + 32 * k < terms ? begin + 32 * k : terms - 1);
+  };
+  const int own = warp * (32 * EACH) + threadIdx.x % 32;
 #pragma unroll 1
   for (int round = 0; round < CHUNK; round += ROUND) {
-    const int start = blockIdx.x * CHUNK + round, begin = start + warp * (32 * EACH) + threadIdx.x % 32;
+    const int start = blockIdx.x * CHUNK + round, begin = start + own;
     int key[EACH], local[EACH], place[EACH];
+    if (!IS_AHEAD || round == 0) load(begin);
     // Behind the last place all bits are set, so that what is no place comes last.
 #pragma unroll
-    for (int k = 0; k < EACH; ++k) {
-      const int own = (int)index(begin + 32 * k < terms ? begin + 32 * k : terms - 1);
-      key[k] = begin + 32 * k < terms ? own : -1;
-    }
+    for (int k = 0; k < EACH; ++k) key[k] = begin + 32 * k < terms ? next[k] : -1;
     if (round > 0) __syncthreads();
     tf::clear<WARPS * PAIRS, THREADS>(block.found);
     if (round == 0) tf::clear<DIGITS, THREADS>(all), tf::clear<DIGITS, THREADS>(before);
@@ -259,6 +270,7 @@ TF_FN void put_digits(const Index& index, Places places, int terms, const short*
 #pragma unroll
     for (int k = 0; k < EACH; ++k)
       place[k] = tf::place_of(places, begin + 32 * k < terms ? begin + 32 * k : terms - 1);
+    if (IS_AHEAD && round + ROUND < CHUNK) load(begin + ROUND);  // on its way while this one is put
     __syncthreads();
     tf::start_digits<PAIRS, WARPS>(block.found, all, before, round == 0);
     __syncthreads();

@@ -321,11 +321,23 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   return x;
 }
 
-// chunk: load_row
+// chunk: load_row row_elements end_before
 // A vector of a row of `extent` elements, whose first one has place `first`: of its lanes those beside the
 // row have any value. A GPU reads the aligned words that have an element of the row, without a branch, so
 // that several vectors are on their way together. Where memory may end inside a word, at `end`, a vector
-// whose words may reach beyond it is read element by element.
+// that does not end before it with all of its words is read element by element.
+template <int N, class T>
+TF_FN bool ends_before(const T* p, const T* end) {
+  constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16;
+  return p + N + step / sizeof(T) <= end;
+}
+template <int N, class T, int COUNT>
+TF_FN bool end_before(const T* const (&p)[COUNT], const T* end) {
+  const T* last = p[0];
+#pragma unroll
+  for (int k = 1; k < COUNT; ++k) last = p[k] > last ? p[k] : last;
+  return tf::ends_before<N>(last, end);
+}
 template <class T, int N, class First, class Extent>
 TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent) {
 #ifdef TF_HOST
@@ -335,11 +347,17 @@ TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent) {
 #endif
 }
 template <class T, int N, class First, class Extent>
-TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent, const T* end) {
-#ifndef TF_HOST
+TF_FN tf::Vec<T, N> row_elements(const T* p, First first, Extent extent) {
+#ifdef TF_HOST
+  return tf::load_row<T, N>(p, first, extent);
+#else
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16;
-  if (p + N + step / sizeof(T) > end) return tf::load_elements<T, N, step>(p, first, extent);
+  return tf::load_elements<T, N, step>(p, first, extent);
 #endif
+}
+template <class T, int N, class First, class Extent>
+TF_FN tf::Vec<T, N> load_row(const T* p, First first, Extent extent, const T* end) {
+  if (!tf::ends_before<N>(p, end)) return tf::row_elements<T, N>(p, first, extent);
   return tf::load_row<T, N>(p, first, extent);
 }
 
