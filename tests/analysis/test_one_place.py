@@ -103,6 +103,7 @@ ALLOWED = {
     "schedule/column_axes.py:has_end": LANES,
     "schedule/column_axes.py:holds": PARTS,
     "schedule/column_axes.py:vectors_of_last": LANES,
+    "schedule/abreast.py:abreast": THREADS,
     "schedule/columns.py:column_axes": LANES,
     "schedule/columns.py:of_lanes": LANES,
     "schedule/columns.py:_in_one_turn": THREADS,
