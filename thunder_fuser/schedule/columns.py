@@ -362,7 +362,7 @@ def _threads(
     across = parameters.across
     while across > 1 and across // 2 >= vectors:
         across //= 2
-    whole = abreast(long, narrow, lanes, across)
+    whole = abreast(long, narrow, lanes, across) if parameters.across == WARP else None
     if whole is not None and prod(shared_by(whole)) >= ENOUGH * machine:
         across = whole
     tiles, splits = shared_by(across)
