@@ -239,6 +239,7 @@ ALLOWED = {
     "schedule/vectorize.py:_in_rows_apart": LANES,
     "schedule/flat_stores.py:_traffic": LANES,
     "schedule/vectorize.py:_aligned": LANES,
+    "schedule/vectorize.py:elements_at_once": LANES,
     "segment/depth.py:_lines_up": PARTS,
     "kernel/row_ir.py:lanes": LANES,
     "kernel/rows.py:_shared": LANES,
