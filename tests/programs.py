@@ -115,6 +115,13 @@ def unsqueeze(tv: TensorView, dim: int) -> TensorView:
     return call("broadcast", tv, is_broadcast_dim=tuple(flags))
 
 
+def doubled(x: TensorView) -> TensorView:
+    """Each element of the last two dims four times, as an upsampling to the nearest makes them."""
+    *outer, height, width = x.shape
+    parts = unsqueeze(unsqueeze(x, x.ndim), x.ndim - 1)
+    return reshape(expand(parts, *outer, height, 2, width, 2), *outer, 2 * height, 2 * width)
+
+
 def flip(tv: TensorView, *dims: int) -> TensorView:
     return call("flip", tv, dims=dims)
 

@@ -137,6 +137,13 @@ def test_short_sums_of_odd_rows_are_summed_at_their_place() -> None:
     check(fusion([a, b], total(call("add", a, b), 0)), x, bias)
 
 
+@pytest.mark.parametrize("shape", [(333, 2, 41, 2), (70, 2, 9, 2), (9, 2, 601, 2)], ids=str)
+def test_squares_of_odd_rows_are_summed_at_their_place(shape: tuple[int, ...]) -> None:
+    x = drawn(*shape)
+    (a,) = like(x)
+    check(fusion([a], total(chain(a, "neg"), 1, 3)), x)
+
+
 @pytest.mark.parametrize("shape", [(16384, 4097), (4096, 50257)], ids=str)
 @pytest.mark.parametrize("make", ["bias", "row"])
 def test_large_planes_are_moved_in_whole_vectors_and_spill_nothing(

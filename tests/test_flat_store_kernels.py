@@ -14,6 +14,7 @@ from tests.programs import (
     check,
     cubin_of,
     cuda_kernels,
+    doubled,
     flip,
     fusion,
     like,
@@ -84,6 +85,14 @@ def test_a_roll_of_every_axis_comes_around(shape: tuple[int, ...], dtype: torch.
     check(fusion([a], chain(made, "neg")), x)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(5, 37, 41), (9, 7, 40), (2, 3, 5), (3, 11, 601)], ids=str)
+def test_odd_rows_are_stored_twice(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    x = drawn(*shape, dtype=dtype)
+    (a,) = like(x)
+    check(fusion([a], chain(doubled(a), "neg")), x)
+
+
 @pytest.mark.parametrize("widths", [(31, 33), (1, 90), (17, 1, 50), (64, 7, 3, 5)], ids=str)
 def test_a_cat_of_odd_widths_has_each_part(widths: tuple[int, ...]) -> None:
     parts = [drawn(71, width) for width in widths]
@@ -135,6 +144,7 @@ def test_values_are_computed_around_pads_and_cats() -> None:
         ((334, 64, 56, 56), lambda a: rolled(rolled(a, 53, 2), 53, 3)),
         ((5349, 64, 14, 14), lambda a: rolled(rolled(a, 11, 2), 11, 3)),
         ((4096, 4097), lambda a: pad(a, [0, 2])),
+        ((64, 19, 37, 41), doubled),
     ],
 )
 def test_large_planes_are_stored_in_whole_vectors_and_spill_nothing(
@@ -145,7 +155,7 @@ def test_large_planes_are_stored_in_whole_vectors_and_spill_nothing(
     (a,) = like(x)
     made = make(a)
     body = body_of(made, a, of=[x])
-    assert body.threads * body.lanes == prod(made.shape)
+    assert body.threads * body.stores[0].length == prod(made.shape)
     assert [s.access_bytes for s in body.stores] == [16]
     _, (kernel,) = cuda_kernels(fusion([a], made), x)
     assert cubin_of(kernel).spill_bytes == 0

@@ -228,6 +228,7 @@ IMAGES = {
     "as many images for all blocks": ((33, 8, 17, 17), F16),
     "one part of several stretches": ((13, 8, 40, 15), BF16),
     "images that begin inside vectors": ((64, 3, 17, 17), BF16),
+    "a last turn of a few of them": ((61, 3, 17, 17), BF16),
     "vectors": ((21, 8, 16, 16), F16),
     "vectors of floats": ((41, 8, 16, 16), F32),
     "floats": ((37, 8, 17, 17), F32),

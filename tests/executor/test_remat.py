@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -61,6 +62,37 @@ def test_layer_norm_saves_two_numbers_per_row_beside_its_inputs() -> None:
     kept = saved(check(program, draw(ROWS, COLUMNS), draw(COLUMNS), draw(COLUMNS)))
     assert (kept.pop("x"), kept.pop("w")) == (WIDE, PER_COLUMN)
     assert list(kept.values()) == [PER_ROW, PER_ROW]
+
+
+def entropy(x: torch.Tensor) -> torch.Tensor:
+    given = torch.log_softmax(x, -1)
+    return -(given.exp() * given).sum(-1)
+
+
+def scaled_by_sums(x: torch.Tensor) -> torch.Tensor:
+    """Of the first dim, whose elements no thread has side by side."""
+    return x * (x * x).sum(0, keepdim=True)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize(
+    ("program", "shape", "names"),
+    [
+        (entropy, (64, 9), {"x"}),
+        (entropy, (64, 20), {"x"}),
+        (lambda x: F.layer_norm(x, x.shape[-1:]), (64, 20), {"x"}),
+        (
+            lambda x: torch.logsumexp(x, -1),
+            (64, 20),
+            {"x", "the result"},
+        ),  # no row is reduced again
+        (scaled_by_sums, (20, 64), {"x", "sums"}),
+    ],
+)
+def test_of_short_rows_that_the_backward_reduces_too_no_sum_is_saved(
+    program: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...], names: set[str]
+) -> None:
+    assert len(saved(check(program, draw(*shape)))) == len(names)
 
 
 @pytest.mark.usefixtures("device")

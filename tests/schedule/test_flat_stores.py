@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from tests.programs import cat, chain, flip, pad, permute, piece
+from tests.programs import cat, chain, doubled, flip, pad, permute, piece
 from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.analysis.layout import Layout
@@ -129,6 +129,18 @@ def test_copies_that_share_loads_stay() -> None:
     gate, up = piece(x, 1, 0, 33), piece(x, 1, 33, 66)
     made = cat(call("mul", g, up), call("mul", g, chain(gate, "neg")))
     assert not is_flat(segment_of([x, g], made))
+
+
+def test_odd_rows_stored_twice_are_flat_and_have_both_copies_of_an_element() -> None:
+    x = halves(3, 37, 40), halves(3, 37, 41)
+    assert not is_flat(of(x[0], doubled(x[0])))  # vectors of whole lanes as they are
+    assert classes(of(x[1], doubled(x[1]))) == (
+        "class over i0{2275} and lane{4}\n"
+        "  T4[((4*i0 + lane)/3034), (((4*i0 + lane)/41)%74), 2*((4*i0 + lane)%41) + u0], "
+        "u0{2} in one thread\n"
+        "class over i0{2}\n"
+        "  T4[2, 73, 78 + 2*i0 + u0], u0{2} in one thread"
+    )
 
 
 def test_what_is_read_far_apart_stays() -> None:

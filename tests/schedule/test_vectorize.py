@@ -154,6 +154,20 @@ def test_what_is_stored_one_by_one_lies_side_by_side_in_threads(
     assert str(map.schedule(segment, MapParameters())).splitlines()[2].strip() == stored
 
 
+@pytest.mark.parametrize(
+    ("summed", "columns", "stored"),
+    [
+        (2, 41, "T1[8*lane + i0, i1]"),  # as of the gradient of an upsampling
+        (4, 41, "T1[i0, 8*i1 + lane]"),  # loads are nearly all that is moved
+        (2, 40, "T1[i0, 8*i1 + lane]"),
+    ],
+)
+def test_so_does_what_a_thread_sums(summed: int, columns: int, stored: str) -> None:
+    x = halves(64, summed, columns, 2)
+    found = str(map.schedule(segment_of([x], total(x, 1, 3)), MapParameters()))
+    assert found.splitlines()[2].strip() == stored
+
+
 @pytest.mark.parametrize(("rows", "expected"), [(67, [(16 * 33, 4), (3 * 33, 1)]), (3, [(99, 1)])])
 def test_rows_that_are_left_of_lanes_have_single_elements(
     rows: int, expected: list[tuple[int, int]]

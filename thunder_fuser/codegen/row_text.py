@@ -210,7 +210,8 @@ def _walk(kernel: RowKernel) -> list[str]:
 
 def _walk_side_by_side(kernel: RowKernel) -> list[str]:
     """The rows of a group, several at once, and the sums down their columns."""
-    wanted = [f"const {index_type(kernel.reach)} wanted = side;"] if kernel.axes.is_ragged else []
+    is_asked = kernel.axes.is_ragged and not kernel.has_idle
+    wanted = [f"const {index_type(kernel.reach)} wanted = side;"] if is_asked else []
     return [
         *turns_of_group(kernel),
         *wanted,
@@ -226,7 +227,9 @@ def _summed(kernel: RowKernel) -> list[str]:
     if not kernel.sums:
         return []
     columns = _walked(kernel.columns, kernel)
-    return if_active(kernel, columns) if kernel.axes.keeps_sides else met_sides(kernel, columns)
+    if not kernel.axes.keeps_sides:
+        return met_sides(kernel, columns)
+    return if_active(kernel, columns) if kernel.has_idle else columns
 
 
 def _turns_of_rows(kernel: RowKernel) -> list[str]:

@@ -115,8 +115,11 @@ def side_of_turn(kernel: RowKernel, known: str = "") -> list[str]:
     if axes.side is None or not axes.is_ragged:
         return []
     row = form_text(axes.dealt.form, {**kernel.names, axes.side: "wanted"})
+    test = f"{known}{row} < {number(axes.dealt.extent)}"
+    if kernel.has_idle:
+        test = f"wanted < {kernel.rows_per_block} && ({test})"
     return [
-        f"const bool is_active = {known}{row} < {number(axes.dealt.extent)};",
+        f"const bool is_active = {test};",
         f"const {kind} side = is_active ? wanted : 0;",
     ]
 

@@ -15,6 +15,9 @@ from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION
 
+MAX_ROW = 24  # elements of a row of which a second kernel rather computes anew what a first one
+# would store: of 9 in 16 bits two floats are as much as half of the row
+
 _PRIMS = frozenset(
     getattr(PrimIDs, name) for name in ("SUM", "PROD", "AMAX", "AMIN", "STD", "VAR", "VAR_MEAN")
 )
@@ -29,6 +32,13 @@ def is_repeatable(bsym: BoundSymbol) -> bool:
     """True for a reduction prim, over static axes, that costs less to compute twice than to
     keep."""
     return _terms(bsym) <= MAX_REPEATED
+
+
+def short_row(bsym: BoundSymbol) -> tuple[object, ...] | None:
+    """The shape of the rows that a reduction prim walks, if they are short; None for others."""
+    a, dims = bsym.args[0], bsym.args[1]
+    is_along = a.ndim > 0 and tuple(dims) == (a.ndim - 1,)
+    return tuple(a.shape) if is_along and _terms(bsym) <= MAX_ROW else None
 
 
 def reduction_refusal(bsym: BoundSymbol) -> str | None:

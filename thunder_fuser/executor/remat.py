@@ -5,7 +5,8 @@
 
 What is handed over is a minimal cut by bytes (`remat_cut`) for each producer and consumer. Long
 reductions, random numbers that are no function of a seed and an offset, products of matrices and
-in-place writes are computed once, as is what reads a storage that is written between the two.
+in-place writes are computed once, as is what reads a storage that is written between the two. But
+short rows that the consumer reduces too are there, and their sums need no memory.
 
 Producers are visited last to first: what a consumer then reads of a producer's arguments may be
 recomputed from an earlier one.
@@ -14,7 +15,7 @@ recomputed from an earlier one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.extrema import are_floats_compared
 from thunder_fuser.executor.inplace import CERTAIN_VIEWS, write_results
 from thunder_fuser.executor.liveness import boundaries, live
-from thunder_fuser.executor.reductions import is_reduction, is_repeatable
+from thunder_fuser.executor.reductions import is_reduction, is_repeatable, short_row
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.scans import is_scan
@@ -124,16 +125,25 @@ class _Regions:
             size = bytes_of(proxy) + (name in views)
             return size * (1 if is_there else 1 + 1 / len(undecided))
 
-        return find_cut(steps, needed, lambda leaf: self._can_repeat(leaf, written, later), cost)
+        walked = {short_row(x) for x in self.bsyms[consumer].subsymbols if is_reduction(x)}
+        rows = frozenset(walked - {None})
+        return find_cut(
+            steps, needed, lambda leaf: self._can_repeat(leaf, rows, written, later), cost
+        )
 
     def _can_repeat(
-        self, leaf: BoundSymbol, written: frozenset[str], later: frozenset[str]
+        self,
+        leaf: BoundSymbol,
+        rows: Set[object],
+        written: frozenset[str],
+        later: frozenset[str],
     ) -> bool:
-        """True if running `leaf` later is cheap, reads the same versions and makes no second memory
-        of what is written `later`: a copy would not see the write."""
+        """True if running `leaf` later is cheap, also where `rows` are reduced, reads the same
+        versions and makes no second memory of what is written `later`: a copy would not see the
+        write."""
         made = {self._storages.of(p.name) for p in leaf.flat_proxy_outs}
         return (
-            _is_cheap(leaf)
+            (_is_cheap(leaf) or (is_reduction(leaf) and short_row(leaf) in rows))
             and not any(is_write(part) for part in leaves([leaf]))
             and self._storages.reads(leaf).isdisjoint(written)
             and later.isdisjoint(made)

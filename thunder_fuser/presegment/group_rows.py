@@ -192,9 +192,9 @@ def _in_stretches(
     """A block for each stretch of an image, or for the same of each part of the images: as many
     blocks as there can be at a time. Where `is_even` all parts have as many images."""
     for together in TOGETHER:
-        count, rows = images.count // together, images.rows * together
+        count, rows = ceil_div(images.count, together), images.rows * together
         share = share_of_image(rows, images.columns, itemsize)
-        if share is None or images.count % together:
+        if share is None or (is_even and images.count % together):
             continue
         stretches = rows // share.sides
         limit = min(share.blocks * multiprocessors // stretches, count // MIN_TURNS)
@@ -235,9 +235,9 @@ def _of_rows(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -
 def _of_stretches(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
     """The same by blocks that have several neighbours of each."""
     assert deal.sides is not None
-    count, rows = images.count // deal.together, images.rows * deal.together
+    count, rows = ceil_div(images.count, deal.together), images.rows * deal.together
     turns, blocks = ceil_div(count, deal.parts), deal.parts * rows // deal.sides
-    rest = (turns * deal.parts - count) * deal.together
+    rest = turns * deal.parts * deal.together - images.count
     if rest:
         source = padded(tv, reshaped(source, [images.count, *tv.shape]), rest)
     pieces = reshaped(source, [turns, blocks, deal.sides, images.columns])

@@ -69,8 +69,12 @@ class IterationClass:
     @property
     def values(self) -> int:
         """Values that one point of the parallel axes computes, however often they are stored."""
+        return sum(prod(a.size for a in self.told_apart(n)) for n in self.nests)
+
+    def told_apart(self, nest: Nest) -> tuple[IterDomain, ...]:
+        """The unrolled axes whose copies are values of their own."""
         read = frozenset[IterDomain]().union(*(form.bases for form in self.forms_read))
-        return sum(prod(a.size for a in n.unrolled if a in read) for n in self.nests)
+        return tuple(a for a in nest.unrolled if a in read)
 
     @cached_property
     def accesses(self) -> tuple[tuple[TensorView, Form], ...]:

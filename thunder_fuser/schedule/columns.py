@@ -35,6 +35,7 @@ from thunder_fuser.analysis.reductions import (
 from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.abreast import abreast
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
 from thunder_fuser.schedule.parameters import ColumnParameters
@@ -57,6 +58,8 @@ from thunder_fuser.target import (
 THREADS = 256  # of one block
 BLOCKS = 4  # of a multiprocessor that share rows, at most: one turn of all
 BLOCKS_THAT_STORE = 16  # where they store rows too: a multiprocessor takes several in turn
+FEW_TURNS = 2  # that blocks would take, of which the last one is of few: one turn has all rows
+FEW_THAT_STORE = 3  # where they store rows too
 MIN_TERMS = 1024  # of a column, below which one block is as good
 MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
@@ -74,7 +77,7 @@ IN_FLIGHT = 32  # registers of loads that a thread waits for at once
 BATCH_BYTES = 64  # of a tensor that a thread loads before it sums them: four vectors, or more rows
 # of which it has less; not of elements of two bytes, whose instructions take longer than memory
 MIN_BATCH = 4  # rows
-BATCH_REGISTERS = 80  # that a thread has while it does so, unless what it holds needs more
+BATCH_REGISTERS = 72  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
 PREFERRED = ColumnParameters()
@@ -171,11 +174,15 @@ def schedule(
     most = _batch(axes, segment, long)
     batch = most if parameters.fills else max(min(most, turns), 1)
     registers = _registers(axes, segment, reductions, terms, batch)
-    at_once = REGISTERS // (registers * across * down)
+    warps = ceil_div(across * down, WARP)
+    at_once = REGISTERS // (registers * warps * WARP)
     if batch == 1 or not at_once:
         return planned(across, down, splits, batch)
-    room = _room(_states(long, axes), across * down, registers) * target.multiprocessors
-    splits = _in_one_turn(splits, ceil_div(axes.vector.size, across), rows, room)
+    few, room = FEW_THAT_STORE, at_once
+    if not full:
+        few, room = FEW_TURNS, _room(_states(long, axes), across * down, registers)
+    tiles, room = ceil_div(axes.vector.size, across), room * target.multiprocessors
+    splits = _in_one_turn(splits, tiles, rows, room, few)
     return planned(across, down, splits, batch, at_once)
 
 
@@ -341,25 +348,32 @@ def _threads(
     that split the rows."""
     rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
     states = _states(long, axes)
+    preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
+    most = (parameters.blocks or preferred) * target.multiprocessors
+    machine, narrow = target.multiprocessors, lanes * narrowest(segment, long)
+
+    def shared_by(across: int) -> tuple[int, int]:
+        """Blocks side by side of so many threads abreast, and those that split the rows."""
+        tiles = ceil_div(vectors, across)
+        return tiles, _splits(rows, tiles, across * states, most, target)
+
     across = parameters.across
     while across > 1 and across // 2 >= vectors:
         across //= 2
-    tiles = ceil_div(vectors, across)
-    preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
-    most = (parameters.blocks or preferred) * target.multiprocessors
-    splits = _splits(rows, tiles, across * states, most, target)
-    narrow = lanes * narrowest(segment, long)
-    machine = target.multiprocessors
+    whole = abreast(long, narrow, lanes, across) if parameters.across == WARP else None
+    if whole is not None and prod(shared_by(whole)) >= ENOUGH * machine:
+        across = whole
+    tiles, splits = shared_by(across)
     for least, enough in ((LINE, ENOUGH * machine), (SECTOR, machine // 2)):
         while tiles * splits < enough and across // 2 * narrow >= least:
             across //= 2
-            tiles = ceil_div(vectors, across)
-            splits = _splits(rows, tiles, across * states, most, target)
+            tiles, splits = shared_by(across)
     threads = parameters.threads or _threads_of(tiles * splits, states, target)
     deepest = WARP if threads == THREADS else MAX_DOWN
     if not parameters.fills:  # else they were as many as so few rows allow
         deepest *= max(LINE // (across * narrow), 1)
     down = 1
+    threads = min(threads + threads // 8, MAX_THREADS)  # whole rows are rarely a power of two
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2
     return across, down, splits
@@ -450,10 +464,10 @@ def _room(states: int, threads: int, registers: int) -> int:
     return REGISTERS // (min(needed, registers) * threads)
 
 
-def _in_one_turn(splits: int, tiles: int, rows: int, room: int) -> int:
-    """Fewer splits where the machine has room for most of the blocks at once: the rest would be a
-    turn of its own, on a few multiprocessors."""
-    if not tiles <= room < tiles * splits < 2 * room:
+def _in_one_turn(splits: int, tiles: int, rows: int, room: int, few: int) -> int:
+    """Fewer splits where the machine would take `few` turns at most, with room for as many blocks
+    in each: the rest would be a turn of its own, on a few multiprocessors."""
+    if not tiles <= room < tiles * splits < few * room:
         return splits
     return ceil_div(rows, ceil_div(rows, room // tiles))
 

@@ -8,6 +8,11 @@ The target lies dense, so every store is a whole aligned vector. Its lanes find 
 read elements one by one, each under the windows that boxes were cut for. That pays where few
 elements are read for one that is stored, and where boxes store less than 8 bytes at a time: these
 cost most, as sectors are then written in parts.
+
+So are rows of odd length that are stored several times. Copies that lie side by side stay in one
+thread:
+
+    T1[i0{74}, i1{82}] = T0[i0 / 2, i1 / 2]        axis f{3034}, of which two elements are stored
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from thunder_fuser.analysis.layout import WIDE_ENOUGH, offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.nest import Nest, instances
+from thunder_fuser.schedule.nest import Nest, instances, split_axis
 from thunder_fuser.schedule.order import merge_axes, merge_pair
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import weight
@@ -80,7 +85,7 @@ def _flat(boxes: Sequence[IterationClass], parameters: MapParameters) -> Iterati
         return None
     if any(_has_an_order_of_its_own(group, parameters) for group in boxes):
         return None
-    made = _whole(segment, store)
+    made = _whole(segment, store, _copies_beside(boxes))
     together = _cost_of_flat(made, sum(t.loads for t in apart) / layout.numel, parameters)
     if together is None or GAIN * together * layout.numel > sum(t.cost for t in apart):
         return None
@@ -88,14 +93,14 @@ def _flat(boxes: Sequence[IterationClass], parameters: MapParameters) -> Iterati
 
 
 def _has_an_order_of_its_own(group: IterationClass, parameters: MapParameters) -> bool:
-    """True for a class that is turned, reads far apart what it stores side by side, or has copies
+    """True for a class that is turned, reads far apart what it stores side by side, or has values
     in one thread that share loads."""
     if turned(group, parameters.lanes, parameters.busy) is not None:
         return True
     alone = sum(
         len(demand([(nest.store.value, index)], group.segment.leaves).leaves)
         for nest in group.nests
-        for index in instances(nest)
+        for index in instances(replace(nest, unrolled=group.told_apart(nest)))
     )
     if alone > len(group.loads) or not group.axes:
         return alone > len(group.loads)
@@ -105,10 +110,21 @@ def _has_an_order_of_its_own(group: IterationClass, parameters: MapParameters) -
     return is_beside and any(abs(weight(form, innermost)) > NEAR for _, form in group.loads)
 
 
+def _copies_beside(boxes: Sequence[IterationClass]) -> int:
+    """How many copies of one value all nests store side by side."""
+    layouts, found = boxes[0].segment.layouts, set[int]()
+    for group in boxes:
+        for nest in group.nests:
+            offset = offset_of(layouts[nest.store.target], nest.index)
+            copies = (a for a in nest.unrolled if a not in group.told_apart(nest))
+            found.add(next((a.size for a in copies if weight(offset, a) == 1), 1))
+    return found.pop() if len(found) == 1 else 1
+
+
 @dataclass(frozen=True)
 class _Traffic:
-    """What classes move: elements loaded, elements stored in narrow accesses, and what all accesses
-    cost, in loads."""
+    """What classes move: elements loaded if copies that do not lie side by side are no longer of
+    one thread, elements stored in narrow accesses, and what all accesses cost, in loads."""
 
     loads: float
     narrow: float
@@ -116,12 +132,13 @@ class _Traffic:
 
 
 def _traffic(group: IterationClass, parameters: MapParameters) -> _Traffic:
+    apart = sum(n.instances for n in group.nests) / (group.values * _copies_beside([group]))
     lanes, layouts = lanes_of(group, parameters), group.segment.layouts
     points = prod(a.size for a in group.axes)
     rest = group.axes[-1].size % lanes / group.axes[-1].size if group.axes else 0.0
     loads = narrow = cost = 0.0
     for (tv, form), share in group.loads.items():
-        loads += points * share
+        loads += points * share * apart
         cost += points * share / elements_at_once(group, tv, form, lanes)
     for nest in group.nests:
         target, stored = nest.store.target, points * nest.instances
@@ -133,13 +150,18 @@ def _traffic(group: IterationClass, parameters: MapParameters) -> _Traffic:
     return _Traffic(loads, narrow, cost)
 
 
-def _whole(segment: Segment, store: Store) -> IterationClass:
-    """The class whose one axis has the elements of a target in the order in which they lie."""
+def _whole(segment: Segment, store: Store, copies: int) -> IterationClass:
+    """The class whose one axis has the elements of a target in the order in which they lie, so many
+    of one value in one thread."""
     strides = segment.layouts[store.target].strides
     axes = tuple(axis(a.size) for a in store.value.logical)
     order = sorted(range(len(axes)), key=lambda dim: -strides[dim])
     walked = tuple(axes[dim] for dim in order if axes[dim].size != 1)
-    whole = merge_axes(IterationClass(segment, (Nest(store, walked, (), tuple(map(atom, axes))),)))
+    nest = Nest(store, walked, (), tuple(map(atom, axes)))
+    if copies > 1:
+        nest, _ = split_axis(nest, walked[-1], copies)
+        nest = replace(nest, unrolled=nest.axes[-1:])
+    whole = merge_axes(IterationClass(segment, (nest,)))
     while len(whole.axes) > 1:
         whole = merge_pair(whole, *whole.axes[-2:])
     return IterationClass(segment, tuple(replace(n, is_flat=True) for n in whole.nests))
@@ -165,4 +187,4 @@ def _is_vector(flat: IterationClass, tv: TensorView, index: Index, lanes: int) -
     """True for what all lanes read, in one access."""
     offset = offset_of(flat.segment.layouts[tv], index)
     is_apart = any(flat.axes[-1] in window.form.bases for window in windows_of(tv, index))
-    return not is_apart and elements_at_once(flat, tv, offset, lanes) == lanes
+    return not is_apart and elements_at_once(flat, tv, offset, lanes) >= lanes

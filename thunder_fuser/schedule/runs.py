@@ -16,11 +16,11 @@ from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.order import merge_pair
 
 
-def large_accesses(group: IterationClass) -> list[tuple[TensorView, Form]]:
-    """The loads and stores of tensors that are no less than half of the largest."""
+def large_accesses(group: IterationClass, part: int = 2) -> list[tuple[TensorView, Form]]:
+    """The loads and stores of tensors that are no less than half of the largest, or such a part."""
     accesses, layouts = group.accesses, group.segment.layouts
     largest = max(layouts[tv].numel * tv.dtype.itemsize for tv, _ in accesses)
-    return [a for a in accesses if 2 * layouts[a[0]].numel * a[0].dtype.itemsize >= largest]
+    return [a for a in accesses if part * layouts[a[0]].numel * a[0].dtype.itemsize >= largest]
 
 
 def runs_of(group: IterationClass) -> tuple[IterDomain, ...]:

@@ -32,6 +32,7 @@ FEW_VALUES = 1  # of one thread; with more, half as many lanes keep the same byt
 MAX_SPLIT = 4  # accesses that one vector may take where its address is not aligned
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
 LEAST_APART = 2 * SECTOR  # bytes of what lanes that lie apart store side by side
+LEAST_STORED = 4  # elements that are read for one whose store decides of lanes
 FEW_LEFT = 4  # vectors for each element that is left over, of which few are worth threads
 
 
@@ -109,12 +110,13 @@ def elements_at_once(group: IterationClass, tv: TensorView, offset: Form, lanes:
     if not group.axes or group.axes[-1] not in offset.bases:
         return lanes
     innermost = group.axes[-1]
-    step = weight(offset, innermost)
-    if step > 1 and any(nest.unrolled for nest in group.nests):
-        return lanes
-    return (
-        min(_aligned(group.segment.layouts[tv], offset, innermost, tv), lanes) if step == 1 else 1
-    )
+    step, copies = weight(offset, innermost), [a for n in group.nests for a in n.unrolled]
+    if step != 1 and not (step > 1 and copies):
+        return 1
+    between = [a for a in copies if 0 < weight(offset, a) < step]
+    terms = tuple(term for term in offset.terms if term[1].base not in between)
+    start = Form(offset.constant - offset.constant % step, terms)
+    return min(_aligned(group.segment.layouts[tv], start, innermost, tv), step * lanes)
 
 
 def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
@@ -136,10 +138,13 @@ def _tiled(found: Square, streams: bool | None) -> tuple[VectorClass, ...]:
 def _bytes_stored_singly(group: IterationClass) -> int:
     """Bytes of a row of the narrowest tensor, where each large one that is stored is so element by
     element, as rows of odd length: what threads side by side store at a time then lies side by side
-    if their lanes lie apart. 0 for others."""
+    if their lanes lie apart. 0 for others. Where a thread sums what it stores, that is large which
+    is so among what is stored, down to a quarter of what is read."""
     innermost, layouts = group.axes[-1], group.segment.layouts
-    large = {tv for tv, _ in large_accesses(group)}
     stored = [(n.store.target, offset_of(layouts[n.store.target], n.index)) for n in group.nests]
+    large = {tv for tv, _ in large_accesses(group)}
+    if not large & {tv for tv, _ in stored}:
+        large = {tv for tv, _ in large_accesses(group, LEAST_STORED)}
     found = [(tv, form) for tv, form in stored if tv in large]
     are_single = all(
         weight(form, innermost) == 1 == _aligned(layouts[tv], form, innermost, tv)
