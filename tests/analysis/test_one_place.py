@@ -106,6 +106,7 @@ ALLOWED = {
     "schedule/columns.py:column_axes": LANES,
     "schedule/columns.py:of_lanes": LANES,
     "schedule/columns.py:_in_one_turn": THREADS,
+    "schedule/columns.py:_of_one_turn": THREADS,
     "schedule/columns.py:_room": THREADS,
     "schedule/columns.py:_threads": THREADS,
     "schedule/columns.py:_threads_of": THREADS,
