@@ -2,7 +2,7 @@
 
 import pytest
 
-from thunder_fuser.target import HOST, architecture, cuda
+from thunder_fuser.target import HOST, architecture, clusters_at_once, cuda
 
 
 def test_targets_print_as_they_are_written() -> None:
@@ -42,6 +42,15 @@ def test_a_gpu_has_large_clusters_where_one_of_its_districts_must_hold_them(
     multiprocessors: int, blocks: int
 ) -> None:
     assert cuda("sm_90a", multiprocessors).max_cluster == blocks
+
+
+@pytest.mark.parametrize(("cluster", "count"), [(1, 132), (2, 62), (4, 31), (8, 15), (16, 7)])
+def test_clusters_leave_some_multiprocessors_idle(cluster: int, count: int) -> None:
+    assert clusters_at_once(cluster, 132) == count
+
+
+def test_a_machine_has_a_cluster_at_a_time_however_small_it_is() -> None:
+    assert clusters_at_once(8, 1) == 1
 
 
 def test_the_host_has_the_clusters_of_a_gpu() -> None:

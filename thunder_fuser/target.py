@@ -15,6 +15,7 @@ CLUSTERS = (2, 4, 8)  # blocks that every GPU with clusters can run at the same 
 PORTABLE_CLUSTER = max(CLUSTERS)
 LARGE_CLUSTER = 16  # blocks, for which a GPU must have neighbours enough and be asked
 DISTRICTS, PAIRED = 8, 2  # of a GPU at most, each of pairs of multiprocessors: GPCs and TPCs
+NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 WITH_CLUSTERS = (
     9,
     10,
@@ -94,6 +95,13 @@ def _max_cluster(major: int, multiprocessors: int) -> int:
         return 1
     is_large = multiprocessors > DISTRICTS * (LARGE_CLUSTER - PAIRED)
     return LARGE_CLUSTER if is_large else PORTABLE_CLUSTER
+
+
+def clusters_at_once(cluster: int, multiprocessors: int) -> int:
+    """How many clusters of so many blocks run at a time, a block a multiprocessor. Those of one are
+    neighbours, of which some are left over: a H200 has 15 of eight, 31 of four."""
+    near = multiprocessors - (multiprocessors // NEIGHBOURS if cluster > 1 else 0)
+    return max(near // cluster, 1)
 
 
 def architecture(major: int, minor: int) -> str:

@@ -39,7 +39,7 @@ def check(program: Program, sizes: Sizes, dtype: torch.dtype, device: torch.devi
 
 @DTYPES
 @pytest.mark.parametrize("program", [modulated, gated])
-@pytest.mark.parametrize("sizes", [(2, 96, 2400), (3, 80, 2080)], ids=str)
+@pytest.mark.parametrize("sizes", [(2, 96, 2400), (3, 80, 2080), (2, 97, 2400)], ids=str)
 def test_few_samples_are_walked_in_parts_that_are_summed_behind(
     program: Program, sizes: Sizes, dtype: torch.dtype, device: torch.device
 ) -> None:

@@ -341,17 +341,18 @@ def test_few_samples_are_summed_in_parts() -> None:
 @pytest.mark.parametrize(
     ("samples", "terms", "columns", "expected"),
     [
-        (1, 256, 1024, 8),
-        (2, 256, 1024, 4),
+        (1, 256, 1024, 12),  # of 22 rows, the last of 14: by 8 of 32 a third would be idle
+        (2, 256, 1024, 6),
+        (3, 256, 1024, 4),
         (5, 256, 1024, 2),
         (7, 256, 1024, None),  # more than half of the blocks that walk at a time
-        (2, 257, 1024, None),  # a prime
+        (2, 257, 1024, 6),  # a prime
         (2, 48, 8192, 3),  # sixteen rows of a part at least
         (2, 64, 1024, None),  # of so little the rest comes from the cache
         (3, 4096, 32, None),  # rows that a warp has several of
     ],
 )
-def test_parts_divide_a_sample(
+def test_a_sample_has_parts_for_as_many_blocks_as_walk(
     samples: int, terms: int, columns: int, expected: int | None
 ) -> None:
     program = of_samples(samples, terms, columns)

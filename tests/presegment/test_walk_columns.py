@@ -9,6 +9,7 @@ import pytest
 
 from tests.programs import chain, expand, fusion, permute, total, unsqueeze
 from tests.schedule.segments import floats, halves
+from tests.test_beside_kernels import gradients
 from tests.test_turned_image_kernels import gradients as of_turned
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
@@ -156,6 +157,23 @@ def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
 def test_other_images_are_walked_by_lines(shape: tuple[int, ...], narrow: bool) -> None:
     made = str(walk_columns(of_channels(*shape, narrow=narrow), 4, 8))
     assert f"new_shape=[1, {shape[0]}, {shape[2]}, {shape[1]}]" not in made
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((57, 768, 1517), "13, 57, 120, 768"),  # 30 clusters of eight blocks: 27 of them twice
+        ((64, 2048, 196), "7, 56, 32, 2048"),
+        ((128, 1024, 196), "13, 62, 32, 1024"),  # 62 of four
+    ],
+    ids=str,
+)
+def test_clusters_have_as_many_groups_as_are_on_the_machine_or_twice_that(
+    shape: tuple[int, ...], sizes: str
+) -> None:
+    x, y = (tensor(DataType.BFloat16, *shape) for _ in range(2))
+    made = str(walk_columns(gradients(x, y, 1), 132, 8))
+    assert f"new_shape=[{sizes}]" in made
 
 
 def test_odd_images_have_whole_tiles_each() -> None:

@@ -215,6 +215,22 @@ def test_of_odd_rows_of_words_it_loads_as_many_bytes(
     assert schedule.batch == batch
 
 
+@pytest.mark.parametrize(
+    ("size", "down", "at_once"),
+    [
+        (396 * 256, 8, 3),  # as many blocks as the machine has at a time
+        (444 * 256, 4, 6),  # all of which it has so
+        (800 * 256, 8, 3),  # two turns
+    ],
+)
+def test_no_turn_of_a_few_blocks_is_left(size: int, down: int, at_once: int) -> None:
+    v, w = halves(577, size), halves(577, size)
+    segment = segment_of([v, w], total(v, 0), total(call("mul", v, w), 0))
+    found = columns.schedule(segment, H200)
+    assert (found.threads_across, found.threads_down) == (32, down)
+    assert found.blocks_at_once == at_once
+
+
 @pytest.mark.parametrize(("sums", "at_once"), [(1, 3), (2, 3), (3, 2), (4, 2)])
 def test_blocks_that_sum_much_are_fewer_so_that_nothing_spills(sums: int, at_once: int) -> None:
     """Of two planes of halves, as in the gradient of a batch norm of features."""
@@ -230,7 +246,7 @@ def test_blocks_that_sum_much_are_fewer_so_that_nothing_spills(sums: int, at_onc
     ("width", "alignment", "lanes"),
     [(64, 16, 8), (64, 4, 2), (64, 2, 1), (36, 16, 4), (37, 16, 1)],
 )
-def test_lanes_divide_the_columns_and_every_address(width: int, alignment: int, lanes: int) -> None:
+def test_lanes_divide_the_sizeand_every_address(width: int, alignment: int, lanes: int) -> None:
     v = halves(40, width)
     segment = segment_of([v], total(v, 0), lies={v: Layout(v.shape, (width, 1), alignment)})
     assert columns.schedule(segment, H200).axes.lanes == lanes
@@ -255,7 +271,7 @@ def test_lanes_are_those_of_the_plane_whatever_is_read_beside_it() -> None:
         ((40, 6, 7, 2), (84, 14, 2, 1), 4),
     ],
 )
-def test_a_vector_has_columns_of_several_dims_where_they_lie_side_by_side(
+def test_a_vector_has_sizeof_several_dims_where_they_lie_side_by_side(
     shape: tuple[int, ...], strides: tuple[int, ...], lanes: int
 ) -> None:
     v = floats(*shape)

@@ -18,7 +18,7 @@ from itertools import chain
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.target import LARGE_CLUSTER, WARP, clusters_up_to
+from thunder_fuser.target import LARGE_CLUSTER, WARP, clusters_at_once, clusters_up_to
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
 MIN_BLOCKS = 2  # of a multiprocessor
@@ -35,7 +35,6 @@ MAX_BYTES_ALONE = 64 * 1024  # of a row in a block alone on its multiprocessor, 
 # of 74 KB took 365 us for the 243 of eight of 37
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
 FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two launches are faster
-NEIGHBOURS = 16  # multiprocessors that clusters share; they leave one of so many idle
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
 BEGIN = 1  # turn that could be walked while a cluster or a block waits for its first one
@@ -85,14 +84,13 @@ def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
 
 
 def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
-    """Rows of so many blocks each that the machine walks at a time. The blocks of a cluster are
-    neighbours: a H200 has 30 clusters of eight and 62 of four, two blocks a multiprocessor."""
+    """Rows of so many blocks each that the machine walks at a time."""
     if blocks == 1:
         several = max(THREADS // (row.vectors + WARP), MIN_BLOCKS)
         most = MAX_BLOCKS if row.sums == 1 else MAX_BESIDE_SUMS
         return min(several, most) * multiprocessors
-    near = multiprocessors - multiprocessors // NEIGHBOURS
-    return max((2 if _is_held_twice(row, blocks) else 1) * (near // blocks), MIN_BLOCKS)
+    several = 2 if _is_held_twice(row, blocks) else 1
+    return max(several * clusters_at_once(blocks, multiprocessors), MIN_BLOCKS)
 
 
 def groups_of_rows(

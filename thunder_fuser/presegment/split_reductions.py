@@ -28,10 +28,11 @@ whole vectors whatever the length of one.
 
 Sums over the rows of each of several samples, as the gradients of a scale that each has of its
 own, are of a block for each sample already. Where that leaves blocks of the machine idle, samples
-are split in a number of parts that divides them:
+are split in parts, of which the last may have fewer rows:
 
     T1: f32[i83, i1152] = sum(T0: f32[i83, i256, i1152], dims=[1])
         =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
+    T2: f32[i37, i581, i3072] = pad(T0);  T3: f32[i37, i7, i83, i3072] = reshape(T2)    of 577 each
 
 So are those of short rows in runs that pass through shared memory: in as many parts as leave little
 of the machine idle behind them, or one of each of many samples. The last run may have fewer rows:
@@ -185,8 +186,9 @@ def _of_samples(
     max_cluster: int,
 ) -> Deal | None:
     """How the rows of each sample are dealt out, in runs of those that pass through shared memory
-    at once, or in the most parts that divide them, for as many blocks as walk at a time. The sums
-    of parts are read again, by every element of the result. Where `is_even` all have as many."""
+    at once, or in as many parts as blocks walk at a time, of which the last may have fewer rows.
+    The sums of parts are read again, by every element of the result. Where `is_even` all have as
+    many."""
     if max_cluster > 1 and is_much(samples * terms * row.columns, multiprocessors):
         found = _samples_in_stretches(samples, terms, row, is_even, multiprocessors)
         if found is not None:
@@ -197,7 +199,8 @@ def _of_samples(
         return None
     wanted = rows_at_once(row, blocks, multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
-    return next((Deal(n) for n in range(limit, 1, -1) if terms % n == 0), None)
+    parts = _parts(terms, limit, 1, is_even) if limit > 1 else None
+    return None if parts is None else Deal(parts)
 
 
 def _samples_in_stretches(

@@ -46,6 +46,7 @@ from thunder_fuser.target import (
     REGISTERS,
     SECTOR,
     WARP,
+    clusters_at_once,
     clusters_up_to,
 )
 
@@ -206,9 +207,8 @@ def _groups(
     may_lag = may_pad and lanes == 1 and read * rows >= MIN_ODD
     if may_lag and (odd := columns.odd(inner, images, max_cluster)) is not None:
         odd_lanes, blocks, cluster = odd
-        tiles, places = tiles_of(inner, odd_lanes), ceil_div(multiprocessors, cluster)
-        slots = max(blocks * multiprocessors // cluster, 1)
-        count = _fastest(images * tiles, slots, part, places)
+        tiles, places = tiles_of(inner, odd_lanes), clusters_at_once(cluster, multiprocessors)
+        count = _fastest(images * tiles, max(blocks, 1) * places, part, places)
         run = STORED * odd_lanes
         return None if count is None else Dealt(count, run, (inner, tiles * run))
     if not (columns.are_short or _needed_whole(fusion, plane)):
@@ -221,8 +221,8 @@ def _groups(
     if run * lanes * min(itemsizes) < SECTOR:
         return None
     at_once = max(columns.blocks(run), 1 if cluster == 1 else 2)
-    tiles, slots = ceil_div(vectors, run), max(at_once * multiprocessors // cluster, 1)
-    count = _fastest(tiles, slots, part, multiprocessors, vectors % run == 0, may_pad)
+    tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, multiprocessors)
+    count = _fastest(tiles, at_once * places, part, places, vectors % run == 0, may_pad)
     return None if count is None else Dealt(count, run * lanes)
 
 
@@ -339,8 +339,8 @@ class _Columns:
     @property
     def fit(self) -> bool:
         """True where a block has room for two sectors of each row."""
-        has_registers = not self.is_turned and self._column().fits_alone(self.least)
-        return self.run > 0 and (self.are_short or has_registers)
+        fits = self.are_short if self.is_turned else self._column().fits_alone(self.least)
+        return self.run > 0 and fits
 
     @property
     def are_short(self) -> bool:
@@ -349,14 +349,16 @@ class _Columns:
 
     def cluster(self, max_cluster: int) -> int:
         """How many blocks will share them, if one has no room: by the rule of the schedule
-        (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has."""
+        (`analysis/kept_rows.py`), of which registers are known here. 0 where no cluster has, if
+        they are not so short that a block has a sector of each row."""
         if self.fit:
             return 1
+        alone = int(self.run > 0 and self.are_short)
         if self.is_turned:
-            return 0
+            return alone
         column, wide = self._column(), sorted({max(ACROSS, self.least), self.least}, reverse=True)
         found = sharing(column, wide, clusters_up_to(max_cluster), column.fit_twice)
-        return 0 if found is None else found[-1]
+        return alone if found is None else found[-1]
 
     def keep_images(self, inner: int, max_cluster: int) -> bool:
         """True for images with so many places that blocks of a cluster keep as a whole, beside
