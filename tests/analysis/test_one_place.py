@@ -80,6 +80,8 @@ ALLOWED = {
     "presegment/group_rows.py:_in_stretches": PARTS,
     "presegment/group_rows.py:_of_rows": PARTS,
     "presegment/group_rows.py:_of_stretches": PARTS,
+    "presegment/group_samples.py:_grouped": PARTS,
+    "presegment/group_samples.py:_parts": PARTS,
     "presegment/pack_rows.py:_way": PARTS,
     "presegment/sum_places.py:_are_worth": LANES,
     "presegment/pack_rows.py:_in_packs": PARTS,
