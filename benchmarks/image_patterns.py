@@ -103,6 +103,12 @@ def cross_entropy(make: Make, *shape: int) -> Case:
     return Case(F.cross_entropy, (x, target), once + read, 2 * once + read)
 
 
+def _total_variation(x: torch.Tensor) -> torch.Tensor:
+    """How far neighbours are from each other, along both sides of an image."""
+    down, along = x[..., 1:, :] - x[..., :-1, :], x[..., 1:] - x[..., :-1]
+    return down.abs().mean() + along.abs().mean()
+
+
 PATTERNS: Mapping[str, Pattern] = {
     "ch_scale": Pattern(IMAGES, weighted(_channel_scale, 1, 2, 3)),
     "chnorm": Pattern(IMAGES, weighted(_channel_norm, 1, 2, 3)),
@@ -124,6 +130,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "doubled": Pattern(IMAGES, alone(_doubled, 5, 5)),
     "shifted": Pattern(IMAGES, alone(_shifted, 2, 2)),
     "padded": Pattern(IMAGES, alone(lambda x: F.pad(x, (1, 1, 1, 1)), 2, 2)),
+    "variation": Pattern(IMAGES, alone(_total_variation, 1, 2)),
     "dice": Pattern(IMAGES, paired(_dice, 2, 3, TARGET)),
     "ce_ch": Pattern(IMAGES, cross_entropy),
 }

@@ -123,12 +123,24 @@ def _causal_scores(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x.masked_fill(keys > queries[:, None], -torch.inf), -1)
 
 
+def _moments(x: torch.Tensor) -> torch.Tensor:
+    """Of each row, one after the other."""
+    return torch.stack((x.mean(-1), x.std(-1), x.amax(-1), x.amin(-1)))
+
+
+def _sloped_scores(x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
+    """Attention scores that rise along the keys, by a slope of each head (ALiBi)."""
+    keys = torch.arange(x.shape[-1], device=x.device)
+    return torch.softmax(x + slope[:, None, None] * keys, -1)
+
+
 PATTERNS: Mapping[str, Pattern] = {
     "softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=-1), 2, 3)),
     "logsoftmax": Pattern(ROWS, alone(partial(torch.log_softmax, dim=-1), 2, 3)),
     "logsumexp": Pattern(ROWS, alone(partial(torch.logsumexp, dim=-1), 1, 2)),
     "l2": Pattern(ROWS, alone(partial(F.normalize, dim=-1), 2, 3)),
     "std_rows": Pattern(ROWS, alone(partial(torch.std, dim=-1), 1, 2)),
+    "moments": Pattern(ROWS, alone(_moments, 1, 2)),
     "max_rows": Pattern(ROWS, alone(partial(torch.max, dim=-1), 1, 1)),
     "cumsum": Pattern(ROWS, alone(partial(torch.cumsum, dim=-1), 2, 2)),
     "rmsnorm": Pattern(ROWS, weighted(_rms_norm, -1, 2, 3)),
@@ -150,6 +162,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "gathered": Pattern(ROWS, _gathered),
     "embedded": Pattern(ROWS, _embedded),
     "bias_rows_softmax": Pattern(SCORES, _biased_scores),
+    "sloped_softmax": Pattern(SCORES, scaled(_sloped_scores, (1,), 2, 3)),
     "padded_softmax": Pattern(SCORES, _padded_scores),
     "causal_softmax": Pattern(SCORES, alone(_causal_scores, 2, 3)),
 }

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from tests.programs import H200, chain, permute, total, unsqueeze
+from tests.programs import (
+    H200,
+    cat,
+    chain,
+    check,
+    expand,
+    fusion,
+    like,
+    permute,
+    total,
+    unsqueeze,
+    whole,
+)
 from tests.schedule.segments import floats, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -30,3 +43,46 @@ def test_what_mixes_rows_and_columns_is_refused() -> None:
     x = floats(2, 6, 4, 128)
     segment = segment_of([x], permute(normalised(x), 0, 3, 1, 2))
     assert rows.reject(segment, H200) is not None
+
+
+def stacked(x: TensorView, dim: int) -> TensorView:
+    """Three numbers of each row, side by side along a new dim."""
+    found = [call(name, x, dims=(x.ndim - 1,)) for name in ("max", "min", "sum")]
+    return cat(*(unsqueeze(tv, dim) for tv in found), dim=dim)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_a_few_elements_of_each_row_are_stored_where_they_lie(dim: int) -> None:
+    x = floats(6, 4, 128)
+    segment = segment_of([x], stacked(x, dim))
+    assert rows.reject(segment, H200) is None
+    (line,) = (k for k in str(rows.schedule(segment, H200)).splitlines() if "element a row" in k)
+    row = ["(group/4)", "(group%4)"]
+    places = (", ".join([*row[:dim], str(k), *row[dim:]]) for k in range(3))
+    assert line.endswith(", ".join(f"T7[{place}]" for place in places))
+
+
+def test_elements_of_other_rows_are_refused() -> None:
+    x = floats(24, 128)
+    largest = call("max", x, dims=(1,))
+    ends = cat(unsqueeze(largest, 0), unsqueeze(call("flip", largest, dims=(0,)), 0), dim=0)
+    assert rows.reject(segment_of([x], ends), H200) is not None
+
+
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("shape", [(37, 129), (999, 65), (3, 50, 300), (2, 3, 40000)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_what_is_stacked_is_one_launch_with_the_same_values(
+    shape: tuple[int, ...], dim: int
+) -> None:
+    x = whole(*shape, dtype=torch.bfloat16)
+    (tv,) = like(x)
+    plan = check(fusion([tv], stacked(tv, dim % len(shape))), x)
+    assert plan.launches == 1
+
+
+def test_a_whole_row_of_few_columns_is_no_few_elements() -> None:
+    x = floats(512, 12)
+    summed = call("sum", x, dims=(1,), walked=512)
+    y = call("mul", x, expand(unsqueeze(summed, 1), 512, 12))
+    assert "store whole rows" in str(rows.schedule(segment_of([x], y), H200))

@@ -13,6 +13,7 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.group_rows import group_rows
+from thunder_fuser.presegment.group_samples import group_samples
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.presegment.share_exponentials import share_exponentials
@@ -57,6 +58,7 @@ def arrange(
     fusion = sum_places(fusion, apart)
     fusion = split_scans(fusion, multiprocessors)
     fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
+    fusion = group_samples(fusion, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)

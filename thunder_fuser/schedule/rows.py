@@ -158,7 +158,10 @@ def work_along(
     phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
     stores = [
-        (s, stored_at(s, segment, axes, terms, own)) for s in segment.written if s not in placed
+        (s, index)
+        for s in segment.written
+        if s not in placed
+        for index in stored_at(s, segment, axes, terms, own)
     ]
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     down = [tv for tv, _ in sums.reductions]

@@ -24,7 +24,7 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
   return c;
 }
 
-// chunk: philox_uniform philox_float
+// chunk: philox_uniform philox_float in_range_of
 // The float in (0, 1] of element index = start + rest: component index % 4 of subsequence index / 4.
 // `start` is a multiple of 4, so that four lanes of a vector, whose `rest` is known to the compiler,
 // are seen to be of one subsequence.
@@ -33,7 +33,12 @@ TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
   const Philox random = tf::philox(seed, offset, start / 4 + rest / 4);
   const int k = static_cast<int>(rest % 4);
   const unsigned low = k & 1 ? random.v[1] : random.v[0], high = k & 1 ? random.v[3] : random.v[2];
-  return tf::add_rn(static_cast<float>(k & 2 ? high : low) * 0x1p-32f, 0x1p-33f);
+  return __fmaf_rn(static_cast<float>(k & 2 ? high : low), 0x1p-32f, 0x1p-33f);
+}
+// u in the range from `from` on: of a literal range from 0 to 1 it is u, bit by bit, as no u is -0.
+template <class T>
+TF_FN T in_range_of(T u, T range, T from) {
+  return range == T(1) && from == T(0) ? u : tf::add_rn(tf::mul_rn(u, range), from);
 }
 template <class T>
 struct PhiloxUniform;
@@ -45,7 +50,7 @@ struct PhiloxUniform<float> {
                            double to) {
     const float u = tf::philox_float(seed, offset, start, rest);
     const float low = static_cast<float>(from), range = static_cast<float>(to - from);
-    return tf::add_rn(tf::mul_rn(u == 1.0f ? 0.0f : u, range), low);
+    return tf::in_range_of(u == 1.0f ? 0.0f : u, range, low);
   }
 };
 // f64: 53 bits of a pair of words; two elements share one counter.
@@ -72,7 +77,7 @@ struct PhiloxUniform {
     const float low = tf::round_to<T>(static_cast<float>(from));
     const float high = tf::round_to<T>(static_cast<float>(to));
     const float range = static_cast<float>(to - from);
-    const float x = tf::round_to<T>(tf::add_rn(tf::mul_rn(u, range), static_cast<float>(from)));
+    const float x = tf::round_to<T>(tf::in_range_of(u, range, static_cast<float>(from)));
     return x == high ? low : x;
   }
 };
