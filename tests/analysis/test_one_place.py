@@ -110,6 +110,7 @@ ALLOWED = {
     "schedule/abreast.py:abreast": THREADS,
     "schedule/columns.py:column_axes": LANES,
     "schedule/columns.py:of_lanes": LANES,
+    "schedule/columns.py:_at_once": THREADS,
     "schedule/columns.py:_in_one_turn": THREADS,
     "schedule/columns.py:_of_one_turn": THREADS,
     "schedule/columns.py:_room": THREADS,

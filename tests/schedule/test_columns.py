@@ -219,7 +219,7 @@ def test_of_odd_rows_of_words_it_loads_as_many_bytes(
     ("size", "down", "at_once"),
     [
         (396 * 256, 8, 3),  # as many blocks as the machine has at a time
-        (444 * 256, 4, 6),  # all of which it has so
+        (444 * 256, 4, 7),  # all of which it has so
         (800 * 256, 8, 3),  # two turns
     ],
 )
