@@ -27,6 +27,7 @@ from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
+from thunder_fuser.presegment.undo_turns import undo_turns
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_short import walk_short
 from thunder_fuser.target import HOPPER_SHARED_BYTES
@@ -52,6 +53,7 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all exponentials of the
     trace."""
+    fusion = undo_turns(fusion, max_cluster)
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
