@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from math import isqrt
 
 import torch
 import torch.nn.functional as F
@@ -85,6 +86,17 @@ def _smooth_cross_entropy(make: Make, *shape: int) -> Case:
     return Case(function, case.inputs, case.forward_bytes, case.backward_bytes)
 
 
+def _contrastive(make: Make, rows: int, columns: int) -> Case:
+    """CLIP's loss, of square logits whose rows and columns are each other's targets."""
+    size = isqrt(rows * columns)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        target = torch.arange(size, device=x.device)
+        return (F.cross_entropy(x, target) + F.cross_entropy(x.t(), target)) / 2
+
+    return planes(function, (make.random(size, size),), 1, 2)
+
+
 def _gathered(make: Make, rows: int, columns: int) -> Case:
     """Rows of a table in another order, as tokens go to experts: each row once."""
     order = torch.randperm(rows, device=make.device)
@@ -136,6 +148,7 @@ def _sloped_scores(x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
 
 PATTERNS: Mapping[str, Pattern] = {
     "softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=-1), 2, 3)),
+    "column_softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=0), 2, 3)),
     "logsoftmax": Pattern(ROWS, alone(partial(torch.log_softmax, dim=-1), 2, 3)),
     "logsumexp": Pattern(ROWS, alone(partial(torch.logsumexp, dim=-1), 1, 2)),
     "l2": Pattern(ROWS, alone(partial(F.normalize, dim=-1), 2, 3)),
@@ -159,6 +172,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "ce": Pattern(ROWS, cross_entropy),
     "capped_ce": Pattern(ROWS, _capped_cross_entropy),
     "smooth_ce": Pattern(ROWS, _smooth_cross_entropy),
+    "clip": Pattern(ROWS, _contrastive),
     "gathered": Pattern(ROWS, _gathered),
     "embedded": Pattern(ROWS, _embedded),
     "bias_rows_softmax": Pattern(SCORES, _biased_scores),

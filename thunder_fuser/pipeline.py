@@ -58,7 +58,7 @@ def make_plan(
     with naming_region(origin, arguments, options):
         tidied = tidy(watch("bound", bound.fusion))
         size = target.multiprocessors, target.max_cluster, target.shared_bytes
-        arranged = arrange(tidied, bound.layouts, *size)
+        arranged = arrange(tidied, bound.layouts, *size, strict=options.strict)
         tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
         segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))

@@ -12,11 +12,12 @@ from tests.schedule.segments import floats
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+from thunder_fuser.ops.reductions import EXPONENTIALS, SQUARED_DEVIATION
 from thunder_fuser.presegment.parts import Parts, has_parts
 from thunder_fuser.runtime.evaluate import evaluate
 
 TERMS, PARTS, COLUMNS = 40, 8, 3
+STATEFUL = {row.name: row for row in (SQUARED_DEVIATION, EXPONENTIALS)}
 
 
 def deviation(x: TensorView, *dims: int) -> TensorView:
@@ -64,13 +65,15 @@ def test_what_was_made_of_a_plane_is_made_once() -> None:
 
 
 @pytest.mark.parametrize("rows", [TERMS * PARTS, TERMS * PARTS + 1, TERMS * PARTS + 7])
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "squared_deviation"])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", *STATEFUL])
 @pytest.mark.parametrize("mean", [0.0, 1e3])
 def test_results_stay_what_they_are(name: str, mean: float, rows: int) -> None:
     """Squared deviations about a large mean too, of which those of the parts have few digits."""
     x = torch.randn(rows, COLUMNS) + (mean if name == "squared_deviation" else 0.0)
     (a,) = like(x)
-    tv = deviation(a, 0) if name == "squared_deviation" else call(name, a, dims=(0,))
+    tv = apply(STATEFUL[name], [a], {"dims": (0,)}) if name in STATEFUL else None
+    tv = tv or call(name, a, dims=(0,))
+    assert isinstance(tv, TensorView)
     (got,) = evaluate(fusion([a], in_parts(tv, a)), [x])
     (want,) = evaluate(fusion([a], tv), [x.double()])
     assert got.shape == want.shape

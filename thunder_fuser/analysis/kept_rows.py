@@ -29,24 +29,36 @@ IMAGE_ROWS = (64, 1024)  # bytes of a row of an image that is kept as a whole: f
 
 KEPT_BYTES = 48 * 1024  # of a sector of each row, up to which a block surely keeps them: those of
 # two blocks are three eighths of a multiprocessor's registers
+SHARED_BYTES = 256 * 1024  # of that which a cluster of eight keeps of columns that no block does
 PACKED_BYTES = 8  # of neighbours, without which rows are packed before they are summed
 
 
-def kept_columns(fusion: Fusion) -> Callable[[TensorView], bool]:
-    """True for reductions down columns of `fusion` that blocks keep from these on, as something of
-    the plane's size is stored behind them."""
+def kept_columns(fusion: Fusion, max_cluster: int = 1) -> Callable[[TensorView], bool]:
+    """True for reductions down columns of `fusion` that blocks keep from these on, or clusters of
+    up to so many, as something of the plane's size is stored behind them."""
     stored = stored_planes(fusion, column_shape)
-    kept = {plane for plane in stored if _are_kept(fusion, *plane)}
+    kept = {plane for plane in stored if are_kept(fusion, *plane, max_cluster)}
+    kept = {plane for plane in kept if not are_packed(fusion, *plane)}
     return lambda tv: column_shape(tv) in kept
 
 
-def _are_kept(fusion: Fusion, rows: int, columns: int) -> bool:
+def are_kept(fusion: Fusion, rows: int, columns: int, max_cluster: int = 1) -> bool:
     """True for columns of few rows of what is read of the plane."""
+    read = _read(fusion, rows * columns)
+    most = KEPT_BYTES if max_cluster == 1 else SHARED_BYTES
+    return bool(read) and rows * sum(read) * SECTOR <= most * min(read)
+
+
+def are_packed(fusion: Fusion, rows: int, columns: int) -> bool:
+    """True for columns that no vector fits, of what is read of the plane."""
+    read = _read(fusion, rows * columns)
+    return bool(read) and gcd(columns * min(read), PACKED_BYTES) < PACKED_BYTES
+
+
+def _read(fusion: Fusion, elements: int) -> list[int]:
+    """Bytes of an element of each tensor of so many that is read."""
     inputs = (tv for tv in fusion.inputs if isinstance(tv, TensorView))
-    read = [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == rows * columns]
-    if not read or gcd(columns * min(read), PACKED_BYTES) < PACKED_BYTES:
-        return False
-    return rows * sum(read) * SECTOR <= KEPT_BYTES * min(read)
+    return [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == elements]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ _FILES = (
     "complex",
     "random",
     "moments",
+    "exponentials",
     "reduce",
     "split",
     "cluster",

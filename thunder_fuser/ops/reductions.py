@@ -57,6 +57,26 @@ SQUARED_DEVIATION = OpDef(
     finish="tf::about_mean({0})",
 )
 
+# The sum of exp(x - max(x)) in one pass, below the nearest finite number where a maximum is
+# infinite. It is no operation of a definition either: `presegment` puts it where the maximum would
+# take a pass over memory of its own.
+EXPONENTIALS = OpDef(
+    "exponentials",
+    Family.REDUCTION,
+    (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
+    same,
+    torch="tf_exponentials({0}, {dims})",
+    domain="reduce",
+    cost=Cost.NEVER,
+    dtypes=frozenset({DataType.Float}),
+    combine="tf::below_both({0}, {1})",
+    identity="tf::Exponentials{{}}",
+    state="tf::Exponentials",
+    state_size=2,
+    step="tf::below({0}, {1})",
+    finish="tf::below_finite({0})",
+)
+
 # max and min carry NaN through, as torch's amax and amin do.
 REDUCTIONS = (
     _reduction(

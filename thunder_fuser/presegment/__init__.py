@@ -14,6 +14,7 @@ from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.group_samples import group_samples
+from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
 from thunder_fuser.presegment.share_exponentials import share_exponentials
@@ -27,6 +28,7 @@ from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
+from thunder_fuser.presegment.undo_turns import undo_turns
 from thunder_fuser.presegment.walk_columns import walk_columns
 from thunder_fuser.presegment.walk_short import walk_short
 from thunder_fuser.target import HOPPER_SHARED_BYTES
@@ -46,11 +48,16 @@ def arrange(
     multiprocessors: int,
     max_cluster: int = 1,
     shared_bytes: int = HOPPER_SHARED_BYTES,
+    *,
+    strict: bool = False,
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
-    comes first: it decides which reductions are along rows."""
+    comes first: it decides which reductions are along rows. `strict` keeps all exponentials of the
+    trace."""
+    fusion = undo_turns(fusion, max_cluster)
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
+    fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = sum_rows_first(fusion, multiprocessors)

@@ -118,7 +118,8 @@ def _without_rows(
     """The sums down columns, where reductions along rows are no part of their kernel."""
     down = [tv for tv in sums if _is_down(tv)]
     row = walked_row(plane, fusion, len(down))
-    return down if blocks_of_row(row, max_cluster) is None else sums
+    is_apart = any(not op_of(tv).is_finished for tv in down)
+    return down if is_apart or blocks_of_row(row, max_cluster) is None else sums
 
 
 def _way(

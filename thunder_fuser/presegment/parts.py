@@ -6,7 +6,8 @@ theirs: of parts of n terms
     sum (x - mean)^2 = sum over parts of (sum (x - mean of part)^2 + n (mean of part - mean)^2)
 
 (Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). Terms that are left over
-are parts of one term.
+are parts of one term. Exponentials below a maximum are those of each part below its own, times that
+of the maximum of the part.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import OpDef, op
-from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+from thunder_fuser.ops.reductions import EXPONENTIALS, SQUARED_DEVIATION
 from thunder_fuser.presegment.split_reductions import constants, op_of, reduced, reshaped
+
+MAX_FLOAT = (2 - 2**-23) * 2.0**127  # the largest finite f32
 
 
 def has_parts(tv: TensorView) -> bool:
     """True for a reduction that what its parts come to leads to."""
-    return op_of(tv).is_finished or op_of(tv) is SQUARED_DEVIATION
+    return op_of(tv).is_finished or op_of(tv) in (SQUARED_DEVIATION, EXPONENTIALS)
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,40 @@ class Parts:
     ) -> TensorView:
         """`tv` of its parts along `dim`, and of the terms that are `left`."""
         own = self.of(op_of(tv), source, terms, shape)
-        if op_of(tv) is not SQUARED_DEVIATION:
-            every = own if left is None else call("cat", own, left, dim=dim)
-            return reduced(tv, every, (dim,))
-        return _deviations(own, self.of(op("sum"), source, terms, shape), terms, dim, left)
+        if op_of(tv) is SQUARED_DEVIATION:
+            return _deviations(own, self.of(op("sum"), source, terms, shape), terms, dim, left)
+        if op_of(tv) is EXPONENTIALS:
+            return _exponentials(own, self.of(op("max"), source, terms, shape), dim, left)
+        every = own if left is None else call("cat", own, left, dim=dim)
+        return reduced(tv, every, (dim,))
+
+
+def _exponentials(
+    own: TensorView, tops: TensorView, dim: int, left: TensorView | None
+) -> TensorView:
+    """The exponentials of parts, of which those below their maxima are known, the `tops`, and of
+    the terms that are `left`."""
+    every = tops if left is None else call("cat", tops, left, dim=dim)
+    top = _finite(call("max", every, dims=(dim,)))
+
+    def below(values: TensorView) -> TensorView:
+        return call("exp", call("sub", values, _along(dim, top, values)))
+
+    total = call("sum", call("mul", own, below(_finite(tops))), dims=(dim,))
+    return total if left is None else call("add", total, call("sum", below(left), dims=(dim,)))
+
+
+def _finite(values: TensorView) -> TensorView:
+    """The nearest finite numbers."""
+    most = sc.constant(MAX_FLOAT)
+    return call("minimum", call("maximum", values, sc.constant(-MAX_FLOAT)), most)
+
+
+def _along(dim: int, of: TensorView, values: TensorView) -> TensorView:
+    """What columns have one of, for each of their `values` along `dim`."""
+    kept = tuple(d for d in range(values.ndim) if d != dim)
+    shape = constants(values.shape)
+    return call("broadcast_in_dim", of, shape=shape, broadcast_dims=kept)
 
 
 def _deviations(
@@ -74,9 +107,7 @@ def _deviations(
 
     def squared(values: TensorView) -> TensorView:
         """Their distances from the mean, squared."""
-        kept = tuple(d for d in range(values.ndim) if d != dim)
-        mine = call("broadcast_in_dim", mean, shape=constants(values.shape), broadcast_dims=kept)
-        away = call("sub", values, mine)
+        away = call("sub", values, _along(dim, mean, values))
         return call("mul", away, away)
 
     count, means = sc.constant(float(terms)), call("truediv", sums, sc.constant(float(terms)))

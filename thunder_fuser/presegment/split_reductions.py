@@ -39,7 +39,9 @@ of the machine idle behind them, or one of each of many samples. The last run ma
 
     T1: f32[i3548, i224, i96] = pad(T0);  T2: f32[i3548, i7, i32, i96] = reshape(T1)    of 197 each
 
-A sum that rows of the plane wait for is no sum beside them, and stays.
+A sum that rows of the plane wait for is no sum beside them, and stays. So does one whose columns
+are read again in any case: by a reduction with more than one number of state, or to be kept for
+what is stored behind them.
 
 Sums, products and extrema are associative, so the result differs by the order of rounding only, and
 that order is fixed. The parts are summed in the accumulator's type.
@@ -53,6 +55,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
@@ -134,10 +137,14 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
+    is_kept = kept_columns(fusion, max_cluster)
+    unfinished = {_operands(tv) for tv in fusion.tensors if _is_down(tv) and not is_summed(tv)}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
+            return None
+        if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
         row = walked_row(plane, fusion, count[plane])
         if (samples := _samples(tv)) is not None:
@@ -152,8 +159,17 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
 def is_summed(tv: TensorView) -> bool:
     """True for a long reduction down columns whose parts combine as its terms do."""
-    is_down = is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
-    return is_down and op_of(tv).is_finished
+    return _is_down(tv) and op_of(tv).is_finished
+
+
+def _is_down(tv: TensorView) -> bool:
+    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+
+
+def _operands(tv: TensorView) -> tuple[object, ...]:
+    """What a reduction is of, and over which dims."""
+    assert tv.definition is not None
+    return *tv.definition.inputs, tv.definition.attr("dims")
 
 
 def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:

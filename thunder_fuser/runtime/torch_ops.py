@@ -216,6 +216,12 @@ def tf_squared_deviation(x: Tensor, dims: Ints) -> Tensor:
     return tf_sum(distance * distance, dims)
 
 
+def tf_exponentials(x: Tensor, dims: Ints) -> Tensor:
+    top = x.amax(list(dims), keepdim=True) if dims else x
+    limits = torch.finfo(x.dtype)
+    return tf_sum((x - top.clamp(limits.min, limits.max)).exp(), dims)
+
+
 def tf_prod(x: Tensor, dims: Ints) -> Tensor:
     wide = _wide(x)
     for dim in sorted(dims, reverse=True):

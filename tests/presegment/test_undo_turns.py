@@ -1,0 +1,58 @@
+"""Which reductions of a permutation are of what it is one of."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.programs import chain, fusion, like, permute, total
+from tests.schedule.segments import floats
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.presegment.undo_turns import undo_turns
+from thunder_fuser.runtime.evaluate import evaluate
+
+
+def test_columns_are_reduced_as_such_beside_rows() -> None:
+    x = floats(64, 48)
+    program = Fusion((x,), (total(x, 1), total(chain(permute(x, 1, 0), "neg"), 1)))
+    assert str(undo_turns(program)) == dedent("""\
+        fusion(T0: f32[i64, i48]) {
+          T1: f32[i64, r48] = sum(T0, dims=[1])
+          T2: f32[i64, i48] = neg(T0)
+          T3: f32[r64, i48] = sum(T2, dims=[0])
+          return T1, T3
+        }""")
+
+
+@pytest.mark.parametrize(("rows", "is_undone"), [(1536, False), (1537, True)])
+def test_columns_that_a_block_keeps_are_left_as_rows(rows: int, is_undone: bool) -> None:
+    x = floats(rows, 64)
+    program = Fusion((x,), (total(permute(x, 1, 0), 1),))
+    assert (undo_turns(program) is not program) is is_undone
+
+
+def test_what_stays_along_memory_is_left() -> None:
+    x = floats(2000, 64, 48)
+    program = Fusion((x,), (total(permute(x, 1, 0, 2), 2),))
+    assert undo_turns(program) is program
+
+
+def test_what_meets_another_plane_is_left() -> None:
+    x, y = floats(2000, 1800), floats(1800, 2000)
+    program = Fusion((x, y), (total(call("add", permute(x, 1, 0), y), 1),))
+    assert undo_turns(program) is program
+
+
+def test_values_stay_what_they_are() -> None:
+    """Kept axes in another order, and a plane that is read both ways."""
+    values = torch.randint(-9, 9, (4, 40, 60)).float()
+    (x,) = like(values)
+    turned = chain(permute(x, 2, 0, 1), "neg")
+    program = fusion([x], total(x, 0, 2), total(turned, 2), call("exp", turned), total(x, 2))
+    made = undo_turns(program)
+    assert made is not program
+    for got, want in zip(evaluate(made, [values]), evaluate(program, [values]), strict=True):
+        assert torch.equal(got, want)

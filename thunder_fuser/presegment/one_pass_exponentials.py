@@ -1,0 +1,76 @@
+"""Sum exponentials below the maximum of a column in the pass that finds it.
+
+    T1 = max(T0);  T2 = sub(T0, T1);  T3 = exp(T2);  T4 = sum(T3)
+        =>   T1 = max(T0);  T5 = exponentials(T0);  T4 = add(T5, sub(T1, T1))
+
+Sums are of what is below the largest term so far, and scaled where that grows, as along rows that
+T3 streams (`schedule/streams.py`). Below an infinite maximum they are no number, as inf - inf is,
+unless the trace takes another one in its place:
+
+    T2 = where(isinf(T1), 0, T1);  T3 = exp(T0 - T2)   =>   T4 = exponentials(T0)
+
+Where a block keeps columns, both passes read registers. So only those are rewritten that would be
+read again from memory: long ones, and odd ones that are packed (`presegment/pack_rows.py`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from thunder_fuser.analysis.access import demand
+from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.kept_rows import are_kept, are_packed
+from thunder_fuser.analysis.precision import distance_from_max, is_guarded
+from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, stored_planes
+from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops.reductions import EXPONENTIALS
+
+MIN_PACKED = 1024  # rows of odd columns, below which blocks keep them one by one
+
+
+def one_pass_exponentials(fusion: Fusion, max_cluster: int = 1) -> Fusion:
+    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks."""
+    stored = stored_planes(fusion, column_shape)
+
+    def is_kept(tv: TensorView) -> bool:
+        rows, columns = column_shape(tv) or (0, 0)
+        is_packed = rows >= MIN_PACKED and plane_of(tv) == (rows, columns)
+        if is_packed and are_packed(fusion, rows, columns):
+            return False
+        blocks = max_cluster if (rows, columns) in stored else 1
+        return are_kept(fusion, rows, columns, blocks)
+
+    return rewrite(fusion, partial(_rule, is_kept))
+
+
+def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    made = tv.definition
+    assert made is not None
+    if made.op.name != "sum" or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
+        return None
+    (term,) = inputs
+    assert isinstance(term, TensorView)
+    top = distance_from_max(term)
+    if top is None or top.dtype not in EXPONENTIALS.dtypes or term.dtype is not top.dtype:
+        return None
+    assert top.definition is not None
+    (x,), dims = top.definition.tensors, made.attr("dims")
+    if top.definition.attr("dims") != dims or not _is_below_its_own(term, x, top):
+        return None
+    total = apply(EXPONENTIALS, [x], {"dims": dims})
+    assert isinstance(total, TensorView)
+    return total if is_guarded(term) else call("add", total, call("sub", top, top))
+
+
+def _is_below_its_own(term: TensorView, x: TensorView, top: TensorView) -> bool:
+    """True where each element of `term` reads that of `x`, and the maximum of its own column."""
+    assert top.definition is not None
+    dims = top.definition.attr("dims")
+    assert isinstance(dims, tuple)
+    index = tuple(map(atom, term.logical))
+    kept = tuple(form for k, form in enumerate(index) if k not in dims)
+    return set(demand([(term, index)], {x, top}).leaves) == {(x, index), (top, kept)}

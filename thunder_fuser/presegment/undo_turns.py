@@ -1,0 +1,148 @@
+"""Reduce what was permuted as it lies in memory.
+
+    T1 = permute(T0, dims=[1, 0]);  T2 = cast(T1);  T3 = sum(T2, dims=[1])
+        =>   T1 = cast(T0);  T2 = permute(T1, dims=[1, 0]);  T3 = sum(T1, dims=[0])
+
+A permutation moves behind what is computed element by element, and no reduction needs it. So those
+of the rows and of the columns of one plane, as in a contrastive loss, are told from each other, and
+each gets a kernel that reads whole lines. Only where rows become columns, or columns rows, and
+either others of the plane are read as they lie, or no block keeps them: a kernel that does so
+(`schedule/kept_columns.py`) takes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from thunder_fuser.analysis.kept_rows import are_kept
+from thunder_fuser.analysis.reductions import is_long, is_reduction
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ops import Family
+
+Order = tuple[int, ...]  # the dim of what is permuted that each dim of the result is
+
+
+def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
+    """`fusion` without permutations before such reductions, on a machine with clusters of so many
+    blocks. Inputs stay the same tensors."""
+    turns = _turns(fusion)
+    if not turns:
+        return fusion
+    long = filter(_is_long, fusion.tensors)
+    plain = {_terms(tv) for tv in long if turns.keys().isdisjoint(topological([tv]))}
+
+    def is_undone(tv: TensorView) -> bool:
+        if not (_is_long(tv) and _is_misread(tv, turns)):
+            return False
+        return _terms(tv) in plain or not are_kept(fusion, *_shape(tv), max_cluster)
+
+    found = list(filter(is_undone, fusion.tensors))
+    return rewrite(fusion, _Undo(turns, frozenset(topological(found))).rule) if found else fusion
+
+
+def _turns(fusion: Fusion) -> dict[TensorView, Order]:
+    """The permutation that those tensors are of memory's order which are computed, element by
+    element, of one and of what is repeated."""
+    found = dict[TensorView, Order]()
+    for tv in fusion.tensors:
+        match tv.definition:
+            case Expr(op=row, inputs=(TensorView() as source,)) as made if row.name == "permute":
+                before = found.get(source, tuple(range(source.ndim)))
+                order = tuple(before[d] for d in _dims(made))
+                if order != tuple(range(tv.ndim)):
+                    found[tv] = order
+            case Expr(op=row) as made if row.family is Family.POINTWISE:
+                orders = {found.get(t) for t in made.tensors if not _is_repeated(t)}
+                common = orders.pop() if len(orders) == 1 else None
+                if common is not None:
+                    found[tv] = common
+    return found
+
+
+def _is_repeated(tv: TensorView) -> bool:
+    return any(a.is_broadcast and a.size != 1 for a in tv.logical)
+
+
+def _is_long(tv: TensorView) -> bool:
+    return is_reduction(tv) and is_long(tv)
+
+
+def _operand(tv: TensorView) -> TensorView:
+    assert tv.definition is not None
+    return tv.definition.tensors[0]
+
+
+def _terms(tv: TensorView) -> int:
+    """Of all results of a reduction."""
+    return prod(_operand(tv).shape)
+
+
+def _shape(tv: TensorView) -> tuple[int, int]:
+    """Terms of each result of a reduction, and how many these are."""
+    return prod(a.size for a in tv.domain.logical if a.is_reduction), prod(tv.shape)
+
+
+def _is_misread(tv: TensorView, turns: Mapping[TensorView, Order]) -> bool:
+    """True for a reduction of a permutation, along rows that are columns in memory or down columns
+    that are rows."""
+    order = turns.get(_operand(tv))
+    if order is None or tv.definition is None:
+        return False
+    sizable = [d for d, size in enumerate(_operand(tv).shape) if size != 1]
+    innermost, dims = max(sizable, key=lambda d: order[d]), _dims(tv.definition)
+    return (innermost in dims) != (sizable[-1] in dims)
+
+
+@dataclass(frozen=True)
+class _Undo:
+    """Moves permutations behind what leads to some reductions."""
+
+    turns: Mapping[TensorView, Order]
+    within: Container[TensorView]
+
+    def rule(self, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        made = tv.definition
+        assert made is not None
+        if tv not in self.within:
+            return None
+        if is_reduction(tv) and (order := self.turns.get(made.tensors[0])) is not None:
+            return _reduced(made, inputs[0], order)
+        order = self.turns.get(tv)
+        if order is None or made.op.family is not Family.POINTWISE:
+            return None
+        operands = [_undone(v, order) if isinstance(v, TensorView) else v for v in inputs]
+        moved = apply(made.op, operands, dict(made.attrs))
+        assert isinstance(moved, TensorView)
+        return call("permute", moved, dims=order)
+
+
+def _undone(tv: TensorView, order: Order) -> TensorView:
+    """What `tv` is a permutation of in that order."""
+    made = tv.definition
+    if made is not None and made.op.name == "permute" and _dims(made) == order:
+        return made.tensors[0]
+    return call("permute", tv, dims=tuple(order.index(d) for d in range(tv.ndim)))
+
+
+def _reduced(made: Expr, source: Value, order: Order) -> TensorView:
+    """The reduction `made` of what `source` is a permutation of."""
+    assert isinstance(source, TensorView)
+    dims = _dims(made)
+    attrs = {**dict(made.attrs), "dims": tuple(sorted(order[d] for d in dims))}
+    found = apply(made.op, [_undone(source, order)], attrs)
+    assert isinstance(found, TensorView)
+    kept = [order[d] for d in range(source.ndim) if d not in dims]
+    if kept == sorted(kept):
+        return found
+    return call("permute", found, dims=tuple(sorted(kept).index(d) for d in kept))
+
+
+def _dims(made: Expr) -> Order:
+    dims = made.attr("dims")
+    assert isinstance(dims, tuple)
+    return dims  # type: ignore[return-value]
