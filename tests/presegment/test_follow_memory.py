@@ -126,29 +126,3 @@ def test_a_plane_that_is_stored_beside_its_sums_is_one_launch() -> None:
     (a,) = like(x)
     e = chain(a, "neg")
     assert check(fusion([a], e, total(e, 0, 2, 3)), x).launches == 1
-
-
-def test_a_long_sum_of_what_is_permuted_here_is_walked_as_memory_lies() -> None:
-    (a,) = like(torch.empty(2, 50, 50, 6))
-    program = fusion([a], total(chain(permute(a, 0, 3, 1, 2), "neg"), 0, 2, 3))
-    assert str(followed(program, torch.empty(2, 50, 50, 6))) == dedent("""\
-        fusion(T0: f32[i2, i50, i50, i6]) {
-          T1: f32[i2, i6, i50, i50] = permute(T0, dims=[0, 3, 1, 2])
-          T2: f32[i2, i6, i50, i50] = neg(T1)
-          T3: f32[i2, i50, i50, i6] = permute(T2, dims=[0, 2, 3, 1])
-          T4: f32[r2, r50, r50, i6] = sum(T3, dims=[0, 1, 2])
-          return T4
-        }""")
-
-
-def test_what_a_block_may_keep_turned_is_not() -> None:
-    (a,) = like(torch.empty(2, 50, 6))
-    program = fusion([a], total(permute(a, 0, 2, 1), 2))
-    assert followed(program, torch.empty(2, 50, 6)) is program
-
-
-def test_beside_what_lies_otherwise_it_is_numbered() -> None:
-    x, y = torch.empty(2, 50, 50, 6), torch.empty(2, 6, 50, 50)
-    a, b = like(x, y)
-    program = fusion([a, b], total(call("mul", permute(a, 0, 3, 1, 2), b), 0, 2, 3))
-    assert followed(program, x, y) is program

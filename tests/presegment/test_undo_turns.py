@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import chain, fusion, like, permute, total
+from tests.programs import chain, fusion, like, permute, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -38,6 +38,21 @@ def test_what_stays_along_memory_is_left() -> None:
     x = floats(2000, 64, 48)
     program = Fusion((x,), (total(permute(x, 1, 0, 2), 2),))
     assert undo_turns(program) is program
+
+
+def test_what_there_is_one_of_per_column_goes_along() -> None:
+    x, mean = floats(1600, 48), floats(48)
+    centred = call("sub", permute(x, 1, 0), unsqueeze(mean, 1))
+    made = undo_turns(Fusion((x, mean), (total(call("mul", centred, centred), 1),)))
+    assert str(made) == dedent("""\
+        fusion(T0: f32[i1600, i48], T1: f32[i48]) {
+          T2: f32[i48, b1] = broadcast(T1, is_broadcast_dim=[False, True])
+          T3: f32[b1, i48] = permute(T2, dims=[1, 0])
+          T4: f32[i1600, i48] = sub(T0, T3)
+          T5: f32[i1600, i48] = mul(T4, T4)
+          T6: f32[r1600, i48] = sum(T5, dims=[0])
+          return T6
+        }""")
 
 
 def test_what_meets_another_plane_is_left() -> None:

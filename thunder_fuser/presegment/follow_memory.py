@@ -7,42 +7,30 @@
 What is computed element by element lies like its operands where those agree, as in torch. A
 reduction whose operand lies in another order than its dims are numbered becomes one of a permuted
 operand: then its kept or its reduced axes are innermost, which templates look at.
-
-What the fusion permutes itself is stored as it is numbered. Its reductions follow memory all the
-same where no block keeps as many elements turned: a batch norm of images that come with their
-channels innermost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
-from thunder_fuser.ir.rewrite import lying, lying_like, rewrite
+from thunder_fuser.ir.rewrite import lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 
 Order = tuple[int, ...]  # dims, outermost in memory first
-
-MAX_TURNED = 4096  # terms of a reduction that a block, or a cluster, may keep through strips
 
 
 def follow_memory(fusion: Fusion, layouts: Mapping[TensorView, Layout]) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, in their order. Inputs stay the same tensors."""
     given = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
     found = {tv: order for tv in given if (order := _order_of(layouts[tv])) is not None}
-    is_numbered = all(order == tuple(range(tv.ndim)) for tv, order in found.items())
-    if is_numbered and not any(map(_is_permuted, fusion.tensors)):
+    if all(order == tuple(range(tv.ndim)) for tv, order in found.items()):
         return fusion
     return rewrite(fusion, _Walk(found).rule)
-
-
-def _is_permuted(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "permute"
 
 
 def _order_of(layout: Layout) -> Order | None:
@@ -59,11 +47,9 @@ def _order_of(layout: Layout) -> Order | None:
 
 @dataclass
 class _Walk:
-    """The order of every tensor of which it is known; of what the fusion permutes, and computes of
-    that element by element, the order of what is read."""
+    """The order of every tensor of which it is known."""
 
     orders: dict[TensorView, Order] = field(default_factory=dict)
-    read: dict[TensorView, Order] = field(default_factory=dict)
 
     def rule(self, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         assert tv.definition is not None
@@ -71,58 +57,30 @@ class _Walk:
         match tv.definition.op.family:
             case Family.POINTWISE:
                 return self._element_by_element(tv, inputs, operands)
-            case Family.REDUCTION:
-                order = self.orders.get(operands[0]) or self._read_order(tv, operands[0])
-                return None if order is None else self._reduced(tv, operands[0], order)
-            case _ if _is_permuted(tv):
-                return self._permuted(tv, inputs, operands[0])
+            case Family.REDUCTION if operands[0] in self.orders:
+                return self._reduced(tv, operands[0])
         return None
 
     def _element_by_element(
         self, tv: TensorView, inputs: tuple[Value, ...], operands: list[TensorView]
     ) -> TensorView | None:
-        alike = [v for v in operands if v.shape == tv.shape]
-        orders = {self.orders[v] for v in alike if v in self.orders}
-        read = {self.read[v] for v in alike if v in self.read}
-        if len(orders) + len(read) != 1:
+        orders = {self.orders[v] for v in operands if v in self.orders and v.shape == tv.shape}
+        if len(orders) != 1:
             return None
-        made = _made_of(tv, inputs)
-        if read:
-            (self.read[made],) = read
-            return made
+        assert tv.definition is not None
         (order,) = orders
+        made: Value = tv
+        if any(a is not b for a, b in zip(inputs, tv.definition.inputs, strict=True)):
+            made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
+        assert isinstance(made, TensorView)
         if order != tuple(range(tv.ndim)):
             made = lying(made, order)
         self.orders[made] = order
         return made
 
-    def _permuted(
-        self, tv: TensorView, inputs: tuple[Value, ...], operand: TensorView
-    ) -> TensorView | None:
-        order = self.orders.get(operand, self.read.get(operand))
+    def _reduced(self, tv: TensorView, operand: TensorView) -> TensorView | None:
         assert tv.definition is not None
-        dims = tv.definition.attr("dims")
-        assert isinstance(dims, tuple)
-        if order is None:
-            return None
-        made = _made_of(tv, inputs)
-        self.read[made] = tuple(dims.index(dim) for dim in order)
-        return made
-
-    def _read_order(self, tv: TensorView, operand: TensorView) -> Order | None:
-        """That of what the fusion permutes, where its reduction is to follow it."""
-        order = self.read.get(operand)
-        assert tv.definition is not None
-        dims = tv.definition.attr("dims")
-        assert isinstance(dims, tuple)
-        if order is None or order[-1] in dims:
-            return None
-        terms = prod(operand.logical[dim].size for dim in dims)
-        return order if terms > MAX_TURNED else None
-
-    def _reduced(self, tv: TensorView, operand: TensorView, order: Order) -> TensorView | None:
-        assert tv.definition is not None
-        dims = tv.definition.attr("dims")
+        order, dims = self.orders[operand], tv.definition.attr("dims")
         assert isinstance(dims, tuple)
         if order == tuple(range(operand.ndim)):
             return None
@@ -135,13 +93,3 @@ class _Walk:
             made = call("permute", made, dims=back)
         assert isinstance(made, TensorView)
         return made
-
-
-def _made_of(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView:
-    """`tv` of other inputs, or itself."""
-    assert tv.definition is not None
-    if all(a is b for a, b in zip(inputs, tv.definition.inputs, strict=True)):
-        return tv
-    made = lying_like(tv, apply(tv.definition.op, inputs, dict(tv.definition.attrs)))
-    assert isinstance(made, TensorView)
-    return made

@@ -57,7 +57,8 @@ def _turns(fusion: Fusion) -> dict[TensorView, Order]:
                 if order != tuple(range(tv.ndim)):
                     found[tv] = order
             case Expr(op=row) as made if row.family is Family.POINTWISE:
-                orders = {found.get(t) for t in made.tensors if not _is_repeated(t)}
+                whole = [t for t in made.tensors if t.shape == tv.shape and not _is_repeated(t)]
+                orders = set(map(found.get, whole))
                 common = orders.pop() if len(orders) == 1 else None
                 if common is not None:
                     found[tv] = common
