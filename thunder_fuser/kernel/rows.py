@@ -11,7 +11,8 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
-from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -38,6 +39,7 @@ from thunder_fuser.kernel.statements import (
     WriteElement,
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
@@ -225,7 +227,8 @@ class _RowWriter:
         scans: list[Scan] = []
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
-            row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
+            row, name = tv.definition.op, self.names.tensors[tv]
+            dtype = DataType.Int32 if _is_count(tv) else tv.dtype.compute_type
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
@@ -384,3 +387,13 @@ class _RowWriter:
         """The loads that a scope repeats for every vector."""
         used = loads_read_by(loads, statements)
         return tuple(a for a in used if self.axes.vector in a.bases)
+
+
+def _is_count(tv: TensorView) -> bool:
+    """True for a sum of truths, of up to 2^31 elements: a word holds what it comes to."""
+    match tv.definition:
+        case Expr(OpDef(name="sum"), (TensorView() as terms,)):
+            made = terms.definition
+            truths = made.tensors[0] if made is not None and made.op.name == "cast" else terms
+            return truths.dtype is DataType.Bool and prod(terms.shape) < 1 << 31
+    return False
