@@ -45,6 +45,22 @@ def _swiglu(x: torch.Tensor) -> torch.Tensor:
     return F.silu(x[..., :half]) * x[..., -half:]
 
 
+def _sandwich(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """A residual beside the norm of what it was gated to."""
+    return x + normed(F.silu(x) * weight) * scale
+
+
+def _quantised(x: torch.Tensor, weight: torch.Tensor) -> Tensors:
+    """A norm in 8 bits, with a scale a row."""
+    y = normed(x) * weight
+    scale = wide(y.abs().amax(-1, keepdim=True)) / 127
+    return torch.round(wide(y) / scale).to(torch.int8), scale
+
+
+def _margins(x: torch.Tensor) -> Tensors:
+    return x.sum(0), x.sum(1)
+
+
 def _residual_norm(make: Make, rows: int, columns: int) -> Case:
     """The sum of two planes, and that normalised."""
 
@@ -162,6 +178,9 @@ PATTERNS: Mapping[str, Pattern] = {
     "scale_bias": Pattern(ROWS, weighted(lambda x, w, b: F.relu(x * w + b), -1, 2, 3)),
     "gelu_bias": Pattern(ROWS, scaled(lambda x, bias: F.gelu(x + bias), (1,), 2, 3)),
     "row_scale": Pattern(ROWS, scaled(lambda x, scale: x * scale[:, None], (0,), 2, 3)),
+    "margins": Pattern(ROWS, alone(_margins, 1, 1)),
+    "sandwich": Pattern(ROWS, weighted(_sandwich, -1, 2, 3)),
+    "quantised": Pattern(ROWS, scaled(_quantised, (1,), 1.5, 2)),
     "addln": Pattern(ROWS, _residual_norm),
     "swiglu_chunk": Pattern(ROWS, alone(_swiglu, 1.5, 2.5)),
     "swiglu": Pattern(ROWS, paired(lambda gate, up: F.silu(gate) * up, 3, 5)),

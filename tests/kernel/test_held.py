@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.devices import ORDERS
+from tests.devices import ORDERS, copies
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import chain, check, fusion, ints, like, reshape, run, total
 from tests.schedule.segments import floats, halves, segment_of
@@ -122,14 +122,41 @@ def test_what_is_behind_a_value_that_one_phase_goes_on_from_is_held() -> None:
     assert held(kernel_of(segment_of([x, w], call("add", scaled, spread)))) == ["T2_held"]
 
 
-@pytest.mark.parametrize(("columns", "expected"), [(4096, []), (512, ["T2_held"])])
-def test_beside_sums_down_the_columns_one_vector_is_held(columns: int, expected: list[str]) -> None:
-    """The gradient of a gated norm: a thread has 4 vectors of 4096 columns, and one of 512."""
-    x = floats(64, columns)
+@pytest.mark.parametrize(
+    ("columns", "is_held", "renews"),
+    [(16384, False, False), (8192, True, True), (4096, True, False)],
+)
+def test_beside_sums_down_the_columns_few_vectors_are_held(
+    columns: int, is_held: bool, renews: bool
+) -> None:
+    """The gradient of a gated norm: a thread has 4 vectors of 16,384 columns, 2 of 8192, which it
+    converts anew behind the sums, and one of 4096."""
+    x = halves(64, columns)
     gated = chain(x, "tanh", "neg")
     spread = along(total(gated, 1), columns)
     kernel = kernel_of(segment_of([x], call("mul", gated, spread), total(gated, 0)))
-    assert held(kernel) == expected
+    assert (held(kernel), kernel.renews) == (["T2_held"] * is_held, renews)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_computed_twice_is_held_once(order: str) -> None:
+    """A gradient may have a function of its own beside the one that the trace had: walked rows of
+    two vectors a thread."""
+    x = torch.randn(48, 8192, dtype=torch.bfloat16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    first, own = chain(wide, "tanh"), chain(wide, "tanh")
+    spread = along(total(call("mul", first, wide), 1), 8192)
+    result = call("cast", call("mul", call("add", own, wide), spread), dtype=DataType.BFloat16)
+    program = fusion([a], result, total(own, 0))
+    kernel = kernel_of(segment_of([a], result, total(own, 0)))
+    assert (len(held(kernel)), kernel.renews, str(kernel).count("tanh")) == (1, True, 1)
+    found = [t.cpu() for t in run(program, *copies([x]), options=Options(thread_order=order))]
+    exact = x.double()
+    rows = (exact + exact.tanh()) * (exact * exact.tanh()).sum(1, True)
+    torch.testing.assert_close(found[0].double(), rows, rtol=2**-7, atol=1e-3)
+    torch.testing.assert_close(found[1].double(), exact.tanh().sum(0), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("is_stored", [False, True])

@@ -181,3 +181,10 @@ def test_odd_images_have_whole_tiles_each() -> None:
     assert "pad_widths=[0, 0, 0, 43, 0, 0]" in made  # 13 tiles of 120 columns
     assert re.search(r"reshape\(T\d+, new_shape=\[\d+, \d+, 120, 1152\]\)", made)
     assert "dims=[1, 2], walked=86469)" in made
+
+
+def test_rows_are_what_lies_side_by_side_where_no_element_waits_for_a_sum() -> None:
+    """Sums of both kinds, whichever comes first: `split_reductions` walks the rows."""
+    x = halves(1335, 50257)
+    sums = fusion([x], total(x, 0), total(x, 1))
+    assert walk_columns(sums, 132, 8) is sums

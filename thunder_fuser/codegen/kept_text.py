@@ -36,6 +36,7 @@ from thunder_fuser.codegen.statements import (
     load_call,
     load_text,
     number,
+    renewed,
     scope_lines,
     store_call,
     vector_type,
@@ -285,13 +286,6 @@ def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     return ["#pragma unroll", head, *indent([row_of_thread(kernel, own), *inner]), "}"]
 
 
-def _renewed(kernel: KeptKernel) -> list[str]:
-    """What a thread keeps, so that the next phase converts it again."""
-    calls = [f"tf::renew({a.name}[k]);" for a in kernel.kept if a.dtype.itemsize == 2]
-    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
-
-
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     """The rows combined, and what all threads of a column get of it."""
     lanes, scope = kernel.axes.lanes, beside_pairs(phase.scope, phase.pairs)
@@ -300,7 +294,7 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     lines += _over_rows(kernel, [*taken_in_pairs(phase.pairs), *of_row])
     lines += unpaired(phase.pairs, lanes)
     lines += [*shared_sums(phase.sums, kernel), *exchanged(phase, kernel)]
-    lines += _renewed(kernel) if kernel.renews else []
+    lines += renewed(kernel.kept, kernel.rows_per_thread) if kernel.renews else []
     for total in phase.sums:
         if total.by_lane:
             lines += result_lines(total, kernel, total.rounded)

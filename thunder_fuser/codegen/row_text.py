@@ -47,6 +47,7 @@ from thunder_fuser.codegen.statements import (
     load_call,
     load_text,
     number,
+    renewed,
     statement_text,
     vector_type,
 )
@@ -390,4 +391,5 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
         *_reduced(phase, kernel),
         *combined(phase.reductions, kernel, position),
         *summed,
+        *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews else []),
     ]

@@ -181,6 +181,13 @@ def vector_type(access: VectorAccess) -> str:
     return f"tf::Vec<{CUDA_TYPES[access.dtype]}, {access.length}>"
 
 
+def renewed(accesses: Sequence[VectorAccess], count: int) -> list[str]:
+    """So many vectors that a thread keeps of each, so that the next phase converts them again."""
+    calls = [f"tf::renew({a.name}[k]);" for a in accesses if a.dtype.itemsize == 2]
+    head = f"for (int k = 0; k < {count}; ++k) {{"
+    return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
+
+
 def scope_lines(scope: Scope, names: Mapping[IterDomain, str], lanes: int) -> list[str]:
     """Indices, loads, statements and stores, in this order."""
     lines = [statement_text(s, names) for s in scope.before]

@@ -5,40 +5,74 @@
 The first phase leaves f(x) in registers, beside the row or in its place. A value that no reduction
 of the row leads to is held where what is computed behind the reductions begins. What costs no more
 than a conversion or two is computed again, and what reductions lead to as well where whole rows are
-stored, whose traffic takes longer. Beside sums down the columns a thread holds that of one vector.
+stored, whose traffic takes longer. Beside sums down the columns a thread has few registers for it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
-from thunder_fuser.analysis.access import Demand
+from thunder_fuser.analysis.access import Demand, Source
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import Key
-from thunder_fuser.ops import Cost
+from thunder_fuser.ops import Cost, Family
 
 
 def computed_again(
     scopes: Sequence[tuple[Sequence[Key], Demand]],
     reductions: Set[TensorView],
     behind: Set[TensorView] = frozenset(),
-) -> tuple[Key, ...]:
+) -> tuple[tuple[Key, ...], ...]:
     """The costly elements that several scopes, each with its results, compute from memory alone,
-    and those `behind` a reduction; sources first. None where one is read under a condition."""
+    and those `behind` a reduction; sources first, each with all that are made as it is. None where
+    one is read under a condition."""
     if any(needs.places or [*needs.windows()] for _, needs in scopes):
         return ()
-    computed = Counter(key for _, needs in scopes for key in needs.elements)
+    first = _firsts([needs for _, needs in scopes])
+    computed = Counter(key for _, needs in scopes for key in {first[k]: 0 for k in needs.elements})
     again = {key for key, times in computed.items() if times > 1}
     borders = {key for key in computed if key[0] in behind}
     for results, needs in scopes:
-        borders |= _borders(results, needs, reductions, again)
-    indices = Counter(tv for tv, _ in computed)
-    return tuple(key for key in computed if key in again & borders and indices[key[0]] == 1)
+        borders |= _borders(results, needs, reductions, again, first)
+    indices = Counter(tv for tv, _ in first)
+    alike = {key: tuple(k for k in first if first[k] == key) for key in computed}
+    return tuple(
+        alike[key]
+        for key in computed
+        if key in again & borders and all(indices[tv] == 1 for tv, _ in alike[key])
+    )
+
+
+def _firsts(scopes: Sequence[Demand]) -> dict[Key, Key]:
+    """For each element the first that is made as it is, of the same: a gradient may have a function
+    of its own beside the one that the trace had already."""
+    known: dict[object, Key] = {}
+    first: dict[Key, Key] = {}
+    for key, element in ((k, e) for needs in scopes for k, e in needs.elements.items()):
+        made = element.tensor.definition
+        assert made is not None
+        if made.op.family is not Family.POINTWISE:
+            first[key] = key
+            continue
+        sources = iter([_first(s, first) for s in element.sources])
+        inputs = tuple(next(sources) if isinstance(v, TensorView) else v for v in made.inputs)
+        form = (made.op.name, made.attrs, element.tensor.dtype, element.index, inputs)
+        first[key] = known.setdefault(form, key)
+    return first
+
+
+def _first(source: Source, first: Mapping[Key, Key]) -> Key:
+    key = source.producer, source.index
+    return first.get(key, key)
 
 
 def _borders(
-    results: Sequence[Key], needs: Demand, reductions: Set[TensorView], again: Set[Key]
+    results: Sequence[Key],
+    needs: Demand,
+    reductions: Set[TensorView],
+    again: Set[Key],
+    first: Mapping[Key, Key],
 ) -> set[Key]:
     """The costly elements that no reduction leads to, and that are results or read by others than
     such elements that are computed `again`."""
@@ -46,14 +80,14 @@ def _borders(
     free: set[Key] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
     found: set[Key] = set()
     for key, element in needs.elements.items():
-        sources = {(s.producer, s.index) for s in element.sources}
+        own, sources = first[key], {_first(s, first) for s in element.sources}
         if sources <= free:
-            free.add(key)
+            free.add(own)
             if is_costly(key[0]) or not sources.isdisjoint(costly):
-                costly.add(key)
-        if key not in free & again:
+                costly.add(own)
+        if own not in free & again:
             found |= sources & costly
-    return found | (set(results) & costly)
+    return found | ({first.get(key, key) for key in results} & costly)
 
 
 def is_costly(tv: TensorView) -> bool:

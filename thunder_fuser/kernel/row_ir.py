@@ -332,6 +332,13 @@ class RowKernel:
         return self.axes.side is not None
 
     @property
+    def renews(self) -> bool:
+        """True where what is kept is converted anew behind each phase: beside sums the registers
+        for several vectors of it are those of what phases leave, and the compiler spills."""
+        leaves = any(phase.held for phase in self.phases)
+        return leaves and bool(self.sums) and self.vectors_per_thread > 1
+
+    @property
     def is_held(self) -> bool:
         """True where each thread has a place per vector of its part of the row."""
         held = (*self.kept, *self.slotted, *self.sums)

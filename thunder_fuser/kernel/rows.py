@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
-from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -37,6 +39,7 @@ from thunder_fuser.kernel.statements import (
     WriteElement,
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
+from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
@@ -44,7 +47,7 @@ from thunder_fuser.segment.segment import Store
 
 HELD = 32  # values of a thread's elements that phases leave for each other, at most
 HELD_OF_READ = 56  # where no whole rows are stored
-HELD_BESIDE_SUMS = 16  # of one vector, where the sums down its columns are in registers too
+HELD_BESIDE_SUMS = 16  # where the sums down the columns are in registers too
 
 
 def lower_rows(planned: RowSchedule, strict: bool, in_flight: int | None = None) -> RowKernel:
@@ -224,7 +227,8 @@ class _RowWriter:
         scans: list[Scan] = []
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             assert tv.definition is not None
-            row, name, dtype = tv.definition.op, self.names.tensors[tv], tv.dtype.compute_type
+            row, name = tv.definition.op, self.names.tensors[tv]
+            dtype = DataType.Int32 if _is_count(tv) else tv.dtype.compute_type
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
@@ -242,23 +246,23 @@ class _RowWriter:
         pairs = pairs_of(scope, loads, self.axes.lanes) if self.in_flight is None else ()
         return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met, pairs)
 
-    def _shared(self) -> tuple[Key, ...]:
-        """What phases compute alike, if a thread has registers for it."""
+    def _shared(self) -> tuple[tuple[Key, ...], ...]:
+        """What phases compute alike, if a thread has registers for it: elements of one value."""
         planned, where = self.planned, self.planned.residency
         places = ceil_div(self.axes.vectors, planned.threads_per_row) + self.axes.has_edges
         vectors = self.in_flight or places
         is_again = planned.splits > 1 or planned.chunk or not (where.registers or where.shared)
         sums = planned.columns
-        if is_again or (sums.reductions and vectors > 1):
+        if is_again:
             return ()
         scopes = [phase.terms for phase in planned.phases]
         if self.in_flight is None:
             scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
         every = [(results, self._needs(results)) for results in scopes]
         found = [
-            (tv, index)
-            for tv, index in computed_again(every, set(self.reductions), self._behind())
-            if any(self.axes.vector in form.bases for form in index)
+            alike
+            for alike in computed_again(every, set(self.reductions), self._behind())
+            if any(self.axes.vector in form.bases for form in alike[0][1])
         ]
         most = HELD if planned.full else HELD_OF_READ
         most = HELD_BESIDE_SUMS if sums.reductions else most
@@ -274,20 +278,21 @@ class _RowWriter:
     def _hold(self) -> tuple[Held, ...]:
         """The arrays of what the scope computed that others will need."""
         found: list[Held] = []
-        for key in self.shared:
-            if key in self.writer.values and key not in self.writer.known:
-                tv, value = key[0], self.writer.values[key]
+        for alike in self.shared:
+            made = [k for k in alike if k in self.writer.values and k not in self.writer.known]
+            if made:
+                tv, value = made[0][0], self.writer.values[made[0]]
                 array = Held(f"{self.names.tensors[tv]}_held", value.dtype)
                 place = Variable(array.name + self._element, array.dtype)
                 self.writer.statements.append(Hold(place, value))
-                self.writer.known[key] = place
-                self.held.add(tv)
+                self.writer.known |= dict.fromkeys(alike, place)
+                self.held |= {tv for tv, _ in alike}
                 found.append(array)
         return tuple(found)
 
     def _drop(self) -> None:
         """What is held is no longer known."""
-        for key in self.shared:
+        for key in chain.from_iterable(self.shared):
             self.writer.known.pop(key, None)
         self.held.clear()
 
@@ -382,3 +387,13 @@ class _RowWriter:
         """The loads that a scope repeats for every vector."""
         used = loads_read_by(loads, statements)
         return tuple(a for a in used if self.axes.vector in a.bases)
+
+
+def _is_count(tv: TensorView) -> bool:
+    """True for a sum of truths, of up to 2^31 elements: a word holds what it comes to."""
+    match tv.definition:
+        case Expr(OpDef(name="sum"), (TensorView() as terms,)):
+            made = terms.definition
+            truths = made.tensors[0] if made is not None and made.op.name == "cast" else terms
+            return truths.dtype is DataType.Bool and prod(terms.shape) < 1 << 31
+    return False

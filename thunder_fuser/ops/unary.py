@@ -93,6 +93,8 @@ def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:
 _LOGISTIC = "{t}(1) / ({t}(1) + tf::exp(-{0}))"
 _FAST_LOGISTIC = "tf::fast_reciprocal({t}(1) + tf::fast_exp(-{0}))"
 
+_SIGN = "{t}({0} > {t}(0)) - {t}({0} < {t}(0))"  # two comparisons that make numbers, and no words
+
 COPIES = (_copy("set", "CLONE", "SHALLOW_COPY"), _copy("segment_set"))
 
 ARITHMETIC = (
@@ -107,7 +109,7 @@ ARITHMETIC = (
     _exact("trunc", "tf::trunc({0})", "trunc({0})", "TRUNC", ORDERED, True),
     _exact("frac", "{0} - tf::trunc({0})", "fmod({0}, 1.0)", "", FLOATS, True),
     _exact("relu", "{0} < {t}(0) ? {t}(0) : {0}", "maximum({0}, 0)", "", ORDERED),
-    _exact("sign", "({0} > {t}(0)) - ({0} < {t}(0))", "({0} > 0) - ({0} < 0)", "SIGN", REAL, True),
+    _exact("sign", _SIGN, "({0} > 0) - ({0} < 0)", "SIGN", REAL, True),
     _exact("bitwise_not", "tf::bitwise_not({0})", "bitwise_not({0})", "BITWISE_NOT", BITS),
     _part("real", "({0}).real", "REAL", ALL),
     _part("imag", "({0}).imag", "IMAG", COMPLEX),

@@ -111,12 +111,13 @@ def walk_columns(
 
 def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int:
     """Which of the reduced `dims` of a plane are its rows. Of one image the sums over all columns
-    are of one dim too: nothing of the plane's size waits for them."""
+    are of one dim too: nothing of the plane's size waits for them. Where nothing waits for any,
+    rows are what lies side by side."""
     whole = _needed_whole(fusion, plane)
     waited = [
         _reduced_dim(tv) for tv in whole if _is_long_reduction(tv) and _operand(tv).shape == plane
     ]
-    return next((dim for dim in dims if dim in waited), dims[0])
+    return next((dim for dim in dims if dim in waited), max(dims))
 
 
 def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
