@@ -433,12 +433,19 @@ def test_what_is_read_at_some_places_of_a_row_is_loaded_there() -> None:
     assert body.index("const int vector") < body.index("load_if")
 
 
-@pytest.mark.parametrize("is_truth", [True, False])
-def test_truths_are_counted_in_single_words(is_truth: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_truth", "made", "counted"),
+    [
+        (True, DataType.Int, DataType.Int32),
+        (False, DataType.Int, DataType.Int),
+        (True, DataType.Float, DataType.Float),
+    ],
+)
+def test_truths_are_counted_in_single_words(
+    is_truth: bool, made: DataType, counted: DataType
+) -> None:
     """As the largest elements are, which share the gradient of a maximum."""
     x = floats(5, 64)
     source = call("eq", x, along(call("max", x, dims=(1,)), 64)) if is_truth else x
-    terms = call("cast", source, dtype=DataType.Int)
-    kernel = kernel_of(segment_of([x], total(terms, 1)))
-    summed = kernel.phases[-1].reductions[0].accumulator
-    assert summed.dtype is (DataType.Int32 if is_truth else DataType.Int)
+    kernel = kernel_of(segment_of([x], total(call("cast", source, dtype=made), 1)))
+    assert kernel.phases[-1].reductions[0].accumulator.dtype is counted

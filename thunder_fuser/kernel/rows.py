@@ -390,9 +390,9 @@ class _RowWriter:
 
 
 def _is_count(tv: TensorView) -> bool:
-    """True for a sum of truths, of up to 2^31 elements: a word holds what it comes to."""
+    """True for a count of truths, of up to 2^31 elements: a word holds what it comes to."""
     match tv.definition:
-        case Expr(OpDef(name="sum"), (TensorView() as terms,)):
+        case Expr(OpDef(name="sum"), (TensorView() as terms,)) if tv.dtype is DataType.Int:
             made = terms.definition
             truths = made.tensors[0] if made is not None and made.op.name == "cast" else terms
             return truths.dtype is DataType.Bool and prod(terms.shape) < 1 << 31
