@@ -61,6 +61,15 @@ def test_what_meets_another_plane_is_left() -> None:
     assert undo_turns(program) is program
 
 
+def test_what_meets_another_plane_elsewhere_is_left() -> None:
+    """One kernel has the sums of both."""
+    x, y = floats(2000, 1800), floats(1800, 2000)
+    straight = permute(x, 1, 0)
+    products = call("mul", straight, y)
+    program = Fusion((x, y), (total(straight, 1), total(products, 1)))
+    assert undo_turns(program) is program
+
+
 def test_values_stay_what_they_are() -> None:
     """Kept axes in another order, and a plane that is read both ways."""
     values = torch.randint(-9, 9, (4, 40, 60)).float()

@@ -7,7 +7,8 @@ A permutation moves behind what is computed element by element, and no reduction
 of the rows and of the columns of one plane, as in a contrastive loss, are told from each other, and
 each gets a kernel that reads whole lines. Only where rows become columns, or columns rows, and
 either others of the plane are read as they lie, or no block keeps them: a kernel that does so
-(`schedule/kept_columns.py`) takes both.
+(`schedule/kept_columns.py`) takes both. It also takes a plane beside one that lies otherwise, as in
+the gradient of a norm of turned images, which is left to it.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
     """`fusion` without permutations before such reductions, on a machine with clusters of so many
     blocks. Inputs stay the same tensors."""
     turns = _turns(fusion)
-    if not turns:
+    if not turns or _meet_others(fusion, turns):
         return fusion
-    long = filter(_is_long, fusion.tensors)
-    plain = {_terms(tv) for tv in long if turns.keys().isdisjoint(topological([tv]))}
+    needs = {tv: frozenset(topological([tv])) for tv in fusion.tensors if _is_long(tv)}
+    plain = set[TensorView]().union(*(n for n in needs.values() if turns.keys().isdisjoint(n)))
 
     def is_undone(tv: TensorView) -> bool:
-        if not (_is_long(tv) and _is_misread(tv, turns)):
+        if tv not in needs or not _is_misread(tv, turns):
             return False
-        return _terms(tv) in plain or not are_kept(fusion, *_shape(tv), max_cluster)
+        planes = (t for t in needs[tv] if prod(t.shape) == _terms(tv))
+        return not plain.isdisjoint(planes) or not are_kept(fusion, *_shape(tv), max_cluster)
 
     found = list(filter(is_undone, fusion.tensors))
     return rewrite(fusion, _Undo(turns, frozenset(topological(found))).rule) if found else fusion
@@ -57,12 +59,30 @@ def _turns(fusion: Fusion) -> dict[TensorView, Order]:
                 if order != tuple(range(tv.ndim)):
                     found[tv] = order
             case Expr(op=row) as made if row.family is Family.POINTWISE:
-                whole = [t for t in made.tensors if t.shape == tv.shape and not _is_repeated(t)]
-                orders = set(map(found.get, whole))
+                orders = set(map(found.get, _whole(made, tv)))
                 common = orders.pop() if len(orders) == 1 else None
                 if common is not None:
                     found[tv] = common
     return found
+
+
+def _meet_others(fusion: Fusion, turns: Mapping[TensorView, Order]) -> bool:
+    """True where something is reduced that is computed of a permutation and of a plane that lies in
+    another order."""
+    mixed = set[TensorView]()
+    for tv in fusion.tensors:
+        match tv.definition:
+            case Expr(op=row) as made if row.family is Family.POINTWISE:
+                whole = _whole(made, tv)
+                orders = set(map(turns.get, whole))
+                if len(orders) > 1 or not mixed.isdisjoint(whole):
+                    mixed.add(tv)
+    return any(_is_long(tv) and _operand(tv) in mixed for tv in fusion.tensors)
+
+
+def _whole(made: Expr, tv: TensorView) -> list[TensorView]:
+    """The operands that have an element for each of `tv`."""
+    return [t for t in made.tensors if t.shape == tv.shape and not _is_repeated(t)]
 
 
 def _is_repeated(tv: TensorView) -> bool:

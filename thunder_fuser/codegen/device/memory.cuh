@@ -321,7 +321,7 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
   return x;
 }
 
-// chunk: load_row row_elements end_before
+// chunk: load_row row_elements end_before ends_before
 // A vector of a row of `extent` elements, whose first one has place `first`: of its lanes those beside the
 // row have any value. A GPU reads the aligned words that have an element of the row, without a branch, so
 // that several vectors are on their way together. Where memory may end inside a word, at `end`, a vector
