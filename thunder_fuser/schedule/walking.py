@@ -38,8 +38,6 @@ SPARE_IN_CLUSTER = 8  # registers beside weights, without which it spilled
 PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
 REGISTERS_AT_ONCE = 8  # of a thread
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
-LEAST_IN_FLIGHT = 20 * 1024  # that cover the time in which memory answers, where a turn does no
-# more than sum: one row of 8 KB on its way to each of two blocks reads at two thirds of the rate
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
 MIN_PART = 512  # vectors of a row that is walked, in each block of a cluster
@@ -157,8 +155,7 @@ def _walking(
         return None
     blocks, ahead = _spread(launched, room, target)
     moved = max(of_block * blocks, 1)  # nothing is read of some rows
-    least = 0 if row.again else LEAST_IN_FLIGHT
-    slots = min(_slots(moved, ahead, least, parameters), turns, limit // moved)
+    slots = min(_slots(moved, ahead, parameters), turns, limit // moved)
     free = most - _summing(row, held, sums) - row.loaded if parameters.keeps else 0
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
@@ -196,11 +193,11 @@ def _summing(row: Row, held: int, sums: int) -> int:
     return held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
 
 
-def _slots(moved: int, ahead: int, least: int, parameters: RowParameters) -> int:
+def _slots(moved: int, ahead: int, parameters: RowParameters) -> int:
     """As many rows as keep memory busy, of which so many bytes are `moved` in a turn: those that a
-    full machine would have on their way, `ahead` times, and of `least` bytes at least."""
-    flying, needed = (1 + ceil_div(size, moved) for size in (IN_FLIGHT, least))
-    return min(flying, max(1 + ahead * (parameters.slots - 1), needed), MAX_SLOTS)
+    full machine would have on their way, `ahead` times."""
+    flying = 1 + ceil_div(IN_FLIGHT, moved)
+    return min(flying, 1 + ahead * (parameters.slots - 1), MAX_SLOTS)
 
 
 def _alone(row: Row, threads: int, cluster: int) -> int:
