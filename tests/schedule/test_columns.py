@@ -215,22 +215,6 @@ def test_of_odd_rows_of_words_it_loads_as_many_bytes(
     assert schedule.batch == batch
 
 
-@pytest.mark.parametrize(
-    ("size", "down", "at_once"),
-    [
-        (396 * 256, 8, 3),  # as many blocks as the machine has at a time
-        (444 * 256, 4, 7),  # all of which it has so
-        (800 * 256, 8, 3),  # two turns
-    ],
-)
-def test_no_turn_of_a_few_blocks_is_left(size: int, down: int, at_once: int) -> None:
-    v, w = halves(577, size), halves(577, size)
-    segment = segment_of([v, w], total(v, 0), total(call("mul", v, w), 0))
-    found = columns.schedule(segment, H200)
-    assert (found.threads_across, found.threads_down) == (32, down)
-    assert found.blocks_at_once == at_once
-
-
 @pytest.mark.parametrize(("sums", "at_once"), [(1, 3), (2, 3), (3, 2), (4, 2)])
 def test_blocks_that_sum_much_are_fewer_so_that_nothing_spills(sums: int, at_once: int) -> None:
     """Of two planes of halves, as in the gradient of a batch norm of features."""

@@ -65,7 +65,7 @@ MAX_SCANNING = 128  # threads of a block that scans columns
 SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
 SCANNING_BLOCKS = 8  # of a multiprocessor, so that none has many more to scan than others
 SCANNED_ROWS = 8  # that a thread loads at least before it scans them
-FLIGHT = 48 * 1024  # bytes for which a multiprocessor waits at once
+SCANNED_FLIGHT = 48 * 1024  # bytes for which a multiprocessor waits at once, with more rows
 SCANNED_REGISTERS = 128  # of loads that a thread has for it
 SCANNED_SCRATCH = 40  # registers beside them, for places of rows that the last batch tests
 MIN_SHARE = 128  # rows that a block sums at least, where rows are split
@@ -174,23 +174,16 @@ def schedule(
     most = _batch(axes, segment, long)
     batch = most if parameters.fills else max(min(most, turns), 1)
     registers = _registers(axes, segment, reductions, terms, batch)
-    at_once = _at_once(across * down, registers)
+    warps = ceil_div(across * down, WARP)
+    at_once = REGISTERS // (registers * warps * WARP)
     if batch == 1 or not at_once:
         return planned(across, down, splits, batch)
     few, room = FEW_THAT_STORE, at_once
     if not full:
         few, room = FEW_TURNS, _room(_states(long, axes), across * down, registers)
     tiles, room = ceil_div(axes.vector.size, across), room * target.multiprocessors
-    flying = REGISTER_BYTES * batch * _loaded(axes, segment) * across * down
-    if splits == 1 and parameters.threads is None:
-        down = _of_one_turn(down, tiles, room, tiles * flying // target.multiprocessors)
     splits = _in_one_turn(splits, tiles, rows, room, few)
-    return planned(across, down, splits, batch, _at_once(across * down, registers))
-
-
-def _at_once(threads: int, registers: int) -> int:
-    """Blocks of so many threads, each with so many registers, that fit on a multiprocessor."""
-    return REGISTERS // (registers * ceil_div(threads, WARP) * WARP)
+    return planned(across, down, splits, batch, at_once)
 
 
 def reduced_by(long: Sequence[TensorView], axes: ColumnAxes) -> tuple[list[Element], list[Element]]:
@@ -404,7 +397,7 @@ def _scanned_rows(axes: ColumnAxes, segment: Segment, target: Target) -> int:
     the machine, as nothing else keeps memory busy. All of its batches have about as many."""
     loaded, size, rows = max(_loaded(axes, segment), 1), max(axes.row.size, 1), SCANNED_ROWS
     row = axes.vector.size * loaded * REGISTER_BYTES
-    enough = FLIGHT * target.multiprocessors
+    enough = SCANNED_FLIGHT * target.multiprocessors
     while rows * row < enough and 2 * rows * loaded <= SCANNED_REGISTERS:
         rows *= 2
     return ceil_div(size, ceil_div(size, rows))
@@ -477,12 +470,6 @@ def _in_one_turn(splits: int, tiles: int, rows: int, room: int, few: int) -> int
     if not tiles <= room < tiles * splits < few * room:
         return splits
     return ceil_div(rows, ceil_div(rows, room // tiles))
-
-
-def _of_one_turn(down: int, tiles: int, room: int, flying: int) -> int:
-    """Half as many threads of a column where the machine has no room for a few of the blocks, if
-    half of the bytes of all that are `flying` keep a multiprocessor's memory busy."""
-    return down // 2 if down > 1 and room < tiles < 2 * room and flying >= 2 * FLIGHT else down
 
 
 def _splits(rows: int, tiles: int, width: int, most: int, target: Target) -> int:
