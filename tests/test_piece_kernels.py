@@ -10,19 +10,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS
-from tests.programs import (
-    cat,
-    chain,
-    check,
-    cuda_kernels,
-    expand,
-    fusion,
-    like,
-    pad,
-    permute,
-    piece,
-    unsqueeze,
-)
+from tests.programs import cat, chain, check, cuda_kernels, fusion, pad, permute, piece
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -128,13 +116,3 @@ def test_the_negative_of_a_negative_number() -> None:
     x = tensor(DataType.Float, 24)
     program = fusion([x], chain(pad(x, [0, 8], -2.0), "neg"))
     check(program, *arguments(program))
-
-
-@pytest.mark.parametrize("columns", [196, 300])
-def test_what_vectors_leave_of_rows_is_a_narrower_vector(columns: int) -> None:
-    """Four elements."""
-    x, scale = torch.randn(3, 5, columns).bfloat16(), torch.randn(5, 1).bfloat16()
-    a, b = like(x, scale)
-    program = fusion([a, b], call("mul", a, expand(unsqueeze(b, 0), 3, 5, columns)))
-    plan = check(program, x, scale, orders=ORDERS)
-    assert "tf::load<tf::bf16, 1, 2>(T0" not in plan.sources[0]

@@ -102,7 +102,6 @@ ALLOWED = {
     "schedule/classes.py:_unroll_replicated": THREADS,
     "schedule/classes.py:_lies_in_crumbs": LANES,
     "schedule/classes.py:_longer": PARTS,
-    "schedule/vectorize.py:_left_over": LANES,
     "schedule/vectorize.py:_leaves_more": LANES,
     "schedule/column_axes.py:has_end": LANES,
     "schedule/column_axes.py:holds": PARTS,

@@ -119,7 +119,7 @@ def test_a_small_misaligned_operand_does_not_narrow_a_large_one() -> None:
     ("columns", "expected"),
     [
         (100, [(64 * 25, 4)]),  # not 12 vectors of two accesses, and 4 elements
-        (196, [(64 * 24, 8), (64, 4)]),  # few, which are a vector of one
+        (196, [(64 * 24, 8), (64 * 4, 1)]),  # few, beside 24
     ],
 )
 def test_vectors_of_two_accesses_do_not_leave_much_to_single_elements(

@@ -1,7 +1,6 @@
 """The innermost axis of a class as vectors: a whole number of them, and what is left over.
 
 axis i{4097}      =>      i1{1024}, lane{4} and, for the last element, a class of its own
-axis i{196}       =>      i1{24}, lane{8} and, for the last four, one of i1{1}, lane{4}
 
 So kernels for axes of some lengths have another text than those for others. Where they are to share
 one, there is always something left over.
@@ -89,18 +88,9 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
     if left:
         whole, remainder = cut_class(group, innermost, innermost.size - left)
         exact = replace(parameters, rests=False)
-        return (*vectorize(whole, exact), _left_over(remainder, left, exact))
+        return (*vectorize(whole, exact), VectorClass(remainder, None, streams=None))
     whole, _, lane = _in_lanes(group, innermost, lanes, is_apart=single > 0)
     return (VectorClass(whole, lane, streams, is_apart=single > 0),)
-
-
-def _left_over(group: IterationClass, left: int, parameters: MapParameters) -> VectorClass:
-    """What vectors leave of each row, in narrower ones where it is some of these: 4 of 196."""
-    lanes = 1 if left == 1 or len(group.axes) == 1 else lanes_of(group, parameters)
-    if lanes == 1 or left % lanes:
-        return VectorClass(group, None, streams=None)
-    cut, _, lane = _in_lanes(group, group.axes[-1], lanes)
-    return VectorClass(cut, lane, streams=None)
 
 
 def narrowest_access(group: IterationClass, parameters: MapParameters) -> int:
