@@ -17,12 +17,12 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from thunder_fuser.analysis.digits import Form, Loaded, loads_in
+from thunder_fuser.analysis.digits import Form, Loaded, atom, loads_in
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from, gathered_dim
 from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, either, narrowed, settled
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.fusion import topological
-from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ir.tensor import Attr, TensorView
 from thunder_fuser.ops import Family
 
 Index: TypeAlias = tuple[Form, ...]
@@ -122,6 +122,15 @@ def demand(
     if any(e.place is not None for e in made):
         found.elements = _ordered(found.elements)
     return found
+
+
+def reads_in_place(tv: TensorView, x: TensorView, reduced: TensorView, dims: Attr) -> bool:
+    """True where each element of `tv` reads that of `x`, and what it was `reduced` to over `dims`
+    at its own place."""
+    assert isinstance(dims, tuple)
+    index = tuple(map(atom, tv.logical))
+    kept = tuple(form for k, form in enumerate(index) if k not in dims)
+    return set(demand([(tv, index)], {x, reduced}).leaves) == {(x, index), (reduced, kept)}
 
 
 def _element(tv: TensorView, index: Index, known: Known) -> Element:

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from thunder_fuser.analysis.access import demand
-from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import are_kept, are_packed
 from thunder_fuser.analysis.precision import distance_from_max, is_guarded
 from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, stored_planes
@@ -59,18 +58,8 @@ def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorVie
         return None
     assert top.definition is not None
     (x,), dims = top.definition.tensors, made.attr("dims")
-    if top.definition.attr("dims") != dims or not _is_below_its_own(term, x, top):
+    if top.definition.attr("dims") != dims or not reads_in_place(term, x, top, dims):
         return None
     total = apply(EXPONENTIALS, [x], {"dims": dims})
     assert isinstance(total, TensorView)
     return total if is_guarded(term) else call("add", total, call("sub", top, top))
-
-
-def _is_below_its_own(term: TensorView, x: TensorView, top: TensorView) -> bool:
-    """True where each element of `term` reads that of `x`, and the maximum of its own column."""
-    assert top.definition is not None
-    dims = top.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    index = tuple(map(atom, term.logical))
-    kept = tuple(form for k, form in enumerate(index) if k not in dims)
-    return set(demand([(term, index)], {x, top}).leaves) == {(x, index), (top, kept)}

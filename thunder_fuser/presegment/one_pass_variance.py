@@ -13,8 +13,7 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
-from thunder_fuser.analysis.access import demand
-from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
@@ -79,7 +78,7 @@ def _centred(distance: TensorView, dims: Attr) -> TensorView | None:
             row.name == "sub" and x.dtype in SQUARED_DEVIATION.dtypes
         ):
             mean = _origin(spread)
-            if _is_mean(mean, x, dims) and _is_kept_in_place(distance, x, mean, dims):
+            if _is_mean(mean, x, dims) and reads_in_place(distance, x, mean, dims):
                 return x
     return None
 
@@ -100,14 +99,6 @@ def _is_mean(mean: TensorView, x: TensorView, dims: Attr) -> bool:
             operand, summed, _ = _unturned(total.tensors[0], total.attr("dims"))
             return n == count and summed == dims and operand is x
     return False
-
-
-def _is_kept_in_place(distance: TensorView, x: TensorView, mean: TensorView, dims: Attr) -> bool:
-    """True where each element of `distance` reads that of `x`, and the mean of its own place."""
-    assert isinstance(dims, tuple)
-    index = tuple(map(atom, distance.logical))
-    kept = tuple(form for k, form in enumerate(index) if k not in dims)
-    return set(demand([(distance, index)], {x, mean}).leaves) == {(x, index), (mean, kept)}
 
 
 def _is_sum(tv: TensorView) -> bool:
