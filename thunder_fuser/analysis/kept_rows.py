@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import gcd, prod
+from math import gcd
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.reductions import column_shape, stored_planes
+from thunder_fuser.analysis.reductions import column_shape, inputs_of_size, stored_planes
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.target import LINE, MAX_THREADS, REGISTERS, SECTOR, WARP, clusters_up_to
@@ -57,8 +57,7 @@ def are_packed(fusion: Fusion, rows: int, columns: int) -> bool:
 
 def _read(fusion: Fusion, elements: int) -> list[int]:
     """Bytes of an element of each tensor of so many that is read."""
-    inputs = (tv for tv in fusion.inputs if isinstance(tv, TensorView))
-    return [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == elements]
+    return [tv.dtype.itemsize for tv in inputs_of_size(fusion, elements)]
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,12 @@ def stored_planes(
     return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}
 
 
+def inputs_of_size(fusion: Fusion, elements: int) -> list[TensorView]:
+    """The tensors of so many elements that `fusion` is given."""
+    given = (tv for tv in fusion.inputs if isinstance(tv, TensorView))
+    return [tv for tv in given if prod(tv.shape) == elements]
+
+
 def walked_rows(tv: TensorView) -> int | None:
     """Of the plane that a reduction walks which is marked, else None."""
     return _mark(tv, WALKED)

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from thunder_fuser.analysis.reductions import (
     MIN_SHARED,
     column_shape,
+    inputs_of_size,
     is_few_and_long,
     is_long,
     is_scan,
@@ -75,7 +76,7 @@ def _fits(fusion: Fusion, plane: tuple[int, int], limit: int) -> bool:
     """True where the blocks of a cluster hold a row of each input that has the plane's size, up to
     `limit` bytes in shared memory. In registers one tensor has room, unless weights take it."""
     rows = _bytes_of_rows(fusion, plane)
-    has_weights = bool(_of_size(fusion, plane[1]))
+    has_weights = bool(inputs_of_size(fusion, plane[1]))
     return sum(rows) <= limit or (len(rows) == 2 and max(rows) <= limit and not has_weights)
 
 
@@ -93,7 +94,7 @@ def _is_too_long(fusion: Fusion, plane: tuple[int, int]) -> bool:
 def _bytes_of_rows(fusion: Fusion, plane: tuple[int, int]) -> list[int]:
     """Of a row of each input that has the plane's size."""
     _, columns = plane
-    return [columns * tv.dtype.itemsize for tv in _of_size(fusion, prod(plane))]
+    return [columns * tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane))]
 
 
 def _is_in_crumbs(stretch_bytes: int) -> bool:
@@ -104,10 +105,5 @@ def _is_in_crumbs(stretch_bytes: int) -> bool:
 
 def _itemsize(fusion: Fusion, reduction: TensorView) -> int:
     """Bytes of an element of the narrowest input that has the size of what is reduced."""
-    read = _of_size(fusion, prod(row_shape(reduction) or ()))
+    read = inputs_of_size(fusion, prod(row_shape(reduction) or ()))
     return min((tv.dtype.itemsize for tv in read), default=reduction.dtype.itemsize)
-
-
-def _of_size(fusion: Fusion, elements: int) -> list[TensorView]:
-    read = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    return [tv for tv in read if prod(tv.shape) == elements]
