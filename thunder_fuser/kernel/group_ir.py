@@ -142,8 +142,8 @@ class GroupKernel:
         """Blocks that are to fit on a multiprocessor: what their threads hold leaves registers, of
         small blocks to more of them."""
         held = sum(_held_bytes(a) for a in self.loop.loads) * self.batch
-        most = 5 if held <= FEW_HELD_BYTES else 4 if held <= MAX_HELD_BYTES else 2
-        most = 3 if MAX_HELD_BYTES < held <= MAX_PLACED_BYTES else most
+        rooms = ((FEW_HELD_BYTES, 5), (MAX_HELD_BYTES, 4), (MAX_PLACED_BYTES, 3))
+        most = next((blocks for limit, blocks in rooms if held <= limit), 2)
         return min(most * THREADS // self.threads, MAX_BLOCKS)
 
     @property
