@@ -350,14 +350,14 @@ def _check_columns(
     index that a tensor holds nothing of what is `walked` may be read, which registers hold; what is
     `stored` of a column is read in memory there."""
     own = dict(reductions)
-    for results in (walked, stored):
-        needs = needs_of(segment, own, results)
-        if needs.places and results is walked:
-            raise Rejected("columns that are kept are read at an index that a tensor holds")
-        if any(True for _ in needs.windows()):
-            raise Rejected("columns that are kept are read through windows")
-        if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
-            raise Rejected("a column sum is read at another column")
+    if needs_of(segment, own, walked).places:
+        raise Rejected("columns that are kept are read at an index that a tensor holds")
+    results = (*walked, *stored)
+    needs = needs_of(segment, own, results)
+    if any(True for _ in needs.windows()):
+        raise Rejected("columns that are kept are read through windows")
+    if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
+        raise Rejected("a column sum is read at another column")
 
 
 def _check_writes(
