@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from itertools import chain
 
 from thunder_fuser.analysis.access import Demand, Source
 from thunder_fuser.ir.tensor import TensorView
@@ -30,7 +31,8 @@ def computed_again(
     if any(needs.places or [*needs.windows()] for _, needs in scopes):
         return ()
     first = _firsts([needs for _, needs in scopes])
-    computed = Counter(key for _, needs in scopes for key in {first[k]: 0 for k in needs.elements})
+    made = (dict.fromkeys(first[key] for key in needs.elements) for _, needs in scopes)
+    computed = Counter(chain.from_iterable(made))
     again = {key for key, times in computed.items() if times > 1}
     borders = {key for key in computed if key[0] in behind}
     for results, needs in scopes:
