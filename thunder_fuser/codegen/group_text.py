@@ -160,16 +160,15 @@ def _of_rows(
     at: str,
     count: int,
     names: Mapping[IterDomain, str],
+    index: str = "k",
     before: Sequence[str] = (),
     test: str = "",
 ) -> list[str]:
     """So many vectors of rows, on their way together. Where memory ends inside a word, one branch
     is around all of them: behind its own each would be waited for before the next is asked for."""
-    index = "turn" if test else "k"
-    source = f"{at}[{index}]"
 
     def moved(move: str) -> list[str]:
-        load = row_call(move, access, source, names, test=test)
+        load = row_call(move, access, f"{at}[{index}]", names, test=test)
         return _each(count, [*before, f"{to}[{index}] = {load};"], index)
 
     if access.end is None:
@@ -383,7 +382,9 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
         *(
             line
             for a in of_rows
-            for line in _of_rows(a, f"{a.name}_held", f"{a.name}_from", ahead, names, row, has_own)
+            for line in _of_rows(
+                a, f"{a.name}_held", f"{a.name}_from", ahead, names, "turn", row, has_own
+            )
         ),
         *_each(ahead, stored, "turn"),
         "tf::commit_copies();",
