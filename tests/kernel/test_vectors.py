@@ -81,6 +81,18 @@ def test_a_load_is_left_out_where_its_guards_tell_of_whole_vectors() -> None:
     assert [v.lane is not None for v in loads] == [False, False, True]
 
 
+def test_vectors_of_which_a_thread_needs_one_are_one_load() -> None:
+    """The halves that a rotary embedding swaps."""
+    r = Reads(4)
+    r.accesses.leaves_out = True
+    near, far = (Window(atom(ROW), 1),), (Window(shift(atom(ROW), -1), 2),)
+    r.accesses.request(r.tv, r.at(1, 8), near)
+    r.accesses.request(r.tv, r.at(1, 0), far)
+    (load,) = r.accesses.group_loads()
+    assert [(c.offset.constant, c.guards) for c in load.choices] == [(8, near), (0, far)]
+    assert r.accesses.read(r.tv, r.at(1, 0), far) == ReadVector("v0", 1, 0, DataType.Float)
+
+
 def test_elements_of_which_a_lane_needs_one_are_one_load() -> None:
     r = Reads(4)
     r.accesses.leaves_out = True

@@ -62,8 +62,8 @@ def load_call(
         if access.is_apart:
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
-    if access.guards:
-        test = windows_text(access.guards, names)
+    test = _needed(access, names)
+    if test:
         return f"tf::load_if<{arguments}>({test}, {address(access, names)})"
     move = "load_streaming" if access.is_streaming else "load"
     return f"tf::{move}<{arguments}>({address(access, names)})"
@@ -98,15 +98,23 @@ def end_of(access: VectorAccess) -> str:
 
 
 def _load_lanes(access: VectorAccess, name: str, names: Mapping[IterDomain, str]) -> str:
-    """Each lane's element, where it reads one: always, if the guards of all that it chooses from
-    leave nothing out."""
-    lane, choices = f"[&](int {name})", access.choices
-    place = f"{lane} {{ return {_chosen(choices, names)}; }}"
-    if not access.guards or cover([choice.guards for choice in choices]):
+    """Each lane's element, where it reads one."""
+    lane = f"[&](int {name})"
+    place = f"{lane} {{ return {_chosen(access.choices, names)}; }}"
+    test = _needed(access, names)
+    if not test:
         return f"tf::load_lanes<{access.length}>({access.pointer}, {place})"
-    tests = " || ".join(windows_text(choice.guards, names) for choice in choices)
-    test = f"{lane} {{ return {tests}; }}"
+    test = f"{lane} {{ return {test}; }}"
     return f"tf::load_lanes_if<{access.length}>({access.pointer}, {test}, {place})"
+
+
+def _needed(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
+    """What holds where something is read; nothing where that is so always, as the guards of all
+    that it chooses from leave nothing out."""
+    guards = [choice.guards for choice in access.choices]
+    if not access.guards or cover(guards):
+        return ""
+    return " || ".join(windows_text(tests, names) for tests in guards)
 
 
 def _chosen(choices: Sequence[Guarded], names: Mapping[IterDomain, str]) -> str:
@@ -128,7 +136,8 @@ def _chosen(choices: Sequence[Guarded], names: Mapping[IterDomain, str]) -> str:
 
 def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     """Where an access begins."""
-    return f"{access.pointer} + {form_text(access.offset, names)}"
+    place = _chosen(access.choices, names)
+    return f"{access.pointer} + ({place})" if access.others else f"{access.pointer} + {place}"
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
@@ -161,8 +170,8 @@ def copy_text(
         if access.is_apart:
             return f"tf::copy_async_apart<{access.access_bytes}>({arguments}, {inside});"
         return f"tf::copy_async_within<{access.access_bytes}>({arguments}, {inside}, {is_whole});"
-    if access.guards:
-        test = windows_text(access.guards, names)
+    test = _needed(access, names)
+    if test:
         return f"tf::copy_async_if<{access.access_bytes}>({test}, {arguments});"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 

@@ -3,6 +3,8 @@
 reads at 64 + lane and lane, 8 lanes            two runs of 8
 reads at 2*lane and 2*lane + 1, 8 lanes         one run of 16, element 2*lane + delta
 reads at 4 + lane and lane, 4 lanes             one run of 8, element lane + delta
+reads at 64 + lane where vector < 8, else at    one run, at the offset of the threads that read it:
+    lane - 64, 8 lanes                          the two halves that a rotary embedding swaps
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
 from thunder_fuser.analysis.digits import Form, scale, shift, substitute
-from thunder_fuser.analysis.exclusive import one_at_most
+from thunder_fuser.analysis.exclusive import exclude, one_at_most
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
 from thunder_fuser.ir.domain import IterDomain
@@ -181,17 +183,22 @@ class Accesses:
                 alike = (tv, parts.base, parts.weight, guards.get((tv, offset), ()))
                 family = families.setdefault(alike, [])
                 family.append((parts.constant, offset))
-        made: list[VectorAccess] = []
+        made: dict[str, VectorAccess] = {}
         places: dict[Address, Place] = {}
         for (tv, base, weight, tests), members in families.items():
             for run in _runs(sorted(members, key=lambda m: m[0]), weight, self.lanes, tv):
                 start, name = run[0][0], f"{prefix}{len(made)}"
                 offset = Form(base.constant + start, base.terms)
                 access = self._access(tv, offset, weight, run[-1][0] - start, name)
-                made.append(replace(access, guards=tests))
-                element = name + (self.suffix(tv, offset) if prefix == "v" else "")
+                access = replace(access, guards=tests)
+                suffix = self.suffix(tv, offset) if prefix == "v" else ""
+                if tests:
+                    near = [m for m in made.values() if self.suffix(tv, m.offset) == suffix]
+                    access = _choosing(near, access)
+                made[access.name] = access
+                element = access.name + suffix
                 places |= {(tv, o): Place(element, weight, c - start) for c, o in run}
-        return tuple(made), places
+        return tuple(made.values()), places
 
     def _apart(self, tv: TensorView, offset: Form, name: str) -> VectorAccess:
         """The elements of all lanes, one by one."""
@@ -227,6 +234,18 @@ class Accesses:
         if self.lane in base.bases or len(own) != 1 or not own[0][1].is_whole or own[0][0] < 0:
             return None
         return _Split(base, own[0][0], offset.constant)
+
+
+def _choosing(made: Iterable[VectorAccess], access: VectorAccess) -> VectorAccess:
+    """The load, or one of those `made` that reads as much elsewhere and does this too: no index
+    needs both."""
+    for other in made:
+        is_alike = replace(access, name=other.name, offset=other.offset) == replace(
+            other, guards=access.guards, others=()
+        )
+        if is_alike and all(exclude(c.guards, access.guards) for c in other.choices):
+            return replace(other, others=(*other.others, Guarded(access.offset, access.guards)))
+    return access
 
 
 def loads_read_by(
