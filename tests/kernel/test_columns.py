@@ -16,6 +16,8 @@ from tests.programs import (
     fusion,
     ints,
     like,
+    pad,
+    piece,
     total,
     whole,
 )
@@ -67,6 +69,15 @@ def test_the_plane_is_stored_while_it_is_walked() -> None:
     per_row, per_column = printed(segment_of([x], e, total(e, 0))).split("  per column\n")
     assert "store w0 -> T1[64*row + 4*vector]" in per_row
     assert "store w0 -> T2[4*vector]" in per_column
+
+
+def test_rows_beside_a_row_are_vectors_that_are_left_out_at_an_end() -> None:
+    """The weights of a causal convolution have sums of what lies rows apart."""
+    x, g = halves(16, 40, 64), halves(16, 40, 64)
+    before = pad(piece(x, 1, 0, 39), (0, 0, 1, 0))
+    segment = segment_of([x, g], total(call("mul", g, before), 0, 1))
+    loads, _ = accesses(segment)
+    assert [(load.length, len(load.guards)) for load in loads] == [(8, 0), (8, 1)]
 
 
 def test_what_is_read_once_streams_unless_rows_are_stored() -> None:

@@ -39,6 +39,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         names.tensors,
         streams=None,
         is_kept=lambda offset: axes.lane in offset.bases and axes.row not in offset.bases,
+        leaves_out=not axes.has_end,
     )
     writer = ElementWriter(
         segment, names.tensors, names.scalars, accesses, strict, holds=axes.holds

@@ -165,15 +165,16 @@ def schedule(
         tuple(full),
         tuple(stores),
     )
+    loaded = _loaded(axes, segment, long, [*terms, *results])
     if scans:
-        across, batch = _scanning(axes, target), _scanned_rows(axes, segment, target)
-        registers = _registers(axes, segment, reductions, terms, batch) + SCANNED_SCRATCH
+        across, batch = _scanning(axes, target), _scanned_rows(axes, loaded, target)
+        registers = _registers(axes, segment, reductions, terms, batch * loaded) + SCANNED_SCRATCH
         return planned(across, 1, 1, batch, REGISTERS // (registers * across))
     across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
     turns = ceil_div(ceil_div(rows, splits), down)
-    most = _batch(axes, segment, long)
+    most = _batch(axes, segment, long, loaded)
     batch = most if parameters.fills else max(min(most, turns), 1)
-    registers = _registers(axes, segment, reductions, terms, batch)
+    registers = _registers(axes, segment, reductions, terms, batch * loaded)
     warps = ceil_div(across * down, WARP)
     at_once = REGISTERS // (registers * warps * WARP)
     if batch == 1 or not at_once:
@@ -392,10 +393,11 @@ def _scanning(axes: ColumnAxes, target: Target) -> int:
     return across
 
 
-def _scanned_rows(axes: ColumnAxes, segment: Segment, target: Target) -> int:
-    """Rows that a thread loads before it scans them: more where a row of all columns is little for
-    the machine, as nothing else keeps memory busy. All of its batches have about as many."""
-    loaded, size, rows = max(_loaded(axes, segment), 1), max(axes.row.size, 1), SCANNED_ROWS
+def _scanned_rows(axes: ColumnAxes, loaded: int, target: Target) -> int:
+    """Rows, of so many registers each, that a thread loads before it scans them: more where a row
+    of all columns is little for the machine, as nothing else keeps memory busy. All of its batches
+    have about as many."""
+    loaded, size, rows = max(loaded, 1), max(axes.row.size, 1), SCANNED_ROWS
     row = axes.vector.size * loaded * REGISTER_BYTES
     enough = SCANNED_FLIGHT * target.multiprocessors
     while rows * row < enough and 2 * rows * loaded <= SCANNED_REGISTERS:
@@ -419,17 +421,19 @@ def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
-def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView]) -> int:
-    """Rows that a thread loads at a time, at most, fewer where several tensors have each."""
+def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], loaded: int) -> int:
+    """Rows that a thread loads at a time, at most, fewer where each has more `loaded` registers."""
     width = axes.lanes * narrowest(segment, long)
     rows = BATCH_BYTES // width if width >= REGISTER_BYTES else MIN_BATCH
-    return max(min(IN_FLIGHT // max(_loaded(axes, segment), 1), rows), 1)
+    return max(min(IN_FLIGHT // max(loaded, 1), rows), 1)
 
 
-def _loaded(axes: ColumnAxes, segment: Segment) -> int:
-    """Registers of what a thread loads of a row."""
-    plane = [tv for tv in segment.inputs if prod(tv.shape) == axes.size]
-    return _of_vectors(plane, axes)
+def _loaded(
+    axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], results: Sequence[Element]
+) -> int:
+    """Registers of what a thread loads for a row: of a convolution, several of one tensor."""
+    read = [tv for tv, _ in needs_of(segment, long, results).leaves if tv in segment.leaves]
+    return _of_vectors([tv for tv in read if prod(tv.shape) == axes.size], axes)
 
 
 def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
@@ -442,9 +446,9 @@ def _registers(
     segment: Segment,
     reductions: Sequence[tuple[TensorView, Index]],
     terms: Sequence[tuple[TensorView, Index]],
-    batch: int,
+    loaded: int,
 ) -> int:
-    """That a thread has for its sums, a batch of rows and what it has of its columns."""
+    """That a thread has for its sums, a `loaded` batch of rows and what it has of its columns."""
     long = [tv for tv, _ in reductions]
     read = needs_of(segment, long, terms).leaves
     columns = [
@@ -453,7 +457,7 @@ def _registers(
         if tv in segment.leaves and axes.row not in offset_of(segment.layouts[tv], index).bases
     ]
     sums = _states(long, axes) // REGISTER_BYTES
-    held = sums + batch * _loaded(axes, segment) + _of_vectors(columns, axes)
+    held = sums + loaded + _of_vectors(columns, axes)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 
 
