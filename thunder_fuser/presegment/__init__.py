@@ -10,6 +10,7 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
+from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.group_rows import group_rows
@@ -52,9 +53,9 @@ def arrange(
     strict: bool = False,
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
-    comes first: it decides which reductions are along rows. `strict` keeps all exponentials of the
-    trace."""
-    fusion = undo_turns(fusion, max_cluster)
+    comes first: it decides which reductions are along rows. `strict` keeps all exponentials and
+    logarithms of the trace."""
+    fusion = undo_turns(fusion if strict else fold_logs(fusion), max_cluster)
     fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)

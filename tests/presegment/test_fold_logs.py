@@ -1,0 +1,60 @@
+"""Which logarithms of a softmax are differences."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.presegment.test_one_pass_exponentials import below, softmax, top
+from tests.programs import fusion, like
+from tests.schedule.segments import floats
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.fold_logs import fold_logs
+from thunder_fuser.runtime.evaluate import evaluate
+
+
+def test_a_logarithm_of_each_row_is_left() -> None:
+    x = floats(8, 90)
+    made = fold_logs(Fusion((x,), (call("log", softmax(x, 1)),)))
+    assert str(made) == dedent("""\
+        fusion(T0: f32[i8, i90]) {
+          T1: f32[i8, r90] = max(T0, dims=[1])
+          T2: f32[i8, b1] = broadcast(T1, is_broadcast_dim=[False, True])
+          T3: f32[i8, b90] = expand(T2, shape=[8, 90])
+          T4: f32[i8, i90] = sub(T0, T3)
+          T5: f32[i8, i90] = exp(T4)
+          T6: f32[i8, r90] = sum(T5, dims=[1])
+          T7: f32[i8, b1] = broadcast(T6, is_broadcast_dim=[False, True])
+          T8: f32[i8, b90] = expand(T7, shape=[8, 90])
+          T9: f32[i8, i90] = div(T5, T8)
+          T10: bool[i8, i90] = eq(T9, 0.0)
+          T11: f32[i8, b1] = log(T7)
+          T12: f32[i8, b90] = expand(T11, shape=[8, 90])
+          T13: f32[i8, i90] = sub(T4, T12)
+          T14: f32[i8, i90] = where(T10, float("-inf"), T13)
+          return T14
+        }""")
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_values_are_those_of_the_logarithm(dim: int) -> None:
+    """Also where the share vanishes, and where a row has no maximum, or an infinite one."""
+    x = 30 * torch.randn(9, 40, dtype=torch.float64)
+    x[0, 0], x[1, 1], x[2], x[3, 3] = torch.nan, torch.inf, -torch.inf, -1e4
+    (a,) = like(x)
+    written = fusion([a], call("log", softmax(a, dim)))
+    (found,), (expected,) = (evaluate(f, [x]) for f in (fold_logs(written), written))
+    assert "log" in str(fold_logs(written))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_others_stay() -> None:
+    x, y = floats(8, 90), floats(8, 90)
+    terms = below(x, top(x, 1), 1)
+    for value in (terms, call("div", terms, y), call("div", y, terms), call("exp", x)):
+        written: TensorView = call("log", value)
+        assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)

@@ -1,0 +1,60 @@
+"""Write the logarithm of a softmax without computing one of each element.
+
+    T3 = div(exp(T0), T2)                     T5 = sub(T0, log(T2))
+    T4 = log(T3)                       =>     T4 = where(eq(T3, 0), -inf, T5)
+
+with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax gives: only a
+logarithm of each row is left. Both are off by about a rounding of T0. Where the share vanishes, the
+logarithm is that of 0, as in the trace.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from thunder_fuser.analysis.precision import distance_from_max
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ops import Family, OpDef
+
+
+def fold_logs(fusion: Fusion) -> Fusion:
+    """`fusion` with such logarithms as differences."""
+    return rewrite(fusion, _rule)
+
+
+def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    match tv.definition, inputs:
+        case Expr(OpDef(name="log")), (TensorView(definition=Expr() as made) as share,):
+            pass
+        case _:
+            return None
+    match made:
+        case Expr(OpDef(name="div"), (TensorView(definition=Expr() as raised) as term, total)):
+            if distance_from_max(term) is None or not isinstance(total, TensorView):
+                return None
+        case _:
+            return None
+    log = _log(total)
+    if log is None:
+        return None
+    is_zero = call("eq", share, sc.constant(0.0))
+    difference = call("sub", raised.inputs[0], log)
+    return call("where", is_zero, sc.constant(float("-inf")), difference)
+
+
+def _log(total: TensorView) -> TensorView | None:
+    """That of each row, spread as the total of a row is; None where it is of each element."""
+    made = total.definition
+    if made is None or made.op.family is not Family.VIEW:
+        return None
+    (inner,) = made.tensors
+    log = call("log", inner) if prod(inner.shape) < prod(total.shape) else _log(inner)
+    if log is None:
+        return None
+    spread = apply(made.op, [log], dict(made.attrs))
+    assert isinstance(spread, TensorView)
+    return spread
