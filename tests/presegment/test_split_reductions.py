@@ -258,6 +258,20 @@ def test_short_rows_that_pass_through_shared_memory_are_dealt_in_stretches(
     assert dealt == ([] if expected is None else [expected])
 
 
+@pytest.mark.parametrize("columns", [768, 1020])
+def test_gathered_rows_lie_in_no_stretches(columns: int) -> None:
+    """Nor do they begin in a lane of a plane: blocks walk one after another, as many as of longer
+    rows."""
+    table, index = tensor(DataType.BFloat16, 500, columns), tensor(DataType.Int, 65536)
+    x = tensor(DataType.BFloat16, 65536, columns)
+    terms = call("mul", x, call("index_select", table, index, dim=0))
+    program = Fusion((table, index, x), (total(terms, 0), total(terms, 1)))
+    made = split_reductions(program, SMS, max_cluster=8)
+    (pieces,) = filter(is_reshape, made.tensors)
+    assert pieces.shape == (-(-65536 // pieces.shape[1]), pieces.shape[1], columns)
+    assert 4 * SMS < pieces.shape[1] <= 8 * SMS
+
+
 def is_reshape(tv: TensorView) -> bool:
     return tv.definition is not None and tv.definition.op.name == "reshape"
 

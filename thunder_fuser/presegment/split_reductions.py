@@ -90,7 +90,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import OpDef
+from thunder_fuser.ops import Family, OpDef
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
@@ -137,6 +137,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
+    gathered = {prod(tv.shape) for tv in fusion.tensors if _is_gathered(tv)}
     is_kept = kept_columns(fusion, max_cluster)
     unfinished = {_operands(tv) for tv in fusion.tensors if _is_down(tv) and not is_summed(tv)}
 
@@ -147,11 +148,12 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
         if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
         row = walked_row(plane, fusion, count[plane])
+        is_plain = prod(plane or ()) not in gathered
         if (samples := _samples(tv)) is not None:
             is_even = plane in even
-            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster)
+            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster, is_plain)
             return None if deal is None else _in_samples(tv, inputs[0], deal)
-        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
+        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster, is_plain)
         return None if found is None else in_two(tv, inputs[0], found)
 
     return rewrite(fusion, rule)
@@ -164,6 +166,10 @@ def is_summed(tv: TensorView) -> bool:
 
 def _is_down(tv: TensorView) -> bool:
     return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+
+
+def _is_gathered(tv: TensorView) -> bool:
+    return tv.definition is not None and tv.definition.op.family is Family.GATHER
 
 
 def _operands(tv: TensorView) -> tuple[object, ...]:
@@ -200,12 +206,14 @@ def _of_samples(
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
+    is_plain: bool,
 ) -> Deal | None:
     """How the rows of each sample are dealt out, in runs of those that pass through shared memory
     at once, or in as many parts as blocks walk at a time, of which the last may have fewer rows.
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
-    many."""
-    if max_cluster > 1 and is_much(samples * terms * row.columns, multiprocessors):
+    many, and gathered rows are not `is_plain`."""
+    is_staged = is_plain and max_cluster > 1
+    if is_staged and is_much(samples * terms * row.columns, multiprocessors):
         found = _samples_in_stretches(samples, terms, row, is_even, multiprocessors)
         if found is not None:
             return found
@@ -267,9 +275,12 @@ def _dealt(
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
+    is_plain: bool,
 ) -> Deal | None:
     """How one of the sums down the columns of such rows is dealt out, to as many parts as are
-    walked at a time; None to leave it. Where `is_even` all parts have as many rows."""
+    walked at a time; None to leave it. Where `is_even` all parts have as many rows. Those
+    that are gathered are not `is_plain`: they do not pass through shared memory side by side, nor
+    do they begin in a lane of a plane."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
@@ -283,10 +294,10 @@ def _dealt(
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
-    if is_long_walk and not is_even and max_cluster > 1:
+    if is_long_walk and not is_even and is_plain and max_cluster > 1:
         found = in_stretches(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
-    if found is None and is_apart and is_long_walk:
+    if found is None and is_apart and is_plain and is_long_walk:
         found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
     if found is None and is_short(vectors) and is_long_walk:
         found = _side_by_side(terms, vectors, is_even, multiprocessors)
