@@ -19,6 +19,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel import templates
 from thunder_fuser.options import Options
 from thunder_fuser.presegment import arrange, tidy
+from thunder_fuser.presegment.meet_columns import meet_columns
 from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.failures import Failures, naming_region
 from thunder_fuser.runtime.instrument import instrument
@@ -84,10 +85,18 @@ def cut_region(
     fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target, copies: bool = False
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
-    has storage of its own."""
+    has storage of its own. Columns meet where a template holds all that needs them."""
     refuse = partial(templates.reject, target=target)
-    is_shared = shared_rows(fusion, target.multiprocessors, target.max_cluster)
-    return turned(cut(fusion, layouts, refuse, copies, is_shared), target.l2_bytes)
+    machine = target.multiprocessors, target.max_cluster
+
+    def segmented(arranged: Fusion) -> SegmentedFusion:
+        return cut(arranged, layouts, refuse, copies, shared_rows(arranged, *machine))
+
+    met = meet_columns(fusion, *machine)
+    found = segmented(met)
+    if met is not fusion and any(refuse(s) is not None for s in found.segments if s.met):
+        found = segmented(fusion)
+    return turned(found, target.l2_bytes)
 
 
 def generate(segment: Segment, tuner: Tuner, watch: Callable[..., Any]) -> Candidate | None:

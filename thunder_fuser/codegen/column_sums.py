@@ -14,6 +14,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptSum, own
 from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.target import WARP
 
 DownColumns = ColumnKernel | KeptKernel
 
@@ -63,11 +64,13 @@ def left_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
 
 def combined_parts(totals: Sequence[Accumulator], kernel: DownColumns) -> list[str]:
     """The parts that were left: those of warps by a thread a column, and the few of threads that
-    have all places of an image."""
+    have all places of an image; many of them, as many as halve, by several threads a column."""
     met, barrier = list[str](), "__syncthreads();"
     sizes = f"{kernel.threads}, {kernel.padding}" if kernel.padding else f"{kernel.threads}"
     in_warps = [total for total in totals if kernel.warp_parts(total) is not None]
-    alone = in_warps if lies_in_warps(kernel.threads_across) else totals
+    halve = kernel.threads_down & (kernel.threads_down - 1) == 0
+    are_many = halve and kernel.threads_down >= WARP
+    alone = in_warps if are_many or lies_in_warps(kernel.threads_across) else totals
     for total in totals:
         if total not in alone:
             combine, parts = combiner(total.op, total.dtype), f"{total.name}_parts"

@@ -124,7 +124,9 @@ def _head(kernel: AnyKernel) -> list[str]:
 
 
 def _cluster(kernel: AnyKernel) -> int:
-    return kernel.cluster if isinstance(kernel, (RowKernel, KeptKernel)) else 1
+    if isinstance(kernel, KeptKernel):
+        return kernel.together
+    return kernel.cluster if isinstance(kernel, RowKernel) else 1
 
 
 def _bounds(kernel: AnyKernel) -> str:

@@ -20,6 +20,7 @@ from thunder_fuser.codegen.column_sums import (
     shared_sums,
 )
 from thunder_fuser.codegen.image_text import image_lines
+from thunder_fuser.codegen.met_text import columns_meet, neighbours, per_sample
 from thunder_fuser.codegen.odd_text import (
     at_own_column,
     full_of_odd,
@@ -53,7 +54,7 @@ def kept_lines(kernel: KeptKernel) -> list[str]:
     if kernel.images is not None:
         return image_lines(kernel, kernel.images)
     turn = [*_places(kernel), *_turn(kernel)]
-    head = [*places_lines(kernel), *ranks(kernel), *_in_shared(kernel)]
+    head = [*places_lines(kernel), *ranks(kernel), *neighbours(kernel), *_in_shared(kernel)]
     if kernel.group is None:
         return [*head, *turn, *ended(kernel)]
     if kernel.walks:
@@ -81,6 +82,9 @@ def _turn(kernel: KeptKernel) -> list[str]:
         lines += loads_of_columns(kernel, odd)
     lines += [*_own_loads(kernel), *_awaited(kernel)]
     behind = [] if kernel.walks else received(kernel)
+    stored = [*_final(kernel), *per_sample(kernel)]
+    if kernel.samples_meet:  # first, so that no registers wait for it
+        behind, stored = [*behind, *stored], []
     if kernel.full.statements:
         if odd is None:
             full = _over_rows(kernel, scope_lines(kernel.full, names, lanes))
@@ -88,7 +92,7 @@ def _turn(kernel: KeptKernel) -> list[str]:
         else:
             full = _over_rows(kernel, full_of_odd(kernel, odd))
             behind += _active(kernel, full, ["place > 0" if kernel.beside else "is_own"])
-    behind += [*_final(kernel), *_emptied(kernel)]
+    behind += [*stored, *_emptied(kernel)]
     phases = [line for phase in kernel.phases for line in _phase(phase, kernel)]
     return [*lines, *phases, *behind]
 
@@ -288,6 +292,8 @@ def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
     """The rows combined, and what all threads of a column get of it."""
+    if phase.meet:
+        return columns_meet(phase, kernel)
     lanes, scope = kernel.axes.lanes, beside_pairs(phase.scope, phase.pairs)
     lines = [*declared_sums(phase.sums, kernel), *declared_pairs(phase.pairs, lanes)]
     of_row = scope_lines(scope, kernel.names, lanes) if scope.statements else []

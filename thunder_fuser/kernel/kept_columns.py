@@ -66,7 +66,7 @@ class _KeptWriter:
     def write(self) -> KeptKernel:
         planned = self.planned
         single = () if self._is_spread else planned.stores
-        stored = [(s.value, i) for s, i in (*planned.full, *single)]
+        stored = [(s.value, i) for s, i in (*planned.full, *single, *planned.samples)]
         added = () if planned.beside is None else planned.beside.terms
         results = [*(t for p in planned.phases for t in p.terms), *stored, *added]
         self._request(results)
@@ -108,6 +108,8 @@ class _KeptWriter:
             cluster=planned.cluster,
             images=images,
             is_spread=self._is_spread,
+            abreast=planned.abreast,
+            samples=self._stores(planned.samples, loads),
         )
 
     @property
@@ -118,6 +120,7 @@ class _KeptWriter:
         if isinstance(self.axes, OddAxes):
             return bool(planned.stores)
         is_plain = planned.strip is None and planned.beside is None and not planned.slots
+        is_plain &= not self.segment.met
         if not is_plain or not 1 < lanes <= planned.threads_down:
             return False
         known = {tv for tv, _ in self.reductions}
@@ -172,13 +175,17 @@ class _KeptWriter:
             assert tv.definition is not None
             name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op
             value = self.writer.convert(tv, self.writer.values[term], dtype)
-            accumulated.append(Accumulate(Variable(f"{name}_part{lane}", dtype), op, value))
+            part = f"{name}_part" if phase.met else f"{name}_part{lane}"
+            accumulated.append(Accumulate(Variable(part, dtype), op, value))
             rounded = rounding(tv.dtype, self.strict)
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
-            self.writer.known[tv, index] = Variable(f"{name}_row{lane}", dtype)
+            known = f"{name}_row" if phase.met else f"{name}_row{lane}"
+            self.writer.known[tv, index] = Variable(known, dtype)
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
+        if phase.met:
+            return KeptPhase(scope, tuple(sums), meet=True)
         planned, kept = self.planned, [a for a in loads if is_of_plane(a.offset, self.axes)]
         is_plain = planned.strip is None and not planned.slots
         pairs = pairs_of(scope, kept, self.axes.lanes) if is_plain else ()

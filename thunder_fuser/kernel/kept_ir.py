@@ -60,11 +60,13 @@ class KeptSum(Accumulator):
 @dataclass(frozen=True)
 class KeptPhase:
     """`scope` adds a row to the `sums`, which all threads of a column know then. What it takes in
-    `pairs` the scope has too."""
+    `pairs` the scope has too. Where columns `meet` it adds the columns of a vector, and all threads
+    of a sample know the sums."""
 
     scope: Scope
     sums: tuple[KeptSum, ...]
     pairs: tuple[Pairs, ...] = ()
+    meet: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class KeptKernel:
     the sums `beside`, one per row of a thread; `results` are stored behind the last turn. Where it
     `renews` what is kept, each phase converts that anew. The blocks of a `cluster` have an equal
     part of the rows of a tile each. Where columns are `spread`, `final` is of one of them, in each
-    of as many threads down as a vector has lanes, whose loads are made before the phases."""
+    of as many threads down as a vector has lanes, whose loads are made before the phases. Where
+    columns meet, those of a sample are of the blocks of a cluster that are `abreast`, and `samples`
+    is done once for it."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -102,6 +106,18 @@ class KeptKernel:
     cluster: int = 1
     images: Images | None = None
     is_spread: bool = False
+    abreast: int = 1
+    samples: Scope = NOTHING
+
+    @property
+    def samples_meet(self) -> bool:
+        """True where the columns of each sample do."""
+        return any(phase.meet for phase in self.phases)
+
+    @property
+    def together(self) -> int:
+        """Blocks that run at the same time."""
+        return self.cluster * self.abreast
 
     @property
     def threads(self) -> int:
@@ -192,7 +208,8 @@ class KeptKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = (*(phase.scope for phase in self.phases), self.full, self.final, self.results)
+        phases = (phase.scope for phase in self.phases)
+        scopes = (*phases, self.full, self.final, self.results, self.samples)
         forms = [a.offset for a in (*self.kept, *self.once, *self.fills, *self.empties)]
         forms += [form for scope in scopes for form in scope.forms]
         images = 0 if self.images is None else self.images.count * self.images.elements
@@ -203,7 +220,8 @@ class KeptKernel:
         lines = [
             f"kept column kernel {self.blocks} blocks of "
             f"{self.threads_across} x {self.threads_down} threads"
-            + (f", {self.cluster} share columns" if self.cluster > 1 else ""),
+            + (f", {self.cluster} share columns" if self.cluster > 1 else "")
+            + (f", {self.abreast} share samples" if self.abreast > 1 else ""),
             f"  rows {self.axes.row.size} vectors {self.axes.vector.size} lanes {self.axes.lanes}",
         ]
         lines += [] if self.images is None else [str(self.images)]
@@ -217,7 +235,8 @@ class KeptKernel:
             lines += ["  at places", *print_scope(self.images.at_places.scope, names)]
         turned = [f"  turn {a.name} -> {print_access(a, names)}" for a in self.empties]
         last = "a column a thread" if self.is_spread else "per column"
-        for title, scope in (("per row", self.full), (last, self.final)):
+        scopes = {"per row": self.full, last: self.final, "per sample": self.samples}
+        for title, scope in scopes.items():
             if scope.statements:
                 lines += [f"  {title}", *print_scope(scope, names)]
         lines += turned

@@ -18,7 +18,7 @@ kernel reading them again. What is read or stored along the columns passes throu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from thunder_fuser.analysis.access import Index
@@ -41,10 +41,12 @@ from thunder_fuser.schedule.kept_tiles import (
     PREFERRED,
     Held,
     Tiling,
+    met_tiling,
     odd_tiling,
     tiling,
     whole_images,
 )
+from thunder_fuser.schedule.met_columns import of_sample, vectors_met, with_met
 from thunder_fuser.schedule.needs import needs_of, reductions_read
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
@@ -77,6 +79,8 @@ class KeptSchedule:
     slots: int = 0  # of shared memory, where all of the plane is of images that pass through that
     idle: int = 0  # threads of a block that have no columns of those
     known: tuple[Element, ...] = ()  # of a column, to threads that are at rows then
+    samples: tuple[tuple[Store, Index], ...] = ()  # stores of one element per sample
+    abreast: int = 1  # blocks of a cluster that have the columns of a sample, which meet
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -91,6 +95,8 @@ class KeptSchedule:
         ]
         if self.cluster > 1:
             lines[-1] += f", {self.cluster} blocks that share rows"
+        if self.abreast > 1:
+            lines[-1] += f", {self.abreast} blocks abreast"
         if self.blocks_at_once is not None:
             lines[-1] += f", {self.blocks_at_once} blocks on a multiprocessor"
         if self.slots:
@@ -101,16 +107,21 @@ class KeptSchedule:
             through = ", ".join(tensors[tv] for tv in dict.fromkeys(self.turned))
             lines.append(f"  {through} through strips of {self.strip.run} rows at a time")
         for number, phase in enumerate(self.phases):
+            met = "" if phase.met is None else f", of {phase.met} columns that meet"
             reduced = print_elements(phase.reductions, tensors, names)
             terms = print_elements(phase.terms, tensors, names)
-            lines.append(f"  phase {number}: {reduced} of {terms}")
+            lines.append(f"  phase {number}{met}: {reduced} of {terms}")
         if self.beside is not None:
             reduced = print_elements(self.beside.reductions, tensors, names)
             terms = print_elements(self.beside.terms, tensors, names)
             lines.append(
                 f"  beside, of {names[self.beside.group]}s of columns: {reduced} of {terms}"
             )
-        for title, found in (("whole columns", self.full), ("one element a column", self.stores)):
+        for title, found in (
+            ("whole columns", self.full),
+            ("one element a column", self.stores),
+            ("one element a sample", self.samples),
+        ):
             stored = print_elements([(s.value, index) for s, index in found], tensors, names)
             lines += [f"  store {title}: {stored}"] if stored else []
         return "\n".join(lines)
@@ -195,6 +206,12 @@ def _planned(
     """`is_turned` for reductions along the innermost axis, and sums of groups of rows beside."""
     long = _kept_reductions(segment, is_turned)
     axes = column_axes(segment, long, rows, columns)
+    if segment.met:
+        if len(long) < len(segment.long) or is_turned:
+            raise Rejected("columns that meet, beside other sums")
+        plane = _plane(segment, long, axes, is_turned, sums=())
+        found = met_tiling(axes, segment, plane.phases, plane.held, target)
+        return _scheduled(segment, plane, found)
     odd = _odd(segment, long, axes, is_turned, target, parameters)
     if odd is not None:
         return _scheduled(segment, *odd)
@@ -242,6 +259,8 @@ def _scheduled(segment: Segment, plane: _Plane, found: Tiling) -> KeptSchedule:
         slots=found.tile.slots,
         idle=found.tile.idle,
         known=plane.known if found.tile.slots else (),
+        samples=plane.samples,
+        abreast=found.tile.abreast,
     )
 
 
@@ -292,6 +311,7 @@ class _Plane:
     added: Beside | None
     full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
+    samples: tuple[tuple[Store, Index], ...]
     held: Held
     known: tuple[Element, ...]
     moved: tuple[TensorView, ...]
@@ -308,18 +328,22 @@ def _plane(
     rows, columns = axes.row.size, axes.columns
     reductions, terms = reduced_by(long, axes)
     added = beside(segment, sums, axes) if sums else None
-    phases = phases_of(segment, reductions, terms)
-    full, stores = [], []
+    own = with_met(segment, axes, reductions, terms)
+    phases = phases_of(segment, *own)
+    full, stores, samples = [], [], []
     for store in segment.written:
         if store.value in segment.long and store.value not in long:
             continue
         if prod(store.value.shape) == rows * columns:
             full.append((store, element_of(store, segment, terms, reductions)))
+        elif (place := of_sample(store, segment, axes)) is not None:
+            samples.append((store, place))
         else:
             stores.append((store, place_of(store, columns, axes)))
+    reductions, terms = own
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
-    _check_columns(segment, reductions, walked, [(s.value, i) for s, i in stores])
-    _check_writes(segment, full, stores, walked)
+    _check_columns(segment, reductions, walked, [(s.value, i) for s, i in (*stores, *samples)])
+    _check_writes(segment, full, [*stores, *samples], walked)
     found = _reads(segment, reductions, walked)
     reads = [(tv, offset) for tv, offset in found if is_of_plane(offset, axes)]
     if not reads:
@@ -336,8 +360,10 @@ def _plane(
     turned = Turned.of(moved.turned, axes)
     once = registers_of(of_columns, axes.lanes)
     held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full), once=once)
+    held = replace(held, met=vectors_met(segment, axes))
     tensors = tuple(tv for tv, _ in (*reads, *writes))
-    return _Plane(axes, phases, added, tuple(full), tuple(stores), held, tuple(known), tensors)
+    stored = tuple(full), tuple(stores), tuple(samples)
+    return _Plane(axes, phases, added, *stored, held, tuple(known), tensors)
 
 
 def _check_columns(

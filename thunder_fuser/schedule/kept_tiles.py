@@ -27,6 +27,7 @@ from thunder_fuser.analysis.kept_rows import (
     sharing,
 )
 from thunder_fuser.analysis.layout import registers_of
+from thunder_fuser.analysis.met_columns import met_columns_held
 from thunder_fuser.analysis.odd_columns import odd_sharing
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
@@ -61,7 +62,8 @@ class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
     are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
     the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`."""
+    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`.
+    Of columns that meet a sample has so many vectors."""
 
     kept: int
     turned: Turned
@@ -71,6 +73,7 @@ class Held:
     slots: SlotNeeds | None = None
     is_stored: bool = True
     once: int = 0
+    met: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Tile:
     """What one block has: `across` vectors of columns, and `down` threads for their rows, of which
     the blocks of a `cluster` have an equal part each. Images may come to so many `slots` of shared
     memory; some threads have no places of these. The compiler is told so many `blocks` that fit on
-    a multiprocessor: one, where it else spilled; of more, told of them, it spilled."""
+    a multiprocessor: one, where it else spilled; of more, told of them, it spilled. A sample whose
+    columns meet is of so many blocks `abreast`."""
 
     across: int
     down: int
@@ -86,6 +90,7 @@ class Tile:
     slots: int = 0
     idle: int = 0
     blocks: int | None = None
+    abreast: int = 1
 
     @property
     def threads(self) -> int:
@@ -246,6 +251,27 @@ def odd_tiling(
     return None
 
 
+def met_tiling(
+    axes: ColumnAxes,
+    segment: Segment,
+    phases: Sequence[Phase],
+    held: Held,
+    target: Target,
+) -> Tiling:
+    """All columns of samples, which meet. Raises Rejected."""
+    room = _room(axes, phases, held, target)
+    down_columns = [tv for phase in phases if phase.met is None for tv, _ in phase.reductions]
+    states = sum(map(state_bytes, down_columns)) * (axes.lanes + 1)
+    vectors, width = held.met or 1, axes.lanes * narrowest(segment, down_columns)
+    found = met_columns_held(room.column, vectors, width, states, target.max_cluster)
+    if found is None or held.turned.tensors:
+        raise Rejected("columns that meet, of which no cluster has room for a sample")
+    tile = Tile(found.across, found.down, abreast=found.blocks)
+    told = 2 if room.blocks(tile) > 1 else 1  # told of three the compiler spilled
+    are_halves = axes.lanes > 1 and width == 2 * axes.lanes
+    return Tiling(tile, told, renews=are_halves)
+
+
 def whole_images(
     axes: ColumnAxes,
     segment: Segment,
@@ -311,7 +337,7 @@ def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target)
     results = registers_of(tv.dtype.compute_type.itemsize for tv in long)
     sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
     is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
-    known = max(results, sums) if is_one_phase else results + sums
+    known = max(results, sums) if is_one_phase or held.met else results + sums
     column = KeptRows(axes.row.size, held.kept, len(held.sums), known * axes.lanes)
     return _Room(axes, held, column, tuple(long), target.shared_bytes)
 

@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 
 from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.met_rows import MAX_MET
+from thunder_fuser.analysis.reductions import met_rows
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.flat_stores import flat_stores
@@ -50,7 +52,7 @@ class MapSchedule:
 def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     """The loop domains of a segment under T1. Raises Rejected: reductions must be short, and an
     in-place target must be read only by the thread and at the element that writes it."""
-    if segment.long:
+    if _is_long(segment):
         raise Rejected(LONG)
     groups = _groups(segment, parameters.sharing, parameters.reuse)
     rows: tuple[VectorClass, ...] = ()
@@ -110,9 +112,13 @@ def _arranged(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
     """Why T1 cannot run this segment, or None. Only in-place targets that are read need a schedule
     to be judged."""
-    if segment.long:
+    if _is_long(segment):
         return LONG
     return rejection(schedule, segment, parameters) if _targets_read(segment) else None
+
+
+def _is_long(segment: Segment) -> bool:
+    return bool(segment.long) or any((met_rows(tv) or 0) > MAX_MET for tv in segment.met)
 
 
 def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[str]:
