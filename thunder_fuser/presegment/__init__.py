@@ -15,6 +15,7 @@ from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.group_samples import group_samples
+from thunder_fuser.presegment.lay_results import lay_results
 from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
@@ -58,7 +59,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all exponentials of the
     trace."""
     fusion = undo_turns(fusion, max_cluster)
-    fusion = walk_short(follow_memory(fusion, layouts))
+    fusion = walk_short(lay_results(follow_memory(fusion, layouts)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)

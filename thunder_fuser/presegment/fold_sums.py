@@ -1,7 +1,7 @@
 """Leave out sums of one term, which the gradient of a broadcast has beside longer ones.
 
     T1: f32[i8, r1, r1] = sum(T0: f32[i8, i1, i1], dims=[1, 2])
-        =>   T1: f32[i8] = set(reshape(T0))
+        =>   T1: f32[i8] = set(squeeze(T0))
 
 Behind a sum that blocks share they would be another launch: what each element combines is known
 behind the last block alone.
@@ -13,7 +13,6 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import constants
 
 
 def fold_sums(fusion: Fusion) -> Fusion:
@@ -29,6 +28,6 @@ def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         return None
     (source,) = inputs
     assert isinstance(source, TensorView)
-    made = call("reshape", source, new_shape=constants(tv.shape))
+    made = call("squeeze", source, dims=tv.definition.attr("dims"), squeeze_expanded=True)
     same = source.dtype is tv.dtype
     return call("set", made) if same else call("cast", made, dtype=tv.dtype)
