@@ -101,8 +101,8 @@ def _merged(tv: TensorView, sums: _Sums) -> TensorView | None:
     """`tv` as a sum of the plane; None where it does not sum along rows, or others of its dims."""
     down = sums.down
     assert down.definition is not None
-    (source,), summed = down.definition.tensors, down.definition.attr("dims")
-    assert isinstance(summed, tuple)
+    (source,) = down.definition.tensors
+    summed = [k for k, a in enumerate(down.domain.logical) if a.is_reduction]
     kept = [k for k, size in enumerate(source.shape) if k not in summed and size != 1]
     own = [a for a in tv.domain.logical if a.size != 1]
     sizes = [source.shape[k] for k in kept]
