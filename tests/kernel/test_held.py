@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from textwrap import dedent
 
 import pytest
@@ -9,9 +10,10 @@ import torch
 
 from tests.devices import ORDERS, copies
 from tests.kernel.test_rows import along, kernel_of
-from tests.programs import chain, check, fusion, ints, like, reshape, run, total
+from tests.programs import chain, check, expand, fusion, ints, like, reshape, run, total
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
@@ -24,6 +26,17 @@ def softmax(x: TensorView) -> TensorView:
     columns = x.shape[1]
     e = chain(call("sub", x, along(call("max", x, dims=(1,)), columns)), "exp")
     return call("div", e, along(total(e, 1), columns))
+
+
+def places(length: int) -> TensorView:
+    return call("iota", sc.constant(0), sc.constant(1), length=ints([length]), dtype=DataType.Int)
+
+
+def causal(x: TensorView) -> TensorView:
+    """Scores of what came before."""
+    rows, columns = x.shape
+    later = call("gt", expand(places(columns), rows, columns), along(places(rows), columns))
+    return call("where", later, sc.constant(-inf), x)
 
 
 def held(kernel: RowKernel) -> list[str]:
@@ -65,6 +78,25 @@ def test_rows_that_are_only_read_are_held_beside_their_edges(columns: int) -> No
     kernel = kernel_of(segment_of([x], total(chain(call("sub", y, top), "exp"), 1)))
     assert kernel.has_edges
     assert len(held(kernel)) == 1
+
+
+def test_what_depends_on_the_place_is_computed_once() -> None:
+    x = floats(1000, 577)
+    kernel = kernel_of(segment_of([x], softmax(causal(x))))
+    assert len(held(kernel)) == 1
+    assert str(kernel).count("index(") == 2  # of an element and of its row
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("columns", [37, 64, 577])
+def test_scores_of_what_came_before(columns: int) -> None:
+    x = torch.randn(70, columns)
+    (a,) = like(x)
+    found = run(fusion([a], softmax(causal(a))), x, options=Options())[0].cpu()
+    later = torch.ones_like(x, dtype=torch.bool).triu(1)
+    exact = torch.softmax(x.double().masked_fill(later, -inf), 1)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(

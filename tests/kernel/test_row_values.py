@@ -140,8 +140,8 @@ def added(*operands: Operand) -> Compute:
         (ReadVector("v0", 0, 0, F32), True),
         (ReadVector("v0", 1, 0, F32), False),  # an element a lane
         (ReadVector("v1", 0, 0, F32), False),  # of every vector
-        (IndexValue(atom(ROW)), True),
-        (IndexValue(add(atom(ROW), atom(LANE))), False),
+        (IndexValue(atom(ROW), 8), True),
+        (IndexValue(add(atom(ROW), atom(LANE)), 8), False),
         (Select((Window(atom(ROW), 3),), KNOWN, KNOWN), True),
         (Select((Window(atom(VECTOR), 3),), KNOWN, KNOWN), False),
         (ReadElement("T0", Form(), F32, ()), False),

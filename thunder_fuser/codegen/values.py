@@ -65,8 +65,8 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             return f"{test(windows)} ? {read} : {kind}(0)" if windows else read
         case ReadSquare(square, tile, stored):
             return _widen(f"{square}[{place_in_square(tile, form)}]", stored)
-        case IndexValue(index):
-            return _index(index, form(index))
+        case IndexValue(index, extent):
+            return _index(extent, form(index))
         case InRange(index, extent):
             return f"tf::in_range({operand(index)}, {form(Form(extent))})"
         case Random(seed, offset, index, low, high, stored):
@@ -103,10 +103,10 @@ def _is_moderate(value: Operand) -> bool:
     return 2.0**-100 <= abs(float(value.value)) <= 2.0**100
 
 
-def _index(index: Form, text: str) -> str:
-    """64 bits wide; those of an index known to fit 32 are zero without an instruction."""
-    low, high = index.bounds
-    return f"(long long)(unsigned){text}" if low >= 0 and high < INT_LIMIT else f"(long long){text}"
+def _index(extent: int, text: str) -> str:
+    """64 bits wide; of an axis that 32 are enough for the upper ones are zero without an
+    instruction, and two of its indices are compared in one."""
+    return f"(long long)(unsigned){text}" if extent <= INT_LIMIT else f"(long long){text}"
 
 
 def _combine(op: OpDef, terms: Sequence[str], kind: str) -> str:

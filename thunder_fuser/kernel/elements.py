@@ -252,7 +252,9 @@ class ElementWriter:
     def _iota(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition
         assert expr is not None
-        position = self._assign(tv, DataType.Int, IndexValue(self._form(element.index[0])))
+        position = self._assign(
+            tv, DataType.Int, IndexValue(self._form(element.index[0]), tv.shape[0])
+        )
         start, step = (self._scalar(v) for v in expr.inputs)
         return self._cast(tv, self._affine(tv, position, start, step), tv.dtype)
 
@@ -260,8 +262,12 @@ class ElementWriter:
         """`start + step * position`, in the type that start and step ask for."""
         dtype, exact = tv.dtype.compute_type, Accuracy.NORMAL
         ready = [self.convert(tv, v, dtype) for v in (start, step, position)]
-        scaled = self._assign(tv, dtype, Compute(op("mul"), (ready[1], ready[2]), dtype, exact))
-        return self._assign(tv, dtype, Compute(op("add"), (ready[0], scaled), dtype, exact))
+        first, factor, value = ready
+        if factor != Literal(1, dtype):
+            value = self._assign(tv, dtype, Compute(op("mul"), (factor, value), dtype, exact))
+        if first != Literal(0, dtype):
+            value = self._assign(tv, dtype, Compute(op("add"), (first, value), dtype, exact))
+        return value
 
     def _random(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition

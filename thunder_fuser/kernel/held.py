@@ -85,7 +85,7 @@ def _borders(
         own, sources = first[key], {_first(s, first) for s in element.sources}
         if sources <= free:
             free.add(own)
-            if is_costly(key[0]) or not sources.isdisjoint(costly):
+            if is_costly(key[0]) or _is_place(key[0]) or not sources.isdisjoint(costly):
                 costly.add(own)
         if own not in free & again:
             found |= sources & costly
@@ -95,3 +95,8 @@ def _borders(
 def is_costly(tv: TensorView) -> bool:
     """True for what a function makes that takes several instructions."""
     return tv.definition is not None and tv.definition.op.cost is Cost.EXPENSIVE
+
+
+def _is_place(tv: TensorView) -> bool:
+    """True for the index of an element, which is computed to be compared or multiplied."""
+    return tv.definition is not None and tv.definition.op.family is Family.IOTA

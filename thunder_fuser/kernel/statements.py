@@ -112,9 +112,10 @@ class ReadSquare:
 
 @dataclass(frozen=True)
 class IndexValue:
-    """An index as a 64-bit integer."""
+    """An index of an axis of so many elements, as a 64-bit integer."""
 
     form: Form
+    extent: int
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,12 @@ from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_powers import fold_powers
+from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.group_samples import group_samples
+from thunder_fuser.presegment.lay_results import lay_results
+from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
@@ -37,6 +40,7 @@ from thunder_fuser.target import HOPPER_SHARED_BYTES
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
     fold_powers,
+    fold_sums,
     share_exponentials,
     fold_flips,
     stop_gathers,
@@ -56,7 +60,8 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all exponentials and
     logarithms of the trace."""
     fusion = undo_turns(fusion if strict else fold_logs(fusion), max_cluster)
-    fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
+    fusion = walk_short(lay_results(follow_memory(fusion, layouts)))
+    fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)

@@ -255,7 +255,7 @@ class _Products:
 
     def note(self, tv: TensorView) -> None:
         """A product that is needed beside the sums, which take it as it is."""
-        factors, is_negative = _factors(tv)
+        factors, is_negative = factors_of(tv)
         if len(factors) > 1 and not is_negative:
             self.needed.setdefault(self.ordered(factors), tv)
 
@@ -313,13 +313,13 @@ def _in_stages(
 def _parted(terms: TensorView, plane: _Plane) -> tuple[list[TensorView], list[TensorView], bool]:
     """The factors that are drawn out of a sum over what is common, and those that are summed, one
     of them at least; whether the sum is to be negated."""
-    factors, is_negative = _factors(terms)
+    factors, is_negative = factors_of(terms)
     drawn = [f for f in factors if _is_of_rows(f, plane)]
     drawn = drawn if len(drawn) < len(factors) else drawn[1:]
     return drawn, [f for f in factors if f not in drawn], is_negative
 
 
-def _factors(terms: TensorView) -> tuple[list[TensorView], bool]:
+def factors_of(terms: TensorView) -> tuple[list[TensorView], bool]:
     """What the terms are the product of, and whether that is to be negated; reshapes between them
     are left out."""
     dtype, found, stack, is_negative = terms.dtype, list[TensorView](), [terms], False

@@ -1,0 +1,70 @@
+"""Let rows lie where a result that turns them has them.
+
+    T1: bf16[i64, i16, i577, i64] = cast(T0)    of sums along rows
+    T2: bf16[i64, i577, i16, i64] = permute(T1, dims=[0, 2, 1, 3])
+    T3: bf16[i64, i577, i1024] = reshape(T2)
+        =>   T1 lies as T2, and T3 is a view of it
+
+The gradient of a norm of heads, whose rows are those of each head, is returned token by token. A
+kernel of rows stores each of its rows anywhere, but whole, and knows them by the axes of what it
+stores: of T3 an axis has the rows of several heads.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import prod
+
+from thunder_fuser.analysis.digits import atom
+from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
+from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
+from thunder_fuser.analysis.views import Chain, follow
+from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import lying, rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+
+
+def lay_results(fusion: Fusion) -> Fusion:
+    """`fusion` with such rows."""
+    along = {tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)}
+    given = {*fusion.inputs, *fusion.outputs}
+    orders: dict[TensorView, tuple[int, ...]] = {}
+    for tv in fusion.outputs if along else ():
+        chain = follow(tv, lambda _: False)
+        if chain is None or chain.root in given or along.isdisjoint(topological([chain.root])):
+            continue
+        order = _order(tv, chain)
+        if order is not None:
+            orders.setdefault(chain.root, order)
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        if tv not in orders or tv.definition is None:
+            return None
+        made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
+        assert isinstance(made, TensorView)
+        return lying(made, orders[tv])
+
+    return rewrite(fusion, rule) if orders else fusion
+
+
+def _order(tv: TensorView, chain: Chain) -> tuple[int, ...] | None:
+    """The order of the dims of the root, from the outermost, in which the elements of `tv` lie one
+    after another; None for that which they have, and where there is none."""
+    root, found = chain.root, range(chain.root.ndim)
+    if prod(root.shape) != prod(tv.shape):
+        return None
+    wanted = offset_of(Layout(tv.shape, dense_strides(tv.shape)), tuple(map(atom, tv.logical)))
+    sizable = [k for k in found if root.shape[k] != 1]
+    ones = tuple(k for k in found if root.shape[k] == 1)
+    for outer in permutations(sizable[:-1]):
+        order = (*ones, *outer, *sizable[-1:])
+        if offset_of(_lying_in(root.shape, order), chain.index) == wanted:
+            return None if list(outer) == sizable[:-1] else order
+    return None
+
+
+def _lying_in(shape: tuple[int, ...], order: tuple[int, ...]) -> Layout:
+    """Without gaps, in that order of the dims."""
+    inner = dict(zip(order, dense_strides(tuple(shape[k] for k in order)), strict=True))
+    return Layout(shape, tuple(inner[k] for k in range(len(shape))))
