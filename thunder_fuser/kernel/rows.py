@@ -28,7 +28,7 @@ from thunder_fuser.kernel.row_ir import (
     Staged,
     Tail,
 )
-from thunder_fuser.kernel.row_values import RowValues
+from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
@@ -98,7 +98,7 @@ class _RowWriter:
         loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.bases]
-        self.row_values = self._row_values(once)
+        self.writer.repeats = self._row_values(once).repeats
         each = self._of_tensors(planned.residency.gathered, once)
         brought = self._of_tensors(planned.residency.brought, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
@@ -327,7 +327,7 @@ class _RowWriter:
     ) -> Scope:
         """What was written for the vectors of a row, with what is done `behind` it, and apart from
         that what there is once a row."""
-        once, each = self.row_values.split(self.writer.statements)
+        once, each = split(self.writer.statements)
         self.writer.lasting |= {(s.value, s.variable.dtype): s.variable for s in once}
         statements = (*each, *behind)
         return Scope(self._used(loads, statements), statements, stores, once=once)
