@@ -55,7 +55,7 @@ from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Pairs, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
 
@@ -364,11 +364,14 @@ def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     scope = beside_pairs(phase.scope, phase.pairs)
     loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
 
-    def of_vectors(scope: Scope) -> list[str]:
+    def of_vectors(scope: Scope, pairs: Sequence[Pairs]) -> list[str]:
         lanes = scope_lines(replace(scope, loads=()), kernel)
-        return over_vectors(kernel, [*loads, *taken_in_pairs(phase.pairs), *lanes])
+        return over_vectors(kernel, [*loads, *taken_in_pairs(pairs), *lanes])
 
-    walked = of_vectors(scope) if phase.pairs else where_near(scope, of_vectors)
+    if phase.pairs:
+        walked = of_vectors(scope, phase.pairs)
+    else:
+        walked = where_near(scope, kernel, of_vectors)
     edges = edge_scope(phase.scope, kernel)
     return [*declared_pairs(phase.pairs), *walked, *edges, *unpaired(phase.pairs)]
 
