@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import taken_in_pairs
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
-from thunder_fuser.codegen.row_text import held_arrays, once_lines, scope_lines, single_lines
+from thunder_fuser.codegen.row_text import (
+    held_arrays,
+    once_lines,
+    reduced,
+    scope_lines,
+    single_lines,
+)
 from thunder_fuser.codegen.statements import (
     block_text,
     indent,
@@ -80,16 +85,20 @@ def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
     inf - inf, and a sum that holds nothing yet stays 0."""
     first, second = kernel.rows.phases
     top = kernel.top
+
+    def walk(scope: Scope, pairs: Sequence[Pairs]) -> list[str]:
+        return _walked(scope, kernel, pairs)
+
     kind, name = COMPUTE_TYPES[top.result.dtype], top.accumulator.name
     return [
         *held_arrays(first, kernel.chunk, kernel.rows.lanes),
         f"const {kind} before = tf::finite({name});",
         *once_lines(first.scope, kernel.rows),
-        *where_near(first.scope, kernel.rows, lambda scope, pairs: _walked(scope, kernel, pairs)),
+        *reduced(first, kernel.rows, walk),
         f"const {kind} {top.result.name} = tf::finite({name});",
         *_scaled(second.reductions, f"before - {top.result.name}"),
         *once_lines(second.scope, kernel.rows),
-        *_walked(second.scope, kernel),
+        *reduced(second, kernel.rows, walk),
     ]
 
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.scalar import Number
 from thunder_fuser.kernel.pairs import beside_pairs, pairs_of, used
+from thunder_fuser.kernel.rising import is_moderate
 from thunder_fuser.kernel.row_ir import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
@@ -94,17 +94,12 @@ def _scaling(value: Expression | None) -> tuple[Operand, Compute] | None:
     """What is multiplied or divided by a number, which turns no sign, and that step."""
     match value:
         case Compute(OpDef(name="mul" | "div" | "truediv"), (Variable() as x, Literal(number))) if (
-            _is_moderate(number)
+            is_moderate(number)
         ):
             return x, value
-        case Compute(OpDef(name="mul"), (Literal(number), Variable() as x)) if _is_moderate(number):
+        case Compute(OpDef(name="mul"), (Literal(number), Variable() as x)) if is_moderate(number):
             return x, value
     return None
-
-
-def _is_moderate(number: Number) -> bool:
-    """True for one that leaves what is finite so, and what is not 0."""
-    return not isinstance(number, complex) and 2.0**-20 <= number <= 2.0**20
 
 
 def _shorter_near_zero(statement: LaneStatement) -> tuple[Variable, Compute] | None:

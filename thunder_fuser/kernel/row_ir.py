@@ -115,6 +115,15 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Risen:
+    """What a phase accumulates as `most`, and the statements behind its vectors, which make of that
+    what an accumulator takes."""
+
+    most: Reduce
+    statements: tuple[LaneStatement, ...]
+
+
+@dataclass(frozen=True)
 class ReducePhase:
     """What a thread's part of a row comes to, combined over its threads. Where so many rows of a
     block `met` in it, what each of them has one of is combined in the order of these rows. What it
@@ -126,6 +135,7 @@ class ReducePhase:
     held: tuple[Held, ...] = ()
     met: int | None = None
     pairs: tuple[Pairs, ...] = ()
+    risen: tuple[Risen, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -404,6 +414,9 @@ def print_row_kernel(kernel: RowKernel) -> str:
         )
         lines += print_scope(phase.scope, names)
         lines += [f"    {print_pairs(p)}" for p in phase.pairs]
+        lines += [
+            f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements
+        ]
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
         ]
