@@ -14,7 +14,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import ReducePhase, print_scope
+from thunder_fuser.kernel.row_ir import ReducePhase, print_pairs, print_scope
 from thunder_fuser.kernel.rows import lower_rows
 from thunder_fuser.schedule import rows
 
@@ -37,6 +37,13 @@ def test_the_largest_of_a_row_is_taken_in_pairs() -> None:
     phase, beside = first_phase(x, call("max", x, dims=(1,)))
     ((pairs,), (reduction,)) = phase.pairs, phase.reductions
     assert (pairs.accumulator, pairs.vector) == (reduction.accumulator, "v0[k]")
+    assert beside == ""
+
+
+def test_the_largest_distance_from_zero_is_taken_in_pairs() -> None:
+    x = halves(1000, 400)
+    phase, beside = first_phase(x, call("max", chain(x, "abs"), dims=(1,)))
+    assert [print_pairs(p) for p in phase.pairs] == ["T2_part in pairs of sizes of v0[k]"]
     assert beside == ""
 
 
@@ -69,7 +76,8 @@ def test_values_and_missing_numbers_are_eagers(columns: int, dtype: torch.dtype)
     x[5, -1], x[6, 1], x[7, -2] = torch.nan, torch.inf, -torch.inf
     x[8], x[9] = 2.0**-20, -0.0  # below what f16 is normal from
     (a,) = like(x)
-    program = fusion([a], *(call(op, a, dims=(1,)) for op in ("max", "min")))
+    sizes = call("max", chain(a, "abs"), dims=(1,))
+    program = fusion([a], *(call(op, a, dims=(1,)) for op in ("max", "min")), sizes)
     check(program, x, orders=ORDERS)
 
 
@@ -85,5 +93,7 @@ def test_columns_that_are_kept_have_eagers_values(
     (a,) = like(x)
     top = call("max", a, dims=(1,))
     below = call("sub", a, expand(unsqueeze(top, 1), *shape))
-    plan = check(fusion([a], top, below), x, options=STRICT)
+    plan = check(
+        fusion([a], top, below, call("max", chain(a, "abs"), dims=(1,))), x, options=STRICT
+    )
     assert plan.launches == 1

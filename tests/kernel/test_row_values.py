@@ -20,7 +20,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.row_ir import RowKernel
-from thunder_fuser.kernel.row_values import RowValues
+from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.statements import (
     Accuracy,
     Assign,
@@ -149,11 +149,20 @@ def added(*operands: Operand) -> Compute:
     ],
 )
 def test_what_a_row_has_one_of(value: Expression, expected: bool) -> None:
-    made = Assign(Variable("T2_0", F32), value)
-    behind = Assign(Variable("T3_0", F32), added(made.variable, made.variable))
     values = RowValues({VECTOR, LANE}, once=["v0"], scalars=["s0"])
-    both: tuple[Assign, ...] = (made, behind)
-    assert values.split(both) == ((both, ()) if expected else ((), both))
+    made = Variable("T2_0", F32, values.repeats(value))
+    behind = added(made, made)
+    both = Assign(made, value), Assign(Variable("T3_0", F32, values.repeats(behind)), behind)
+    assert split(both) == ((both, ()) if expected else ((), both))
+
+
+def test_elements_alone_are_divided_by_parts_of_the_reciprocal_of_what_is_made_of_sums() -> None:
+    """Of what there is once a row, only one quotient is taken."""
+    x = floats(5, 48)
+    scale = call("div", chain(total(chain(x, "abs"), 1), "sqrt"), total(x, 1))
+    text = emit(kernel_of(segment_of([x], chain(call("div", x, along(scale, 48)), "round")))).text
+    assert text.count("= tf::div(") == 1
+    assert text.count("= tf::divided_by_row(") == 1
 
 
 @pytest.mark.sanitizer

@@ -33,6 +33,7 @@ def test_the_phases_are_those_of_the_row_template() -> None:
           phase 0
             T0_0: f32 = v0[k][1*lane + 0]
             T1_part max= T0_0
+            T1_part in pairs of v0[k]
             T1_row = max(T1_part)
           phase 1
             T0_1: f32 = v0[k][1*lane + 0]

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from thunder_fuser.codegen.statements import indent
+from thunder_fuser.codegen.pair_text import declared_pairs, unpaired
+from thunder_fuser.codegen.statements import indent, statement_text
 from thunder_fuser.kernel.near import FARTHEST, near_of
-from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.row_ir import Pairs, RowKernel, Scope
 
 
-def where_near(scope: Scope, walk: Callable[[Scope], list[str]]) -> list[str]:
-    """`walk` of a scope is its text for all vectors of a thread."""
-    found = near_of(scope)
+def where_near(
+    scope: Scope, kernel: RowKernel, walk: Callable[[Scope, Sequence[Pairs]], list[str]]
+) -> list[str]:
+    """`walk` of a scope, and of what is taken in pairs beside it, is the text for all vectors of a
+    thread."""
+    found = near_of(scope, kernel.kept, kernel.lanes)
     if found is None:
-        return walk(scope)
+        return walk(scope, ())
     lines = [
         f"float {FARTHEST.name} = 0.0f;",
-        *walk(found.tests),
-        f"if ({FARTHEST.name} < {found.within}f) {{",
-        *indent(walk(found.scope)),
+        *declared_pairs(found.pairs),
+        *walk(found.tests, found.pairs),
+        *unpaired(found.pairs),
+        *(statement_text(s, kernel.names) for s in found.scaled),
+        f"if ({found.reach.name} < {found.within}f) {{",
+        *indent(walk(found.scope, ())),
         "} else {",
-        *indent(walk(scope)),
+        *indent(walk(scope, ())),
         "}",
     ]
     return ["{", *indent(lines), "}"]

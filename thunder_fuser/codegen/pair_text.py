@@ -23,9 +23,8 @@ def taken_in_pairs(pairs: Sequence[Pairs]) -> list[str]:
     """What is done with a vector."""
     lines = []
     for p in pairs:
-        combine = (
-            f"[](auto a, auto b) {{ return {combining(p.op, p.accumulator.dtype, 'a', 'b')}; }}"
-        )
+        taken = combining(p.op, p.accumulator.dtype, "a", "tf::sizes(b)" if p.of_sizes else "b")
+        combine = f"[](auto a, auto b) {{ return {taken}; }}"
         lines.append(f"{_pair(p)} = tf::in_pairs({_pair(p)}, {p.vector}, {combine});")
     return lines
 

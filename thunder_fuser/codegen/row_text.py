@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
@@ -55,7 +55,7 @@ from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import Accumulator, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.kernel.row_ir import Accumulator, Pairs, ReducePhase, RowKernel, Scan, Scope
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
 
@@ -361,16 +361,35 @@ def _walked(scope: Scope, kernel: RowKernel) -> list[str]:
 
 def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     """What a thread's part of the row comes to."""
-    scope = beside_pairs(phase.scope, phase.pairs)
-    loads = [_load(a, kernel) for a in scope.loads] if scope.statements or phase.pairs else []
+    scope = phase.scope
+    loads = [_load(a, kernel) for a in scope.loads]
 
-    def of_vectors(scope: Scope) -> list[str]:
+    def of_vectors(scope: Scope, pairs: Sequence[Pairs]) -> list[str]:
         lanes = scope_lines(replace(scope, loads=()), kernel)
-        return over_vectors(kernel, [*loads, *taken_in_pairs(phase.pairs), *lanes])
+        return over_vectors(kernel, [*loads, *taken_in_pairs(pairs), *lanes])
 
-    walked = of_vectors(scope) if phase.pairs else where_near(scope, of_vectors)
-    edges = edge_scope(phase.scope, kernel)
-    return [*declared_pairs(phase.pairs), *walked, *edges, *unpaired(phase.pairs)]
+    return reduced(phase, kernel, of_vectors, edge_scope(scope, kernel))
+
+
+def reduced(
+    phase: ReducePhase,
+    kernel: RowKernel,
+    walk: Callable[[Scope, Sequence[Pairs]], list[str]],
+    edges: Sequence[str] = (),
+) -> list[str]:
+    """What a phase does of a thread's vectors, where `walk` of a scope, and of what is taken in
+    pairs beside it, is the text for all of them; and of its `edges`."""
+    scope = beside_pairs(phase.scope, phase.pairs)
+    walked = walk(scope, phase.pairs) if phase.pairs else where_near(scope, kernel, walk)
+    behind = [statement_text(s, kernel.names) for r in phase.risen for s in r.statements]
+    return [
+        *declared([r.most for r in phase.risen]),
+        *declared_pairs(phase.pairs),
+        *walked,
+        *edges,
+        *unpaired(phase.pairs),
+        *(["{", *indent(behind), "}"] if behind else []),
+    ]
 
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from thunder_fuser.codegen.near_text import where_near
+from thunder_fuser.codegen.pair_text import taken_in_pairs
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
-from thunder_fuser.codegen.row_text import held_arrays, once_lines, scope_lines, single_lines
+from thunder_fuser.codegen.row_text import (
+    held_arrays,
+    once_lines,
+    reduced,
+    scope_lines,
+    single_lines,
+)
 from thunder_fuser.codegen.statements import (
     block_text,
     indent,
@@ -18,7 +24,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
-from thunder_fuser.kernel.row_ir import Reduce, Scope
+from thunder_fuser.kernel.row_ir import Pairs, Reduce, Scope
 from thunder_fuser.kernel.statements import Variable
 from thunder_fuser.kernel.streams import StreamKernel
 
@@ -69,8 +75,8 @@ def _vectors(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
     return ["#pragma unroll", head, *indent(inner), "}"]
 
 
-def _walked(scope: Scope, kernel: StreamKernel) -> list[str]:
-    lines = scope_lines(scope, kernel.rows)
+def _walked(scope: Scope, kernel: StreamKernel, pairs: Sequence[Pairs] = ()) -> list[str]:
+    lines = [*taken_in_pairs(pairs), *scope_lines(scope, kernel.rows)]
     return _vectors(kernel, lines) if lines else []
 
 
@@ -79,16 +85,20 @@ def _below_the_maximum_so_far(kernel: StreamKernel) -> list[str]:
     inf - inf, and a sum that holds nothing yet stays 0."""
     first, second = kernel.rows.phases
     top = kernel.top
+
+    def walk(scope: Scope, pairs: Sequence[Pairs]) -> list[str]:
+        return _walked(scope, kernel, pairs)
+
     kind, name = COMPUTE_TYPES[top.result.dtype], top.accumulator.name
     return [
         *held_arrays(first, kernel.chunk, kernel.rows.lanes),
         f"const {kind} before = tf::finite({name});",
         *once_lines(first.scope, kernel.rows),
-        *where_near(first.scope, lambda scope: _walked(scope, kernel)),
+        *reduced(first, kernel.rows, walk),
         f"const {kind} {top.result.name} = tf::finite({name});",
         *_scaled(second.reductions, f"before - {top.result.name}"),
         *once_lines(second.scope, kernel.rows),
-        *_walked(second.scope, kernel),
+        *reduced(second, kernel.rows, walk),
     ]
 
 

@@ -83,7 +83,7 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
 
 def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy) -> str:
     by_number = kind == "float" and _is_moderate(args[-1])
-    by_row = kind == "float" and isinstance(args[-1], Variable) and args[-1].of_row
+    by_row = kind == "float" and _is_of_row(args[-1]) and not _is_of_row(args[0])
     match accuracy:
         case Accuracy.STRICT:
             found = op.strict
@@ -94,6 +94,10 @@ def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy)
         case _:
             assert_never(accuracy)
     return found or op.cuda
+
+
+def _is_of_row(value: Operand) -> bool:
+    return isinstance(value, Variable) and value.of_row
 
 
 def _is_moderate(value: Operand) -> bool:

@@ -43,13 +43,18 @@ def _nowhere(window: Window) -> bool:
     return False
 
 
+def _differs(value: Expression) -> bool:
+    return False
+
+
 class ElementWriter:
     """Collects the statements of one scope of a kernel; values are found by (tensor, index).
 
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
     loaded indices there, `lasting` those of expressions that scopes before computed for all behind
     them. One that `speculates` reads what windows leave out, but where its accesses are left out
-    with them. Windows that `holds` knows hold wherever the kernel works.
+    with them. Windows that `holds` knows hold wherever the kernel works. What `repeats` knows
+    is the same in all of a row.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class ElementWriter:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
         self.speculates, self.holds = speculates, holds
+        self.repeats: Callable[[Expression], bool] = _differs
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
@@ -312,7 +318,7 @@ class ElementWriter:
         base = self.tensors[tv]
         count = self.copies.get(base, 0)
         self.copies[base] = count + 1
-        variable = Variable(f"{base}_{count}", dtype)
+        variable = Variable(f"{base}_{count}", dtype, self.repeats(value))
         self.statements.append(Assign(variable, value))
         self.computed[value, dtype] = variable
         return variable

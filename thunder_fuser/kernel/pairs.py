@@ -3,8 +3,9 @@
     T0_0: f32 = v0[k][1*lane + 0]
     T2_part max= T0_0                =>   T2_part max= pairs of v0[k]
 
-The largest element is one of them, so that it needs no wider type. One instruction takes two, in
-place of four, and what phases behind convert is not kept in wider registers until then.
+The largest element is one of them, so that it needs no wider type, and so is the largest distance
+from zero. One instruction takes two, in place of four, and what phases behind convert is not kept
+in wider registers until then.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from thunder_fuser.kernel.row_ir import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
+    Compute,
     LaneStatement,
     ReadVector,
     Variable,
@@ -29,25 +31,25 @@ NARROW = (DataType.BFloat16, DataType.Half)
 def pairs_of(scope: Scope, loads: Sequence[VectorAccess], lanes: int) -> tuple[Pairs, ...]:
     """What a scope can take in pairs of vectors that are loaded, of so many lanes."""
     vectors = {name: a for a in loads for name in (a.name, f"{a.name}[k]")}  # those that are kept
-    read = {
-        s.variable: s.value
-        for s in scope.statements
-        if isinstance(s, Assign) and isinstance(s.value, ReadVector)
-    }
+    made = {s.variable: s.value for s in scope.statements if isinstance(s, Assign)}
     found = []
     for s in scope.statements:
         if not isinstance(s, Accumulate) or not isinstance(s.value, Variable):
             continue
-        value = read.get(s.value)
-        whole = None if value is None else vectors.get(value.vector)
-        if value is None or whole is None or lanes % 2 or not s.op.in_pairs or s.windows:
+        value = made.get(s.value)
+        is_size = isinstance(value, Compute) and value.op.name == "abs"
+        if isinstance(value, Compute) and is_size and isinstance(value.args[0], Variable):
+            value = made.get(value.args[0])
+        if not isinstance(value, ReadVector) or lanes % 2 or not s.op.in_pairs or s.windows:
             continue
+        whole = vectors.get(value.vector)
         if (
-            whole.dtype in NARROW
+            whole is not None
+            and whole.dtype in NARROW
             and whole.length == lanes
             and (value.weight, value.delta) == (1, 0)
         ):
-            found.append(Pairs(s.accumulator, s.op, value.vector, whole.dtype))
+            found.append(Pairs(s.accumulator, s.op, value.vector, whole.dtype, is_size))
     return tuple(found)
 
 

@@ -104,12 +104,23 @@ class Held:
 
 @dataclass(frozen=True)
 class Pairs:
-    """What an accumulator takes two elements at a time of a `vector` of that 16-bit type."""
+    """What an accumulator takes two elements at a time of a `vector` of that 16-bit type, or two
+    sizes: how far they are from zero."""
 
     accumulator: Variable
     op: OpDef
     vector: str
     dtype: DataType
+    of_sizes: bool = False
+
+
+@dataclass(frozen=True)
+class Risen:
+    """What a phase accumulates as `most`, and the statements behind its vectors, which make of that
+    what an accumulator takes."""
+
+    most: Reduce
+    statements: tuple[LaneStatement, ...]
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,7 @@ class ReducePhase:
     held: tuple[Held, ...] = ()
     met: int | None = None
     pairs: tuple[Pairs, ...] = ()
+    risen: tuple[Risen, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -401,7 +413,10 @@ def print_row_kernel(kernel: RowKernel) -> str:
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
         )
         lines += print_scope(phase.scope, names)
-        lines += [f"    {p.accumulator.name} in pairs of {p.vector}" for p in phase.pairs]
+        lines += [f"    {print_pairs(p)}" for p in phase.pairs]
+        lines += [
+            f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements
+        ]
         lines += [
             f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
         ]
@@ -420,6 +435,11 @@ def print_row_kernel(kernel: RowKernel) -> str:
         totals = [f"    {r.result.name} = {r.op.name}({Tail.left(r)})" for r in kernel.tail.totals]
         lines += ["  after all rows", *totals, *print_scope(kernel.tail.scope, names)]
     return "\n".join(lines)
+
+
+def print_pairs(pairs: Pairs) -> str:
+    """What an accumulator takes, as a line of text."""
+    return f"{pairs.accumulator.name} in pairs of {'sizes of ' * pairs.of_sizes}{pairs.vector}"
 
 
 def print_scope(scope: Scope, names: dict[IterDomain, str]) -> list[str]:

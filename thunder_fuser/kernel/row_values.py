@@ -5,7 +5,8 @@
     T21_0: f32 = sub(T15_1, T19_0)      =>  T21_0: f32 = sub(T15_1, T19_0)
 
 A compiler moves out of the loop over lanes what is a single instruction, and leaves in it what asks
-whether its argument is 0 or infinite, as a logarithm does.
+whether its argument is 0 or infinite, as a logarithm does. What is divided by such a value is
+multiplied by parts of its reciprocal.
 """
 
 from __future__ import annotations
@@ -44,23 +45,11 @@ class RowValues:
     def __init__(
         self, walked: Iterable[IterDomain], once: Iterable[str], scalars: Iterable[str]
     ) -> None:
-        self.walked, self.once, self.names = frozenset(walked), frozenset(once), set(scalars)
+        self.walked, self.once = frozenset(walked), frozenset(once)
+        self.scalars = frozenset(scalars)
 
-    def split(
-        self, statements: Sequence[LaneStatement]
-    ) -> tuple[tuple[Assign, ...], tuple[LaneStatement, ...]]:
-        """Those of a scope that make such values, and the others."""
-        once: list[Assign] = []
-        others: list[LaneStatement] = []
-        for statement in statements:
-            if isinstance(statement, Assign) and self._is_of_row(statement.value):
-                self.names.add(statement.variable.name)
-                once.append(statement)
-            else:
-                others.append(statement)
-        return tuple(once), tuple(others)
-
-    def _is_of_row(self, value: Expression) -> bool:
+    def repeats(self, value: Expression) -> bool:
+        """True for one that is the same in all of a row."""
         match value:
             case Compute(args=operands) | Combine(terms=operands):
                 return self._are_known(*operands)
@@ -81,7 +70,21 @@ class RowValues:
                 assert_never(value)
 
     def _are_known(self, *operands: Operand) -> bool:
-        return all(isinstance(o, Literal) or o.of_row or o.name in self.names for o in operands)
+        return all(isinstance(o, Literal) or o.of_row or o.name in self.scalars for o in operands)
 
     def _are_fixed(self, *forms: Form) -> bool:
         return all(form.bases.isdisjoint(self.walked) for form in forms)
+
+
+def split(
+    statements: Sequence[LaneStatement],
+) -> tuple[tuple[Assign, ...], tuple[LaneStatement, ...]]:
+    """The statements of a scope that make such values, and the others."""
+    once: list[Assign] = []
+    others: list[LaneStatement] = []
+    for statement in statements:
+        if isinstance(statement, Assign) and statement.variable.of_row:
+            once.append(statement)
+        else:
+            others.append(statement)
+    return tuple(once), tuple(others)

@@ -17,18 +17,20 @@ from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
+from thunder_fuser.kernel.rising import risen_from
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
     Held,
     Reduce,
     ReducePhase,
+    Risen,
     RowKernel,
     Scan,
     Scope,
     Staged,
     Tail,
 )
-from thunder_fuser.kernel.row_values import RowValues
+from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import ShiftedAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
@@ -98,7 +100,7 @@ class _RowWriter:
         loads = self._hinted(self.accesses.group_loads())
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.bases]
-        self.row_values = self._row_values(once)
+        self.writer.repeats = self._row_values(once).repeats
         each = self._of_tensors(planned.residency.gathered, once)
         brought = self._of_tensors(planned.residency.brought, once)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
@@ -217,15 +219,16 @@ class _RowWriter:
         return tuple(a for a in loads if a.pointer in names)
 
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> ReducePhase:
-        stored = self.planned.stored_as_summed
+        stored, terms = self.planned.stored_as_summed, self._walked(phase)
         self.writer.begin()
-        self.writer.evaluate(self._needs([*phase.terms, *((s.value, i) for s, i in stored)]))
+        self.writer.evaluate(self._needs([*terms, *((s.value, i) for s, i in stored)]))
         held = self._hold()
         inside = () if phase.met is not None else self.axes.inside
         accumulated: list[LaneStatement] = []
+        risen: list[tuple[Reduce, Reduce, Key, Key]] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []
-        for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
+        for (tv, index), whole, term in zip(phase.reductions, phase.terms, terms, strict=True):
             assert tv.definition is not None
             row, name = tv.definition.op, self.names.tensors[tv]
             dtype = DataType.Int32 if _is_count(tv) else tv.dtype.compute_type
@@ -239,12 +242,39 @@ class _RowWriter:
                 accumulator = Variable(f"{name}_part", dtype)
                 result = Variable(f"{name}_row", dtype, of_row=True)
                 reductions.append(Reduce(accumulator, result, row, rounded))
+                if term != whole:
+                    most = replace(reductions[-1], accumulator=Variable(f"{name}_most", dtype))
+                    risen.append((most, reductions[-1], term, whole))
+                    accumulator = most.accumulator
             accumulated.append(Accumulate(accumulator, row, value, inside))
             self.writer.known[tv, index] = result
         writes, vectors = self._writes(stored)
         scope = self._scope(loads, [*writes, *accumulated], vectors)
-        pairs = pairs_of(scope, loads, self.axes.lanes) if self.in_flight is None else ()
-        return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met, pairs)
+        pairs = pairs_of(scope, loads, self.axes.lanes)
+        behind = tuple(self._risen(*each) for each in risen)
+        return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met, pairs, behind)
+
+    def _walked(self, phase: Phase) -> tuple[Key, ...]:
+        """What a phase takes of each element: its terms, or the elements of which they are rising
+        functions, of those that are an extremum."""
+
+        def taken(reduction: TensorView, term: Key) -> Key:
+            assert reduction.definition is not None
+            is_extremum = reduction.definition.op.in_pairs and not is_scan(reduction)
+            found = risen_from(self._needs([term]), self.segment.fast) if is_extremum else None
+            return found if found is not None and found[0] in self.segment.leaves else term
+
+        both = zip(phase.reductions, phase.terms, strict=True)
+        return tuple(taken(tv, term) for (tv, _), term in both)
+
+    def _risen(self, most: Reduce, whole: Reduce, source: Key, term: Key) -> Risen:
+        """What follows from the largest element."""
+        self.writer.begin()
+        self.writer.values[source] = most.accumulator
+        self.writer.evaluate(self._needs([term]))
+        value = self.writer.convert(term[0], self.writer.values[term], whole.accumulator.dtype)
+        last = Accumulate(whole.accumulator, whole.op, value)
+        return Risen(most, (*self.writer.statements, last))
 
     def _shared(self) -> tuple[tuple[Key, ...], ...]:
         """What phases compute alike, if a thread has registers for it: elements of one value."""
@@ -255,7 +285,7 @@ class _RowWriter:
         sums = planned.columns
         if is_again:
             return ()
-        scopes = [phase.terms for phase in planned.phases]
+        scopes = [self._walked(phase) for phase in planned.phases]
         if self.in_flight is None:
             scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
         every = [(results, self._needs(results)) for results in scopes]
@@ -327,7 +357,7 @@ class _RowWriter:
     ) -> Scope:
         """What was written for the vectors of a row, with what is done `behind` it, and apart from
         that what there is once a row."""
-        once, each = self.row_values.split(self.writer.statements)
+        once, each = split(self.writer.statements)
         self.writer.lasting |= {(s.value, s.variable.dtype): s.variable for s in once}
         statements = (*each, *behind)
         return Scope(self._used(loads, statements), statements, stores, once=once)

@@ -111,7 +111,8 @@ class OpDef:
     `by_number` and `fast_by_number` replace both for f32 where the second operand is a number from
     2^-100 to 2^100 that the text knows, and of which the compiler can compute what it likes;
     `by_row` replaces `cuda` for f32 where that operand is the same for a whole row; `near` does so
-    for operands `within` a distance of zero, with the same bits in fewer instructions.
+    for operands `within` a distance of zero, with the same bits in fewer instructions. One that
+    `rises` keeps the order of numbers of 16 bits, and of these times a number.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -142,6 +143,7 @@ class OpDef:
     by_row: str = ""  # replaces `cuda`, for f32, where the second operand is one number a row
     near: str = ""  # replaces `cuda`, for f32, where the operand lies
     within: float = 0.0  # this distance of zero
+    rises: bool = False
     combine: str = ""  # reductions: CUDA expression of {0} and {1}, both of the state's type
     identity: str = ""  # reductions: CUDA expression of the state's type
     # reductions: a term that changes none, where there is a number of any type that is one

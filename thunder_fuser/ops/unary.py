@@ -55,6 +55,7 @@ def _math(
     fast: str = "",
     near: str = "",
     within: float = 0.0,
+    rises: bool = False,
 ) -> OpDef:
     """A function of real or complex analysis: integers become f32."""
     return OpDef(
@@ -73,6 +74,7 @@ def _math(
         fast=fast,
         near=near,
         within=within,
+        rises=rises,
         ulps=ulps,
     )
 
@@ -168,7 +170,8 @@ FUNCTIONS = (
     _math("sinh", prim="SINH", sample=_WIDE),
     _math("sqrt", prim="SQRT", sample=_POSITIVE, fast="tf::fast_sqrt({0})"),
     _math("tan", prim="TAN", ulps=8.0),
-    _math("tanh", prim="TANH", fast="tf::fast_tanh({0})", near="tf::near_tanh({0})", within=0.6),
+    _math("tanh", prim="TANH", fast="tf::fast_tanh({0})", near="tf::near_tanh({0})", within=0.6,
+          rises=True),
 )  # fmt: skip
 
 UNARY = (*COPIES, *ARITHMETIC, *TESTS, *FUNCTIONS)

@@ -8,6 +8,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.divide_first import divide_first
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logs import fold_logs
@@ -41,6 +42,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
     fold_powers,
     fold_sums,
+    divide_first,
     share_exponentials,
     fold_flips,
     stop_gathers,

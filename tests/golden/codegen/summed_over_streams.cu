@@ -17,16 +17,17 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T9, float* __r
       }
     }
     const float before = tf::finite(T2_part);
+    auto T2_part_pair = tf::alike<2>(tf::convert<tf::bf16>(tf::lowest<float>()));
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const int vector = start + k * 256;
       if (vector < 5000) {
-#pragma unroll
-        for (int lane = 0; lane < 8; ++lane) {
-          const float T0_0 = tf::convert<float>(v1[k].v[lane]);
-          T2_part = tf::maximum(T2_part, T0_0);
-        }
+        T2_part_pair = tf::in_pairs(T2_part_pair, v1[k], [](auto a, auto b) { return tf::maximum(a, b); });
       }
+    }
+#pragma unroll
+    for (int lane = 0; lane < 2; ++lane) {
+      T2_part = tf::maximum(T2_part, tf::convert<float>(T2_part_pair.v[lane]));
     }
     const float T2_row = tf::finite(T2_part);
     T7_part *= tf::fast_exp(before - T2_row);

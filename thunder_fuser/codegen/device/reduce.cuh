@@ -39,6 +39,32 @@ TF_FN T warp_reduce(T x, Combine combine) {
   }
 #endif
 
+// chunk: TF_SIZES
+// The distances of two from zero.
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 800
+#define TF_SIZES(type)                                                                           \
+  TF_FN tf::Vec<type, 2> sizes(tf::Vec<type, 2> a) {                                             \
+    unsigned pair = static_cast<unsigned>(a.v[1].data) << 16 | a.v[0].data;                      \
+    asm("abs." #type "x2 %0, %0;" : "+r"(pair));                                                 \
+    a.v[0].data = static_cast<unsigned short>(pair);                                             \
+    a.v[1].data = static_cast<unsigned short>(pair >> 16);                                       \
+    return a;                                                                                    \
+  }
+#else
+#define TF_SIZES(type)                                                                           \
+  TF_FN tf::Vec<type, 2> sizes(tf::Vec<type, 2> a) {                                             \
+    for (int k = 0; k < 2; ++k)                                                                  \
+      a.v[k] = tf::convert<type>(tf::abs(tf::convert<float>(a.v[k])));                           \
+    return a;                                                                                    \
+  }
+#endif
+
+// chunk: sizes when bf16
+TF_SIZES(bf16)
+
+// chunk: sizes when f16
+TF_SIZES(f16)
+
 // chunk: in_pairs when bf16
 TF_PAIRS(bf16, maximum, "max.NaN")
 TF_PAIRS(bf16, minimum, "min.NaN")
