@@ -290,6 +290,15 @@ def test_philox_gives_the_known_answers(
     assert tuple(word.item() for word in found) == wanted
 
 
+def test_a_round_of_philox_is_two_products() -> None:
+    ptx = nvrtc_ptx(
+        'extern "C" __global__ void k(unsigned* y, unsigned long long s) {\n'
+        "  const auto r = tf::philox(s, y[0], y[1]);\n"
+        "  for (int k = 0; k < 4; ++k) y[k] = r.v[k];\n}"
+    )
+    assert re.findall(r"\bmul\.\S+", ptx) == 20 * ["mul.wide.u32"]
+
+
 @pytest.mark.parametrize(
     "dtype", [DataType.Float, DataType.Double, DataType.BFloat16, DataType.Half]
 )

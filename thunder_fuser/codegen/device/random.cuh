@@ -1,11 +1,24 @@
 // Random numbers as a function of (seed, offset, index): the same for every schedule and recomputation.
 
-// chunk: philox mul_high
+// chunk: philox product
 struct Philox {
   unsigned v[4];
 };
-TF_FN unsigned mul_high(unsigned a, unsigned b) {
-  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+struct Product {
+  unsigned low, high;
+};
+// Both halves of one product: asked for each alone, the compiler multiplies twice.
+TF_FN Product product(unsigned a, unsigned b) {
+#ifdef TF_HOST
+  const unsigned long long whole = static_cast<unsigned long long>(a) * b;
+  return {static_cast<unsigned>(whole), static_cast<unsigned>(whole >> 32)};
+#else
+  Product p;
+  asm("{ .reg .b64 whole; mul.wide.u32 whole, %2, %3; mov.b64 {%0, %1}, whole; }"
+      : "=r"(p.low), "=r"(p.high)
+      : "r"(a), "r"(b));
+  return p;
+#endif
 }
 // Philox4x32-10 (Salmon et al. 2011). Key: seed; counter: (offset, subsequence), low words first.
 TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
@@ -15,9 +28,8 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
                static_cast<unsigned>(subsequence), static_cast<unsigned>(subsequence >> 32)}};
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const unsigned high0 = tf::mul_high(0xD2511F53u, c.v[0]), low0 = 0xD2511F53u * c.v[0];
-    const unsigned high1 = tf::mul_high(0xCD9E8D57u, c.v[2]), low1 = 0xCD9E8D57u * c.v[2];
-    c = {{high1 ^ c.v[1] ^ key0, low1, high0 ^ c.v[3] ^ key1, low0}};
+    const Product a = tf::product(c.v[0], 0xD2511F53u), b = tf::product(c.v[2], 0xCD9E8D57u);
+    c = {{b.high ^ c.v[1] ^ key0, b.low, a.high ^ c.v[3] ^ key1, a.low}};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
