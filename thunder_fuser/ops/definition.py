@@ -103,8 +103,8 @@ class OpDef:
 
     `cuda` and `host` are format strings over the operands `{0}`, `{1}`, ...; in `cuda` an operand
     is a variable of the compute type of the dtype that `operands_as` gives it, `{t}` is the
-    result's compute type, `{s}` its type in memory, and names such as `tf::round` come from the
-    device prelude. The value is that of a variable of type `{t}` initialised with the expression,
+    result's compute type, `{s}` its type in memory, `{index}` the place of what is drawn, and names
+    such as `tf::round` come from the device prelude. The value is that of a variable of type `{t}` initialised with the expression,
     so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
     otherwise merge the op with its neighbours (a product contracted into an FMA); `fast` replaces
     it for f32 where the value ends in a 16-bit float, with an error of at most 2^-14 of the value.

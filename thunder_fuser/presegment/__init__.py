@@ -8,6 +8,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_powers import fold_powers
@@ -36,6 +37,7 @@ from thunder_fuser.target import HOPPER_SHARED_BYTES
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
     fold_powers,
+    compare_words,
     share_exponentials,
     fold_flips,
     stop_gathers,

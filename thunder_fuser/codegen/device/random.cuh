@@ -36,16 +36,32 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
   return c;
 }
 
-// chunk: philox_uniform philox_float in_range_of
-// The float in (0, 1] of element index = start + rest: component index % 4 of subsequence index / 4.
+// chunk: philox_word
+// The word of element index = start + rest: component index % 4 of subsequence index / 4.
 // `start` is a multiple of 4, so that four lanes of a vector, whose `rest` is known to the compiler,
 // are seen to be of one subsequence.
-TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
-                         unsigned long long start, unsigned long long rest) {
+TF_FN unsigned philox_word(unsigned long long seed, unsigned long long offset,
+                           unsigned long long start, unsigned long long rest) {
   const Philox random = tf::philox(seed, offset, start / 4 + rest / 4);
   const int k = static_cast<int>(rest % 4);
   const unsigned low = k & 1 ? random.v[1] : random.v[0], high = k & 1 ? random.v[3] : random.v[2];
-  return __fmaf_rn(static_cast<float>(k & 2 ? high : low), 0x1p-32f, 0x1p-33f);
+  return k & 2 ? high : low;
+}
+
+// chunk: philox_within
+// True where the element's word is one of `count` from `first` on, behind the last one from 0 on.
+TF_FN bool philox_within(unsigned long long seed, unsigned long long offset,
+                         unsigned long long start, unsigned long long rest, unsigned first,
+                         unsigned count) {
+  return tf::philox_word(seed, offset, start, rest) - first < count;
+}
+
+// chunk: philox_uniform philox_float in_range_of
+// The float in (0, 1] of an element.
+TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
+                         unsigned long long start, unsigned long long rest) {
+  const unsigned word = tf::philox_word(seed, offset, start, rest);
+  return __fmaf_rn(static_cast<float>(word), 0x1p-32f, 0x1p-33f);
 }
 // u in the range from `from` on: of a literal range from 0 to 1 it is u, bit by bit, as no u is -0.
 template <class T>
