@@ -18,7 +18,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
-from thunder_fuser.runtime.torch_ops import philox, tf_philox_uniform
+from thunder_fuser.runtime.torch_ops import philox, tf_philox_uniform, tf_philox_within
 
 HOST_HEADER = Path(thunder_fuser.codegen.__file__).parent / "device" / "host.h"
 KNOWN_PHILOX = [  # Random123's known answers: counter, key, result
@@ -290,6 +290,15 @@ def test_philox_gives_the_known_answers(
     assert tuple(word.item() for word in found) == wanted
 
 
+def test_a_round_of_philox_is_two_products() -> None:
+    ptx = nvrtc_ptx(
+        'extern "C" __global__ void k(unsigned* y, unsigned long long s) {\n'
+        "  const auto r = tf::philox(s, y[0], y[1]);\n"
+        "  for (int k = 0; k < 4; ++k) y[k] = r.v[k];\n}"
+    )
+    assert re.findall(r"\bmul\.\S+", ptx) == 20 * ["mul.wide.u32"]
+
+
 @pytest.mark.parametrize(
     "dtype", [DataType.Float, DataType.Double, DataType.BFloat16, DataType.Half]
 )
@@ -323,3 +332,20 @@ def test_device_and_torch_draw_the_same_uniform_bits(
     assert (y >= bounds[0]).all()
     assert (y < bounds[1]).all()
     assert abs(y.double().mean().item() - sum(bounds) / 2) < 0.02 * (bounds[1] - bounds[0])
+
+
+def test_device_and_torch_find_the_same_words(tmp_path: Path) -> None:
+    library = host(
+        'extern "C" void draw(bool* y, unsigned long long seed, unsigned long long offset, int n)'
+        " {\n  for (int i = 0; i < n; ++i)"
+        " y[i] = tf::philox_within(seed, offset, i - i % 4, i % 4, 4286578560ll, 3875537153ll);\n}",
+        tmp_path,
+    )
+    y = torch.empty(10_007, dtype=torch.bool)
+    seed, offset = 2**63 + 12345, 77
+    key = ctypes.c_uint64(seed), ctypes.c_uint64(offset)
+    library.draw(ctypes.c_void_p(y.data_ptr()), *key, len(y))
+    cpu = torch.device("cpu")
+    where = y.shape, seed, offset
+    assert torch.equal(y, tf_philox_within(4286578560, 3875537153, *where, cpu))
+    assert torch.equal(y, tf_philox_uniform(0.0, 1.0, *where, torch.bfloat16, cpu).float() < 0.9)

@@ -94,7 +94,8 @@ def parts_of(index: Form) -> list[Form]:
     """The forms that the text of a random number at `index` is made of."""
     seed, offset = Variable("s0", DataType.Int), Variable("s1", DataType.Int)
     low, high = Literal(0.0, DataType.Double), Literal(1.0, DataType.Double)
-    number, found = Random(seed, offset, index, low, high, DataType.Float), list[Form]()
+    args = low, high, seed, offset
+    number, found = Random(OPS["uniform"], args, index, DataType.Float), list[Form]()
 
     def kept(form: Form) -> str:
         found.append(form)

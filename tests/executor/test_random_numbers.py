@@ -39,6 +39,22 @@ def test_numbers_of_a_seed_and_an_offset_are_the_contracts(
     assert len(regions(jfn).forward) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_a_mask_is_of_the_numbers_below_a_bound(dtype: torch.dtype, device: torch.device) -> None:
+    seed, offset, bound = int(torch.randint(2**31, ())), 3, 0.05 + 0.9 * float(torch.rand(()))
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        numbers = thunder.torch.uniform_philox(
+            SHAPE, 0.0, 1.0, device=x.device, dtype=x.dtype, seed=seed, offset=offset
+        )
+        return x * (numbers < bound)
+
+    x = torch.ones(SHAPE, dtype=dtype)
+    rounded = drawn(dtype, seed, offset).double() < float(torch.tensor(bound, dtype=torch.float32))
+    wanted = drawn(dtype, seed, offset) < bound if dtype is torch.float64 else rounded
+    assert torch.equal(jit(program, **KERNELS)(x.to(device)).cpu() != 0, wanted)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestWithTorchsGenerator:

@@ -154,6 +154,49 @@ def test_what_is_behind_a_value_that_one_phase_goes_on_from_is_held() -> None:
     assert held(kernel_of(segment_of([x, w], call("add", scaled, spread)))) == ["T2_held"]
 
 
+def dropped(x: TensorView) -> TensorView:
+    key = [sc.constant(v) for v in (0.0, 1.0, 5, 7)]
+    numbers = call("uniform", *key, shape=ints(x.shape), dtype=DataType.BFloat16)
+    mask = call("cast", call("lt", numbers, sc.constant(0.75)), dtype=DataType.Float)
+    return call("mul", call("cast", x, dtype=DataType.Float), mask)
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_packed"),
+    [
+        (4096, False),  # a thread has room for the values,
+        (4097, False),  # and for one at its ends
+        (16384, True),
+        (16385, True),
+    ],
+)
+def test_masks_of_longer_rows_are_held_in_bits(columns: int, is_packed: bool) -> None:
+    x = halves(4000, columns)
+    y = dropped(x)
+    kernel = kernel_of(segment_of([x], call("mul", y, along(total(y, 1), columns))))
+    assert [h.is_packed for phase in kernel.phases for h in phase.held] == [is_packed]
+    assert str(kernel).count("uniform") == 1
+
+
+def test_a_mask_is_held_beside_what_a_thread_has_room_for() -> None:
+    x, g = halves(4000, 4096), halves(4000, 4096)
+    shares, gradient = chain(call("cast", x, dtype=DataType.Float), "exp"), dropped(g)
+    spread = along(total(call("mul", shares, gradient), 1), 4096)
+    kernel = kernel_of(segment_of([x, g], call("mul", shares, call("sub", gradient, spread))))
+    assert [h.is_packed for phase in kernel.phases for h in phase.held] == [True, False]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("columns", [7, 513, 4097, 20_011])
+def test_elements_of_a_mask_are_those_of_the_first_phase(columns: int) -> None:
+    x = torch.randint(-8, 8, (3, columns)).bfloat16()
+    (a,) = like(x)
+    y = dropped(a)
+    program = fusion([a], call("mul", y, along(total(y, 1), columns)), total(y, 1))
+    check(program, x, orders=ORDERS)
+
+
 @pytest.mark.parametrize(
     ("columns", "is_held", "renews"),
     [(16384, False, False), (8192, True, True), (4096, True, False)],

@@ -76,7 +76,7 @@ EVALUATED: list[tuple[LaneStatement, tuple[Form, ...]]] = [
     (made(ReadElement("T0", OFFSET, F32, (INSIDE,))), (OFFSET, INSIDE.form)),
     (made(Select((INSIDE,), X, Y)), (INSIDE.form,)),
     (Assign(K, IndexValue(OFFSET, 8)), (OFFSET,)),
-    (Assign(X, Random(K, K, OFFSET, X, Y, F32)), (OFFSET,)),
+    (Assign(X, Random(op("uniform"), (X, Y, K, K), OFFSET, F32)), (OFFSET,)),
     (WriteElement("T4", OFFSET, X, F32), (OFFSET,)),
     (Accumulate(Y, op("sum"), X, (INSIDE,)), (INSIDE.form,)),
     (made(Convert(K, F32)), ()),

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 
-from tests.programs import total
+from tests.programs import expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, evaluate, shift
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows, is_of_row, row_axes
+from thunder_fuser.schedule.row_axes import (
+    RowAxes,
+    is_of_all_rows,
+    is_of_row,
+    row_axes,
+    weights_of,
+)
 
 
 def axes_of(x: TensorView) -> RowAxes:
@@ -37,6 +44,17 @@ def test_vectors_and_lanes_meet_every_place_of_a_row_once(x: TensorView) -> None
 def test_only_long_rows_begin_in_the_middle_of_a_vector() -> None:
     assert axes_of(halves(3, 515)).is_shifted
     assert not axes_of(halves(3, 131)).is_shifted
+
+
+@pytest.mark.parametrize("of_row", [True, False])
+@pytest.mark.parametrize("shape", [(515, 515), (2, 515, 515)])
+def test_what_a_square_has_once_a_row_is_no_weight(of_row: bool, shape: tuple[int, ...]) -> None:
+    x, values = halves(*shape), halves(*shape[:-1])
+    spread = expand(unsqueeze(values, len(shape) - 2 + of_row), *shape)
+    reduced = total(call("sub", x, spread), len(shape) - 1)
+    segment, plane = segment_of([x, values], reduced), (prod(shape[:-1]), 515)
+    assert weights_of(segment, plane) == (not of_row)
+    assert row_axes(segment, [reduced], plane, 1, plane[0]).is_shifted == of_row
 
 
 def test_what_depends_on_row_and_place_is_of_the_row() -> None:

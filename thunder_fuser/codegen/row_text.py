@@ -394,7 +394,12 @@ def reduced(
 
 def held_arrays(phase: ReducePhase, vectors: int, lanes: int) -> list[str]:
     """The arrays of what a phase leaves for those behind it."""
-    return [f"{COMPUTE_TYPES[h.dtype]} {h.name}[{vectors}][{lanes}];" for h in phase.held]
+    return [
+        f"tf::Mask<{vectors}, {lanes}> {h.name};"
+        if h.is_packed
+        else f"{COMPUTE_TYPES[h.dtype]} {h.name}[{vectors}][{lanes}];"
+        for h in phase.held
+    ]
 
 
 def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:

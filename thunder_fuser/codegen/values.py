@@ -69,10 +69,9 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             return _index(extent, form(index))
         case InRange(index, extent):
             return f"tf::in_range({operand(index)}, {form(Form(extent))})"
-        case Random(seed, offset, index, low, high, stored):
-            bounds = f"{operand(low)}, {operand(high)}"
-            key = ", ".join((operand(seed), operand(offset), *map(form, in_multiples(index, 4))))
-            return f"tf::philox_uniform<{CUDA_TYPES[stored]}>({key}, {bounds})"
+        case Random(op, args, place, stored):
+            names = {"index": ", ".join(map(form, in_multiples(place, 4))), "s": CUDA_TYPES[stored]}
+            return op.cuda.format(*map(operand, args), **names)
         case Select(windows, inside, outside):
             return f"{test(windows)} ? {operand(inside)} : {operand(outside)}"
         case Combine(op, terms):

@@ -278,10 +278,9 @@ class ElementWriter:
     def _random(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.definition
         assert expr is not None
-        low, high, seed, offset = (self._scalar(v) for v in expr.inputs)
+        args = tuple(self._scalar(v) for v in expr.inputs)
         position = self._form(linear(tv.shape, element.index))
-        dtype = tv.dtype.compute_type
-        return self._assign(tv, dtype, Random(seed, offset, position, low, high, tv.dtype))
+        return self._assign(tv, tv.dtype.compute_type, Random(expr.op, args, position, tv.dtype))
 
     def _scalar(self, value: Value) -> Operand:
         assert not isinstance(value, TensorView)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
 from thunder_fuser.analysis.access import Demand, Source
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import Key
 from thunder_fuser.ops import Cost, Family
@@ -24,10 +25,13 @@ def computed_again(
     scopes: Sequence[tuple[Sequence[Key], Demand]],
     reductions: Set[TensorView],
     behind: Set[TensorView] = frozenset(),
+    *,
+    masks_apart: bool = False,
 ) -> tuple[tuple[Key, ...], ...]:
     """The costly elements that several scopes, each with its results, compute from memory alone,
     and those `behind` a reduction; sources first, each with all that are made as it is. None where
-    one is read under a condition."""
+    one is read under a condition. With `masks_apart` costly masks are found themselves, and what
+    costs no more than to apply them is not."""
     if any(needs.places or [*needs.windows()] for _, needs in scopes):
         return ()
     first = _firsts([needs for _, needs in scopes])
@@ -36,7 +40,7 @@ def computed_again(
     again = {key for key, times in computed.items() if times > 1}
     borders = {key for key in computed if key[0] in behind}
     for results, needs in scopes:
-        borders |= _borders(results, needs, reductions, again, first)
+        borders |= _borders(results, needs, reductions, again, first, masks_apart)
     indices = Counter(tv for tv, _ in first)
     alike = {key: tuple(k for k in first if first[k] == key) for key in computed}
     return tuple(
@@ -75,10 +79,12 @@ def _borders(
     reductions: Set[TensorView],
     again: Set[Key],
     first: Mapping[Key, Key],
+    masks_apart: bool,
 ) -> set[Key]:
     """The costly elements that no reduction leads to, and that are results or read by others than
     such elements that are computed `again`."""
     costly: set[Key] = set()
+    masks: set[Key] = set()
     free: set[Key] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
     found: set[Key] = set()
     for key, element in needs.elements.items():
@@ -86,10 +92,15 @@ def _borders(
         if sources <= free:
             free.add(own)
             if is_costly(key[0]) or _is_place(key[0]) or not sources.isdisjoint(costly):
-                costly.add(own)
+                (masks if masks_apart and is_mask(key[0]) else costly).add(own)
         if own not in free & again:
             found |= sources & costly
-    return found | ({first.get(key, key) for key in results} & costly)
+    return found | masks | ({first.get(key, key) for key in results} & costly)
+
+
+def is_mask(tv: TensorView) -> bool:
+    """True for what a thread holds in a bit an element."""
+    return tv.dtype is DataType.Bool
 
 
 def is_costly(tv: TensorView) -> bool:

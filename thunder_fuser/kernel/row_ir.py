@@ -96,10 +96,14 @@ class Scope:
 @dataclass(frozen=True)
 class Held:
     """What a phase leaves in the array `name` for those behind it: an element a lane of each of a
-    thread's vectors."""
+    thread's vectors, or a bit."""
 
     name: str
     dtype: DataType
+
+    @property
+    def is_packed(self) -> bool:
+        return self.dtype is DataType.Bool
 
 
 @dataclass(frozen=True)

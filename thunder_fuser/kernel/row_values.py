@@ -59,8 +59,8 @@ class RowValues:
                 return weight == 0 and vector in self.once
             case IndexValue(form):
                 return self._are_fixed(form)
-            case Random(seed, offset, index, low, high):
-                return self._are_known(seed, offset, low, high) and self._are_fixed(index)
+            case Random(_, operands, index):
+                return self._are_known(*operands) and self._are_fixed(index)
             case Select(windows, inside, outside):
                 fixed = self._are_fixed(*(window.form for window in windows))
                 return fixed and self._are_known(inside, outside)

@@ -14,7 +14,7 @@ from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
-from thunder_fuser.kernel.held import computed_again, is_costly
+from thunder_fuser.kernel.held import computed_again, is_costly, is_mask
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from
@@ -47,7 +47,7 @@ from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Store
 
-HELD = 32  # values of a thread's elements that phases leave for each other, at most
+HELD = 33  # values of a thread's elements that phases leave for each other, one beside its vectors
 HELD_OF_READ = 56  # where no whole rows are stored
 HELD_BESIDE_SUMS = 16  # where the sums down the columns are in registers too
 
@@ -279,8 +279,7 @@ class _RowWriter:
     def _shared(self) -> tuple[tuple[Key, ...], ...]:
         """What phases compute alike, if a thread has registers for it: elements of one value."""
         planned, where = self.planned, self.planned.residency
-        places = ceil_div(self.axes.vectors, planned.threads_per_row) + self.axes.has_edges
-        vectors = self.in_flight or places
+        vectors = self.in_flight or ceil_div(self.axes.vectors, planned.threads_per_row)
         is_again = planned.splits > 1 or planned.chunk or not (where.registers or where.shared)
         sums = planned.columns
         if is_again:
@@ -288,15 +287,37 @@ class _RowWriter:
         scopes = [self._walked(phase) for phase in planned.phases]
         if self.in_flight is None:
             scopes.append((*((s.value, i) for s, i in planned.full), *sums.terms))
-        every = [(results, self._needs(results)) for results in scopes]
-        found = [
-            alike
-            for alike in computed_again(every, set(self.reductions), self._behind())
-            if any(self.axes.vector in form.bases for form in alike[0][1])
-        ]
         most = HELD if planned.full else HELD_OF_READ
         most = HELD_BESIDE_SUMS if sums.reductions else most
-        return tuple(found[: most // (vectors * self.axes.lanes)])
+        room = most // (vectors * self.axes.lanes + self.axes.has_edges)
+        found = self._computed_again(scopes)
+        if sum(not is_mask(alike[0][0]) for alike in found) <= room:
+            return found
+        return self._beside_masks(scopes, room)
+
+    def _computed_again(
+        self, scopes: Sequence[Sequence[Key]], *, masks_apart: bool = False
+    ) -> tuple[tuple[Key, ...], ...]:
+        every = [(results, self._needs(results)) for results in scopes]
+        behind, of_rows = self._behind(), set(self.reductions)
+        return tuple(
+            alike
+            for alike in computed_again(every, of_rows, behind, masks_apart=masks_apart)
+            if any(self.axes.vector in form.bases for form in alike[0][1])
+        )
+
+    def _beside_masks(
+        self, scopes: Sequence[Sequence[Key]], room: int
+    ) -> tuple[tuple[Key, ...], ...]:
+        """Values that have `room`, and masks of which other values are made anew."""
+        found = self._computed_again(scopes, masks_apart=True)
+        values = [alike for alike in found if not is_mask(alike[0][0])][:room]
+        self.held = {tv for alike in values for tv, _ in alike}
+        anew = [self._needs(results).elements for results in scopes[1:]]
+        self.held = set()
+        masks = [alike for alike in found if is_mask(alike[0][0])]
+        needed = [alike for alike in masks if any(key in made for key in alike for made in anew)]
+        return (*needed, *values)
 
     def _behind(self) -> set[TensorView]:
         """What reductions lead to and is held: exact functions, where no whole rows are stored."""
@@ -315,6 +336,8 @@ class _RowWriter:
                 array = Held(f"{self.names.tensors[tv]}_held", value.dtype)
                 place = Variable(array.name + self._element, array.dtype)
                 self.writer.statements.append(Hold(place, value))
+                if array.is_packed:
+                    place = Variable(f"bool({place.name})", place.dtype)
                 self.writer.known |= dict.fromkeys(alike, place)
                 self.held |= {tv for tv, _ in alike}
                 found.append(array)

@@ -128,13 +128,11 @@ class InRange:
 
 @dataclass(frozen=True)
 class Random:
-    """A Philox number in [low, high) of the element at `index` of the contiguous random tensor."""
+    """What `op` draws from Philox for the element at `index` of the contiguous random tensor."""
 
-    seed: Operand
-    offset: Operand
+    op: OpDef
+    args: tuple[Operand, ...]
     index: Form
-    low: Operand
-    high: Operand
     dtype: DataType
 
 
@@ -366,8 +364,9 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"index({format_form(form, names)})"
         case InRange(place, extent):
             return f"in_range({_operand(place)}, {extent})"
-        case Random(seed, offset, index):
-            return f"philox({_operand(seed)}, {_operand(offset)}, {format_form(index, names)})"
+        case Random(op, args, index):
+            drawn = ", ".join((*map(_operand, args), format_form(index, names)))
+            return f"{op.name}({drawn})"
         case Select(windows, inside, outside):
             return f"{_operand(inside)} else {_operand(outside)}{_windows(windows, names)}"
         case Combine(op, terms):

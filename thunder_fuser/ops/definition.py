@@ -103,16 +103,17 @@ class OpDef:
 
     `cuda` and `host` are format strings over the operands `{0}`, `{1}`, ...; in `cuda` an operand
     is a variable of the compute type of the dtype that `operands_as` gives it, `{t}` is the
-    result's compute type, `{s}` its type in memory, and names such as `tf::round` come from the
-    device prelude. The value is that of a variable of type `{t}` initialised with the expression,
-    so C++'s widening of small integers is undone. `strict` replaces `cuda` where the compiler could
-    otherwise merge the op with its neighbours (a product contracted into an FMA); `fast` replaces
-    it for f32 where the value ends in a 16-bit float, with an error of at most 2^-14 of the value.
-    `by_number` and `fast_by_number` replace both for f32 where the second operand is a number from
-    2^-100 to 2^100 that the text knows, and of which the compiler can compute what it likes;
-    `by_row` replaces `cuda` for f32 where that operand is the same for a whole row; `near` does so
-    for operands `within` a distance of zero, with the same bits in fewer instructions. One that
-    `rises` keeps the order of numbers of 16 bits, and of these times a number.
+    result's compute type, `{s}` its type in memory, `{index}` the place of what is drawn, and names
+    such as `tf::round` come from the device prelude. The value is that of a variable of type `{t}`
+    initialised with the expression, so C++'s widening of small integers is undone. `strict`
+    replaces `cuda` where the compiler could otherwise merge the op with its neighbours (a product
+    contracted into an FMA); `fast` replaces it for f32 where the value ends in a 16-bit float, with
+    an error of at most 2^-14 of the value. `by_number` and `fast_by_number` replace both for f32
+    where the second operand is a number from 2^-100 to 2^100 that the text knows, and of which the
+    compiler can compute what it likes; `by_row` replaces `cuda` for f32 where that operand is the
+    same for a whole row; `near` does so for operands `within` a distance of zero, with the same
+    bits in fewer instructions. One that `rises` keeps the order of numbers of 16 bits, and of these
+    times a number.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are

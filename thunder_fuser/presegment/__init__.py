@@ -8,6 +8,7 @@ from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.divide_first import divide_first
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
@@ -22,6 +23,7 @@ from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
+from thunder_fuser.presegment.scale_masks import scale_masks
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.share_sums import share_sums
@@ -43,6 +45,8 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     fold_powers,
     fold_sums,
     divide_first,
+    compare_words,
+    scale_masks,
     share_exponentials,
     fold_flips,
     stop_gathers,

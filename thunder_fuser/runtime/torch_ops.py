@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -298,6 +299,20 @@ def tf_philox_uniform(
     return draw(float(low), float(high), int(seed), int(offset), index, dtype).reshape(list(shape))
 
 
+def tf_philox_within(
+    first: int, count: int, shape: Ints, seed: int, offset: int, device: torch.device
+) -> Tensor:
+    """True where `tf_philox_uniform` draws from one of `count` words from `first` on, behind the
+    last one from 0 on."""
+    index = torch.arange(math.prod(shape), dtype=torch.int64, device=device)
+    return ((_words(seed, offset, index) - first & _MASK) < count).reshape(list(shape))
+
+
+def _words(seed: int, offset: int, index: Tensor) -> Tensor:
+    words = torch.stack(philox(seed, offset, index // 4))
+    return words.gather(0, (index % 4).unsqueeze(0))[0]
+
+
 def _uniform_double(
     low: float, high: float, seed: int, offset: int, index: Tensor, dtype: torch.dtype
 ) -> Tensor:
@@ -311,8 +326,7 @@ def _uniform_double(
 def _uniform_float(
     low: float, high: float, seed: int, offset: int, index: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    words = torch.stack(philox(seed, offset, index // 4))
-    u = words.gather(0, (index % 4).unsqueeze(0))[0].float() * 2.0**-32 + 2.0**-33
+    u = _words(seed, offset, index).float() * 2.0**-32 + 2.0**-33
     scale = torch.tensor(high - low, dtype=torch.float32, device=u.device)
     shift = torch.tensor(low, dtype=torch.float32, device=u.device)
     if dtype is torch.float32:

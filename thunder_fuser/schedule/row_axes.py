@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import (
     Form,
     add,
@@ -347,10 +347,25 @@ def _sums_neighbours(tv: TensorView, elements: int) -> bool:
 
 def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
     """How many inputs have rows of as many columns as the plane of `shape`, and fewer of them, such
-    as weights or a bias of attention scores: they begin in other lanes than its rows."""
+    as weights or a bias of attention scores: they begin in other lanes than its rows. Not what each
+    row has one of, as the maxima of square scores."""
     rows, columns = shape
-    sizes = (prod(tv.shape) for tv in segment.inputs if _ends_in_rows(tv.shape, columns))
-    return sum(size < rows * columns for size in sizes)
+    found = [tv for tv in segment.inputs if _ends_in_rows(tv.shape, columns)]
+    sizes = {tv: prod(tv.shape) for tv in found if prod(tv.shape) < rows * columns}
+    unsure = {tv for tv, size in sizes.items() if size == rows}
+    return len(sizes) - len(unsure and unsure - _read_along_rows(segment, rows * columns))
+
+
+def _read_along_rows(segment: Segment, elements: int) -> set[TensorView]:
+    """The inputs of which neighbours in a plane of so many elements need neighbours."""
+    long = (tv.definition for tv in segment.tensors if is_long(tv))
+    needed = [s.value for s in segment.stores]
+    needed += [tv for made in long if made is not None for tv in made.tensors]
+    planes = [tv for tv in dict.fromkeys(needed) if prod(tv.shape) == elements]
+    results = [(tv, tuple(map(atom, tv.logical))) for tv in planes]
+    innermost = {next(a for a in reversed(tv.logical) if a.size != 1) for tv in planes}
+    leaves = demand(results, segment.leaves).leaves
+    return {tv for tv, index in leaves if any(form.bases & innermost for form in index)}
 
 
 def _has_rows(shape: Sequence[int], columns: int) -> bool:

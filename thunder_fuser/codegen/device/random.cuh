@@ -1,11 +1,24 @@
 // Random numbers as a function of (seed, offset, index): the same for every schedule and recomputation.
 
-// chunk: philox mul_high
+// chunk: philox product
 struct Philox {
   unsigned v[4];
 };
-TF_FN unsigned mul_high(unsigned a, unsigned b) {
-  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+struct Product {
+  unsigned low, high;
+};
+// Both halves of one product: asked for each alone, the compiler multiplies twice.
+TF_FN Product product(unsigned a, unsigned b) {
+#ifdef TF_HOST
+  const unsigned long long whole = static_cast<unsigned long long>(a) * b;
+  return {static_cast<unsigned>(whole), static_cast<unsigned>(whole >> 32)};
+#else
+  Product p;
+  asm("{ .reg .b64 whole; mul.wide.u32 whole, %2, %3; mov.b64 {%0, %1}, whole; }"
+      : "=r"(p.low), "=r"(p.high)
+      : "r"(a), "r"(b));
+  return p;
+#endif
 }
 // Philox4x32-10 (Salmon et al. 2011). Key: seed; counter: (offset, subsequence), low words first.
 TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
@@ -15,25 +28,40 @@ TF_FN Philox philox(unsigned long long seed, unsigned long long offset,
                static_cast<unsigned>(subsequence), static_cast<unsigned>(subsequence >> 32)}};
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const unsigned high0 = tf::mul_high(0xD2511F53u, c.v[0]), low0 = 0xD2511F53u * c.v[0];
-    const unsigned high1 = tf::mul_high(0xCD9E8D57u, c.v[2]), low1 = 0xCD9E8D57u * c.v[2];
-    c = {{high1 ^ c.v[1] ^ key0, low1, high0 ^ c.v[3] ^ key1, low0}};
+    const Product a = tf::product(c.v[0], 0xD2511F53u), b = tf::product(c.v[2], 0xCD9E8D57u);
+    c = {{b.high ^ c.v[1] ^ key0, b.low, a.high ^ c.v[3] ^ key1, a.low}};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
   return c;
 }
 
-// chunk: philox_uniform philox_float in_range_of
-// The float in (0, 1] of element index = start + rest: component index % 4 of subsequence index / 4.
+// chunk: philox_word
+// The word of element index = start + rest: component index % 4 of subsequence index / 4.
 // `start` is a multiple of 4, so that four lanes of a vector, whose `rest` is known to the compiler,
 // are seen to be of one subsequence.
-TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
-                         unsigned long long start, unsigned long long rest) {
+TF_FN unsigned philox_word(unsigned long long seed, unsigned long long offset,
+                           unsigned long long start, unsigned long long rest) {
   const Philox random = tf::philox(seed, offset, start / 4 + rest / 4);
   const int k = static_cast<int>(rest % 4);
   const unsigned low = k & 1 ? random.v[1] : random.v[0], high = k & 1 ? random.v[3] : random.v[2];
-  return __fmaf_rn(static_cast<float>(k & 2 ? high : low), 0x1p-32f, 0x1p-33f);
+  return k & 2 ? high : low;
+}
+
+// chunk: philox_within
+// True where the element's word is one of `count` from `first` on, behind the last one from 0 on.
+TF_FN bool philox_within(unsigned long long seed, unsigned long long offset,
+                         unsigned long long start, unsigned long long rest, unsigned first,
+                         unsigned count) {
+  return tf::philox_word(seed, offset, start, rest) - first < count;
+}
+
+// chunk: philox_uniform philox_float in_range_of
+// The float in (0, 1] of an element.
+TF_FN float philox_float(unsigned long long seed, unsigned long long offset,
+                         unsigned long long start, unsigned long long rest) {
+  const unsigned word = tf::philox_word(seed, offset, start, rest);
+  return __fmaf_rn(static_cast<float>(word), 0x1p-32f, 0x1p-33f);
 }
 // u in the range from `from` on: of a literal range from 0 to 1 it is u, bit by bit, as no u is -0.
 template <class T>

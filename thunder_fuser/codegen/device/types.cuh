@@ -107,6 +107,25 @@ TF_FN complex<T> operator/(complex<T> a, complex<T> b) {
   return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
 }
 
+// chunk: Mask
+// A bit for each lane of so many vectors, of which each is set once.
+template <int VECTORS, int LANES>
+struct Mask {
+  unsigned words[(VECTORS * LANES + 31) / 32] = {};
+  struct Bit {
+    unsigned& word;
+    int place;
+    TF_FN void operator=(bool bit) { word |= static_cast<unsigned>(bit) << place; }
+    TF_FN explicit operator bool() const { return word >> place & 1; }
+  };
+  struct Vector {
+    unsigned* words;
+    int first;
+    TF_FN Bit operator[](int lane) { return {words[(first + lane) / 32], (first + lane) % 32}; }
+  };
+  TF_FN Vector operator[](int vector) { return {words, vector * LANES}; }
+};
+
 // chunk: infinity nan
 template <class T>
 TF_FN T infinity();
