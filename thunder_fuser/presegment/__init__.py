@@ -55,7 +55,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all exponentials of the
     trace."""
     fusion = undo_turns(fusion, max_cluster)
-    fusion = sum_apart(walk_short(follow_memory(fusion, layouts)))
+    fusion = sum_apart(walk_short(follow_memory(fusion, layouts, max_cluster)))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
