@@ -274,15 +274,21 @@ def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
 
 def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[int]:
     """Bytes that a thread stores of each large tensor for a lane, of a copy or of several of one
-    value: one store holds all of a vector's, since threads that leave parts of each line to their
-    next store are slower, by an eighth of f32 made of 16 bits, and by half of repeated halves."""
-    read = frozenset[IterDomain]().union(*(form.bases for form in group.forms_read))
+    value, or of values that are read side by side too: one store holds all of a vector's, since
+    threads that leave parts of each line to their next store are slower, by an eighth of f32 made
+    of 16 bits, and by half of repeated halves."""
+    read = group.forms_read
     large, found = {tv for tv, _ in large_accesses(group)}, []
     for nest in group.nests:
         target = nest.store.target
         offset = offset_of(group.segment.layouts[target], nest.index)
-        beside = [a for a in nest.unrolled if weight(offset, a) == 1 and a not in read]
-        copies = beside[0].size if beside else 1
+        beside = (
+            a.size
+            for a in nest.unrolled
+            if weight(offset, a) == 1
+            and (all(a not in f.bases for f in read) or any(weight(f, a) == 1 for f in read))
+        )
+        copies = next(beside, 1)
         if target in large and weight(offset, innermost) == copies:
             found.append(copies * target.dtype.itemsize)
     return found
