@@ -96,6 +96,25 @@ def test_rows_apart_are_read_by_rows_of_another_length(shape: tuple[int, ...]) -
     check(fusion([a], chain(reshape(a, *shape), "neg")), x)
 
 
+@pytest.mark.parametrize("images", [1, 8, 35])
+def test_short_rows_of_sums_are_found_by_threads_that_have_several(images: int) -> None:
+    x = drawn(images, 3, 5, 2, 7, 2)
+    (a,) = like(x)
+    check(fusion([a], total(a, 3, 5)), x)
+
+
+@pytest.mark.parametrize("wide", [7, 14, 20])
+def test_places_of_pools_are_told_from_the_largest_of_each(wide: int) -> None:
+    x, g = drawn(9, 5, 2, wide, 2), drawn(9, 5, wide)
+    a, b = like(x, g)
+
+    def whole(tv: TensorView) -> TensorView:
+        return expand(unsqueeze(unsqueeze(tv, 2), 4), *x.shape)
+
+    made = call("where", call("eq", a, whole(call("max", a, dims=(2, 4)))), whole(b), a)
+    check(fusion([a, b], made), x, g)
+
+
 @pytest.mark.parametrize("columns", [3, 257, 1031])
 def test_a_plane_updated_in_place_is_read_where_it_is_written(columns: int) -> None:
     x, bias = drawn(13, columns), drawn(columns)

@@ -241,6 +241,7 @@ ALLOWED = {
     "schedule/tiles.py:tile": LANES,
     "schedule/vectorize.py:vectorize": LANES,
     "schedule/vectorize.py:lanes_of": LANES,
+    "schedule/vectorize.py:_copies_apart": LANES,
     "schedule/vectorize.py:_in_rows_apart": LANES,
     "schedule/flat_stores.py:_traffic": LANES,
     "schedule/vectorize.py:_aligned": LANES,

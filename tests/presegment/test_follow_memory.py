@@ -99,6 +99,63 @@ def test_operands_that_disagree_decide_nothing() -> None:
     assert output_layout(made).strides == y.stride()
 
 
+def test_a_permutation_with_channels_innermost_is_followed() -> None:
+    x, y = torch.randn(2, 3, 5, 6), lying(2, 6, 3, 5)
+    a, b = like(x, y)
+    program = fusion([a, b], total(call("mul", chain(permute(a, 0, 3, 1, 2), "neg"), b), 0, 2, 3))
+    assert str(followed(program, x, y)) == dedent("""\
+        fusion(T0: f32[i2, i3, i5, i6], T1: f32[i2, i6, i3, i5] allocation [0, 2, 3, 1]) {
+          T2: f32[i2, i6, i3, i5] = permute(T0, dims=[0, 3, 1, 2])
+          T3: f32[i2, i6, i3, i5] allocation [0, 2, 3, 1] = neg(T2)
+          T4: f32[i2, i6, i3, i5] allocation [0, 2, 3, 1] = mul(T3, T1)
+          T5: f32[i2, i3, i5, i6] = permute(T4, dims=[0, 2, 3, 1])
+          T6: f32[r2, r3, r5, i6] = sum(T5, dims=[0, 1, 2])
+          return T6
+        }""")
+
+
+def test_other_permutations_are_stored_row_by_row() -> None:
+    x = torch.randn(2, 3, 5, 6)
+    (a,) = like(x)
+    program = fusion([a], chain(permute(a, 0, 2, 1, 3), "neg"))
+    assert followed(program, x) is program
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("shape", [(2, 3, 5, 6), (3, 4, 5, 1), (2, 3, 4, 2, 5)])
+def test_a_permuted_image_lies_as_eagers(shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape)
+    (a,) = like(x)
+    turned = permute(a, 0, x.ndim - 1, *range(1, x.ndim - 1))
+    found = plan_of(fusion([a], chain(turned, "neg")), x).run(x)
+    assert found[0].stride() == (-x.movedim(-1, 1)).stride()
+
+
+def met(shape: tuple[int, ...]) -> tuple[Fusion, torch.Tensor, torch.Tensor]:
+    """A sum of products of a plane with channels innermost and of one that lies row by row."""
+    x, y = lying(*shape), torch.randint(-3, 4, shape).float()
+    a, b = like(x, y)
+    return fusion([a, b], total(call("mul", a, b), 0, 2, 3)), x, y
+
+
+@pytest.mark.usefixtures("device")
+def test_terms_that_lie_in_two_orders_are_copied_into_one() -> None:
+    program, x, y = met((10, 8, 21, 20))
+    assert check(program, x, y).launches == 2
+    copies = [t for t in followed(program, x, y).tensors if t.definition is not None]
+    assert [t.definition.op.name for t in copies if t.definition][:2] == ["copy", "segment_set"]
+
+
+def test_columns_that_a_block_keeps_are_read_turned() -> None:
+    program, x, y = met((2, 24, 13, 16))
+    assert followed(program, x, y) is program
+
+
+def test_few_channels_are_read_as_they_lie() -> None:
+    program, x, y = met((50, 3, 16, 16))
+    assert followed(program, x, y) is program
+
+
 @pytest.mark.parametrize("dims", [(1,), (0, 2, 3), (2, 3), (0,), (0, 1, 2, 3)])
 @pytest.mark.usefixtures("device")
 def test_values_and_strides_are_eagers(dims: tuple[int, ...]) -> None:

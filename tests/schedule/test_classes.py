@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.programs import H200, cat, chain, expand, full, permute, piece, total, unsqueeze
+from tests.programs import H200, cat, chain, expand, full, permute, piece, reshape, total, unsqueeze
 from tests.schedule.segments import classes_of, floats, halves, segment_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -151,3 +151,39 @@ def test_what_is_read_as_it_is_stored_is_no_copy() -> None:
     x, y = halves(640, 2), halves(2, 640)
     segment = segment_of([x, y], call("add", permute(y, 1, 0), x))
     assert groups(segment) == [["T3 x 1"]]
+
+
+def pooled(*shape: int, dims: tuple[int, ...]) -> Segment:
+    """What is left of a plane, without the largest of each pool."""
+    x = halves(*shape)
+    kept = [1 if d in dims else size for d, size in enumerate(shape)]
+    most = expand(reshape(call("max", x, dims=dims), *kept), *shape)
+    return segment_of([x], call("sub", x, most))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "copies"),
+    [
+        ((30, 2, 28, 2), (1, 3), 4),
+        ((30, 3, 40), (1,), 3),
+        ((400, 8), (1,), 8),  # one access holds what a thread stores
+        ((400, 9), (1,), 1),
+        ((30, 16, 40), (1,), 1),  # too many to load
+    ],
+)
+def test_values_that_need_what_all_of_them_load_are_one_threads(
+    shape: tuple[int, ...], dims: tuple[int, ...], copies: int
+) -> None:
+    ((made,),) = groups(pooled(*shape, dims=dims))
+    assert made.endswith(f"x {copies}")
+
+
+def test_places_of_a_pool_stay_apart_where_few_threads_would_be_left() -> None:
+    segment = pooled(30, 2, 28, 2, dims=(1, 3))
+    assert [[made[-3:] for made in group] for group in groups(segment, busy=900)] == [["x 1"]]
+
+
+def test_a_vector_has_as_many_places_as_one_access_stores() -> None:
+    """Of two each way, in lanes of windows."""
+    made = map.schedule(pooled(30, 2, 28, 2, dims=(1, 3)), MapParameters())
+    assert [c.lanes for c in made.classes] == [4]

@@ -177,6 +177,28 @@ def test_rows_that_are_left_of_lanes_have_single_elements(
     assert widths(segment_of([x], made, lies={made: Layout((rows, 33), (131, 1))})) == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "threads"), [(68, [17 * 35]), (131, [32 * 35, 3 * 35]), (3, [3 * 35])]
+)
+def test_rows_too_short_for_lanes_are_several_of_one_thread(rows: int, threads: list[int]) -> None:
+    """Gradients of images of 5 x 7 places that were doubled."""
+    x = halves(rows, 5, 2, 7, 2)
+    assert widths(segment_of([x], total(x, 2, 4))) == [(n, 1) for n in threads]
+
+
+def test_rows_of_one_thread_lie_whole_images_apart() -> None:
+    x = halves(68, 5, 2, 7, 2)
+    found = str(map.schedule(segment_of([x], total(x, 2, 4)), MapParameters()))
+    stored = "T1[17*u0 + (i0/5), (i0%5), i1], u0{4} in one thread"
+    assert found.splitlines()[2].strip() == stored
+
+
+def test_few_short_rows_have_a_thread_for_each_element() -> None:
+    x = halves(64, 5, 2, 7, 2)
+    found = widths(segment_of([x], total(x, 2, 4)), MapParameters(busy=64 * 35))
+    assert found == [(64 * 35, 1)]
+
+
 @pytest.mark.parametrize(("step", "lanes"), [(1, 4), (2, 4), (4, 4), (5, 2), (8, 2), (16, 1)])
 def test_lanes_with_a_short_stride_share_one_run_of_registers(step: int, lanes: int) -> None:
     x = floats(64, 16 * step)

@@ -157,6 +157,11 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
     return rows < multiprocessors and columns >= MIN_SHARED
 
 
+def terms_and_results(tv: TensorView) -> tuple[int, int]:
+    """Terms of each result of a reduction, and how many these are."""
+    return prod(a.size for a in tv.domain.logical if a.is_reduction), prod(tv.shape)
+
+
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept, or of a scan along another axis
     than the innermost; None for any other."""

@@ -41,9 +41,14 @@ def lying(tv: TensorView, order: Sequence[int]) -> TensorView:
     return replace(tv, domain=replace(tv.domain, allocation=axes, contiguity=contiguity))
 
 
+def lies_in(tv: TensorView) -> tuple[int, ...]:
+    """The dims of `tv` in the order in which they lie in memory, the outermost first."""
+    return tuple(tv.logical.index(a) for a in tv.domain.allocation)
+
+
 def lying_like(old: TensorView, made: Value) -> Value:
     """`made`, which takes the place of `old`, in its order in memory."""
-    order = tuple(old.logical.index(a) for a in old.domain.allocation)
+    order = lies_in(old)
     if not isinstance(made, TensorView) or order == tuple(range(made.ndim)):
         return made
     return lying(made, order)

@@ -79,10 +79,8 @@ def _math(
     )
 
 
-def _copy(name: str, *prims: str) -> OpDef:
-    return OpDef(
-        name, Family.POINTWISE, _X, same, "{0}", "clone", "{0}", tuple(prims), cost=Cost.FREE
-    )
+def _copy(name: str, *prims: str, cost: Cost = Cost.FREE) -> OpDef:
+    return OpDef(name, Family.POINTWISE, _X, same, "{0}", "clone", "{0}", tuple(prims), cost=cost)
 
 
 def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:
@@ -97,7 +95,12 @@ _FAST_LOGISTIC = "tf::fast_reciprocal({t}(1) + tf::fast_exp(-{0}))"
 
 _SIGN = "{t}({0} > {t}(0)) - {t}({0} < {t}(0))"  # two comparisons that make numbers, and no words
 
-COPIES = (_copy("set", "CLONE", "SHALLOW_COPY"), _copy("segment_set"))
+# The last one is what no reader computes anew: it lies in memory in an order that they want.
+COPIES = (
+    _copy("set", "CLONE", "SHALLOW_COPY"),
+    _copy("segment_set"),
+    _copy("copy", cost=Cost.NEVER),
+)
 
 ARITHMETIC = (
     OpDef(

@@ -66,7 +66,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all exponentials and
     logarithms of the trace."""
     fusion = undo_turns(fusion if strict else fold_logs(fusion), max_cluster)
-    fusion = walk_short(lay_results(follow_memory(fusion, layouts)))
+    fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.kept_rows import are_kept
-from thunder_fuser.analysis.reductions import is_long, is_reduction
+from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
 from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -41,7 +41,9 @@ def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
         if tv not in needs or not _is_misread(tv, turns):
             return False
         planes = (t for t in needs[tv] if prod(t.shape) == _terms(tv))
-        return not plain.isdisjoint(planes) or not are_kept(fusion, *_shape(tv), max_cluster)
+        return not plain.isdisjoint(planes) or not are_kept(
+            fusion, *terms_and_results(tv), max_cluster
+        )
 
     found = list(filter(is_undone, fusion.tensors))
     return rewrite(fusion, _Undo(turns, frozenset(topological(found))).rule) if found else fusion
@@ -101,11 +103,6 @@ def _operand(tv: TensorView) -> TensorView:
 def _terms(tv: TensorView) -> int:
     """Of all results of a reduction."""
     return prod(_operand(tv).shape)
-
-
-def _shape(tv: TensorView) -> tuple[int, int]:
-    """Terms of each result of a reduction, and how many these are."""
-    return prod(a.size for a in tv.domain.logical if a.is_reduction), prod(tv.shape)
 
 
 def _is_misread(tv: TensorView, turns: Mapping[TensorView, Order]) -> bool:

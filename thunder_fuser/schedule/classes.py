@@ -24,9 +24,11 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, split_axis
-from thunder_fuser.schedule.parameters import MAX_LANES, Sharing
+from thunder_fuser.schedule.parameters import MAX_LANES, MAX_LOADED, Sharing
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import LINE, SECTOR
+
+MAX_PLACES = 9  # of a pool in one thread: three by three
 
 StridesRead: TypeAlias = dict[TensorView, frozenset[tuple[IterDomain, int]]]
 
@@ -127,6 +129,7 @@ def classify(
     classes: list[IterationClass] = []
     for nest in nests:
         nest = _unroll_interleaved(segment, _unroll_replicated(segment, nest, sharing))
+        nest = _unroll_read_anyway(segment, nest, sharing.busy)
         alone = IterationClass(segment, (nest,))
         for position, existing in enumerate(classes):
             joined = _join(segment, existing, alone, sharing)
@@ -179,6 +182,26 @@ def _unroll_interleaved(segment: Segment, nest: Nest) -> Nest:
     is_apart = bool(read) and all(w.get(outer) == 1 and w.get(inner, 0) > 1 for w in read)
     fits = inner.size * nest.instances <= MAX_INSTANCES
     return _unroll(nest, [inner]) if is_apart and fits else nest
+
+
+def _unroll_read_anyway(segment: Segment, nest: Nest, busy: int) -> Nest:
+    """Short axes, of which each value needs what all of them load, become copies in one thread, as
+    the places of a pool whose largest gets the gradient: it loads and reduces once what they share,
+    and axes that are longer have the lanes. Copies that are stored side by side fill one access."""
+    bases: dict[TensorView, list[frozenset[Base]]] = {}
+    for tv, index in IterationClass(segment, (nest,)).needs[0].leaves:
+        bases.setdefault(tv, []).append(offset_of(segment.layouts[tv], index).bases)
+    met = {a for b in bases.values() for a in frozenset.union(*b) - frozenset.intersection(*b)}
+    short = [a for a in nest.parallel if a in met and a.size <= MAX_PLACES]
+    made, target = _unroll(nest, short), nest.store.target
+    stored = _weights(offset_of(segment.layouts[target], nest.index))
+    beside = prod(a.size for a in short if stored.get(a) == 1) * target.dtype.itemsize
+    fits = beside <= MAX_ALIGNMENT and made.instances <= MAX_PLACES * nest.instances
+    if made is nest or not made.parallel or not fits or _elements(made) < busy:
+        return nest
+    alone, together = (IterationClass(segment, (n,)).loads for n in (nest, made))
+    held = sum(tv.dtype.itemsize for tv, _ in together) * MAX_LANES // 2
+    return made if len(together) <= 2 * len(alone) and held <= MAX_LOADED else nest
 
 
 def _weights(form: Form) -> dict[Base, int]:

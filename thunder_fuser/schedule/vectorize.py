@@ -19,7 +19,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.nest import replace_axis
+from thunder_fuser.schedule.nest import MAX_INSTANCES, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
 from thunder_fuser.schedule.slabs import turned
@@ -33,6 +33,8 @@ MAX_SPLIT = 4  # accesses that one vector may take where its address is not alig
 MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder class
 LEAST_APART = 2 * SECTOR  # bytes of what lanes that lie apart store side by side
 LEAST_STORED = 4  # elements that are read for one whose store decides of lanes
+COPIES = 4  # rows of one thread, where a row is too short for lanes
+FEW_ROWS = 16  # one in so many may be left of those
 FEW_LEFT = 4  # vectors for each element that is left over, of which few are worth threads
 
 
@@ -76,7 +78,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
         return _tiled(found, streams)
     lanes = lanes_of(group, parameters)
     if lanes == 1:
-        return (VectorClass(group, None, streams),)
+        return _copies_apart(group, streams, parameters.busy)
     single = _bytes_stored_singly(group)
     if single and single // lanes < LEAST_APART and len(group.axes) > 1:
         return _in_rows_apart(group, lanes, streams)
@@ -169,6 +171,38 @@ def _in_rows_apart(
     return (VectorClass(made, lane, streams, is_apart=True),)
 
 
+def _copies_apart(
+    group: IterationClass, streams: bool | None, busy: int
+) -> tuple[VectorClass, ...]:
+    """The class without lanes; with several rows in one thread, where these are too short for lanes
+    and stored element by element, as by a gradient of 7 x 7 places: else a thread has too little of
+    memory on its way. They lie as far apart as they can, in whole periods of what they are digits
+    of, which leaves offsets sums."""
+    alone = (VectorClass(group, None, streams),)
+    is_large = prod(a.size for a in group.axes) >= COPIES * busy
+    fits = COPIES * max(n.instances for n in group.nests) <= MAX_INSTANCES
+    if len(group.axes) < 2 or not (is_large and fits and _bytes_stored_singly(group)):
+        return alone
+    rows = group.axes[-2]
+    left = rows.size % (COPIES * _period(group, rows))
+    if left * FEW_ROWS > rows.size:
+        return alone
+    if left:
+        whole, rest = cut_class(group, rows, rows.size - left)
+        return (*_copies_apart(whole, streams, 0), VectorClass(rest, None, streams=None))
+    outer, copy = split(rows, COPIES)
+    value = combine(atom(copy), atom(outer), outer.size)
+    nests = (replace_axis(n, rows, (outer, copy), value) for n in group.nests)
+    made = tuple(replace(n, unrolled=(*n.unrolled, copy)) for n in nests)
+    return (VectorClass(IterationClass(group.segment, made), None, streams),)
+
+
+def _period(group: IterationClass, rows: IterDomain) -> int:
+    """Of the digits of an axis below the outermost one."""
+    digits = (d for n in group.nests for f in n.index for _, d in f.terms if d.base is rows)
+    return max((d.stride * (1 if d.is_outermost else d.extent) for d in digits), default=1)
+
+
 def _in_lanes(
     group: IterationClass, target: IterDomain, lanes: int, is_apart: bool = False
 ) -> tuple[IterationClass, IterDomain, IterDomain]:
@@ -240,15 +274,21 @@ def _leaves_more(innermost: IterDomain, lanes: int, narrowest: int) -> bool:
 
 def _stored_side_by_side(group: IterationClass, innermost: IterDomain) -> list[int]:
     """Bytes that a thread stores of each large tensor for a lane, of a copy or of several of one
-    value: one store holds all of a vector's, since threads that leave parts of each line to their
-    next store are slower, by an eighth of f32 made of 16 bits, and by half of repeated halves."""
-    read = frozenset[IterDomain]().union(*(form.bases for form in group.forms_read))
+    value, or of values that are read side by side too: one store holds all of a vector's, since
+    threads that leave parts of each line to their next store are slower, by an eighth of f32 made
+    of 16 bits, and by half of repeated halves."""
+    read = group.forms_read
     large, found = {tv for tv, _ in large_accesses(group)}, []
     for nest in group.nests:
         target = nest.store.target
         offset = offset_of(group.segment.layouts[target], nest.index)
-        beside = [a for a in nest.unrolled if weight(offset, a) == 1 and a not in read]
-        copies = beside[0].size if beside else 1
+        beside = (
+            a.size
+            for a in nest.unrolled
+            if weight(offset, a) == 1
+            and (all(a not in f.bases for f in read) or any(weight(f, a) == 1 for f in read))
+        )
+        copies = next(beside, 1)
         if target in large and weight(offset, innermost) == copies:
             found.append(copies * target.dtype.itemsize)
     return found
