@@ -97,7 +97,7 @@ class Kernels:
         whether sums of groups, sums down columns, and sums along rows do."""
         segment, found = self.segment(stores), dict[TensorView, tuple[int, ...]]()
         for tv in segment.tensors:
-            above = [_NO_SUMS]
+            above: list[tuple[int, ...]] = [_NO_SUMS]
             if tv not in segment.leaves and tv.definition is not None:
                 above += [found[p] for p in tv.definition.tensors]
                 above += [self._own_sums(tv)] if is_long(tv) else []
