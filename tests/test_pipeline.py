@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 
-from tests.programs import cat, check, flip, full, fusion, like, reshape, total
+from tests.programs import cat, chain, check, flip, full, fusion, like, plan_of, reshape, total
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.evaluate import evaluate
 
@@ -53,3 +56,15 @@ def test_constants_are_made_on_the_device_that_is_asked_for() -> None:
     program = fusion([], full(2.0, 3, 4), total(full(1.0, 40, 100), 0))
     for found in evaluate(program, [], device=torch.device("meta")):
         assert found.device.type == "meta"
+
+
+@ON_EVERY_DEVICE
+@pytest.mark.parametrize("name", ["map", "rows"])
+def test_nothing_remembers_a_fusion_whose_plan_is_gone(name: str) -> None:
+    x = torch.randn(5, 64)
+    (a,) = like(x)
+    plan = plan_of(fusion([a], chain(a, "neg") if name == "map" else total(a, 1)), x)
+    made = weakref.ref(plan.segmented.fusion.outputs[0])
+    del a, plan
+    gc.collect()
+    assert made() is None

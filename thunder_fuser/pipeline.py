@@ -78,6 +78,7 @@ def make_plan(
     for k, faster in tuner.race(plan, generated, loader.entrants(), arguments).items():
         source = tuner.candidate(faster.candidate.draft, partial(watch, segment=k)).source
         plan = plan.with_kernel(k, source, faster.launcher)
+    templates.forget()
     return instrument(watch("plan", plan), origin.name, options)
 
 

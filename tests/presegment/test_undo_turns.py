@@ -70,6 +70,17 @@ def test_what_meets_another_plane_elsewhere_is_left() -> None:
     assert undo_turns(program) is program
 
 
+def test_what_meets_another_plane_leaves_no_other_as_it_is() -> None:
+    """But what is reduced of the same permutation beside it."""
+    x, y, z = floats(2000, 1800), floats(1800, 2000), floats(2000, 1800)
+    turned = permute(x, 1, 0)
+    beside = total(call("mul", turned, turned), 1)
+    mixed, apart = total(call("add", turned, y), 1), total(chain(permute(z, 1, 0), "neg"), 1)
+    made = undo_turns(Fusion((x, y, z), (mixed, beside, apart)))
+    assert made.outputs[:2] == (mixed, beside)
+    assert made.outputs[2].domain.logical[0].is_reduction
+
+
 def test_values_stay_what_they_are() -> None:
     """Kept axes in another order, and a plane that is read both ways."""
     values = torch.randint(-9, 9, (4, 40, 60)).float()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
@@ -22,9 +24,11 @@ from tests.programs import (
     unsqueeze,
 )
 from tests.segment.edges import constants_in, edges
+from thunder_fuser.analysis.layout import output_layout
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
+from thunder_fuser.segment.cut import cut
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 
@@ -104,6 +108,41 @@ def test_a_gather_is_not_repeated_whose_rows_are_read_several_times() -> None:
     plan = check(fusion([t, i, b], call("mul", stop(chain(value, "neg")), value)), table, place, y)
     assert edges(plan) == ["f32[30, 9]"] * 2
     assert [len(s.inputs) for s in plan.segmented.segments] == [3, 2]
+
+
+@pytest.mark.parametrize(("work", "is_recomputed"), [(128, True), (129, False)])
+def test_what_takes_longer_than_memory_is_kept(work: int, is_recomputed: bool) -> None:
+    x, y = torch.randn(7, 9), torch.randn(7, 9)
+    a, b = like(x, y)
+    value = chain(a, *["neg"] * work)
+    plan = check(fusion([a, b], call("add", stop(call("mul", value, b)), value)), x, y)
+    assert len(edges(plan)) == (1 if is_recomputed else 2)
+
+
+def test_many_layers_are_cut_in_about_as_many_steps_each() -> None:
+    """Each adds a function of what rows of it sum to, behind a stop."""
+
+    def steps(layers: int) -> int:
+        found = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal found
+            found += event == "call"
+
+        (base,) = like(torch.empty(64, 128))
+        x = base
+        for _ in range(layers):
+            sums = expand(unsqueeze(total(x, 1), 1), 64, 128)
+            x = call("add", x, stop(chain(call("mul", x, sums), "sin")))
+        program = fusion([base], x)
+        sys.setprofile(count)
+        try:
+            cut(program, {base: output_layout(base)}, lambda segment: None)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert steps(32) < 2.5 * steps(16)
 
 
 def test_a_reduction_is_never_recomputed() -> None:

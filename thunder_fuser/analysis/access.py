@@ -30,6 +30,11 @@ Index: TypeAlias = tuple[Form, ...]
 ELEMENTS = 4096  # that are remembered: what one result needs, most others of a kernel need too
 
 
+def forget() -> None:
+    """Let go of them, and of the fusions whose elements they are."""
+    _anywhere.cache_clear()
+
+
 class Side(Enum):
     INSIDE = "inside"
     OUTSIDE = "outside"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+
 from thunder.core.dtypes import bfloat16, to_strong_dtype
 from thunder.core.prims import OpTags
 from thunder.core.symbol import BoundSymbol, has_tags
@@ -39,10 +42,15 @@ def leave_to_torch(group: Group, boundary: Boundary, settings: Settings) -> str 
     computes = any(p.name not in entering for p in boundary.outputs)
     if not work or not (computes or write_results(group.bsyms)):
         return "it only renames tensors"
-    if must_fuse(group):
+    reason = _why_little(work, settings)
+    if reason is None or must_fuse(group):
         return None
-    if any(_is_slow(leaf, group) for leaf in work):
-        return None
+    strided = _strided(group)
+    return None if any(_is_slow(leaf, strided) for leaf in work) else reason
+
+
+def _why_little(work: Sequence[BoundSymbol], settings: Settings) -> str | None:
+    """The reason why so little work is torch's, unless that is slow at it."""
     compute = [leaf for leaf in work if not has_tags(leaf, {OpTags.SHAPE_OP})]
     if not compute and not settings.options.shape_only:
         return "a region of shape ops only (fuser_shape_only=True fuses it)"
@@ -65,10 +73,10 @@ def _is_ours_alone(leaf: BoundSymbol) -> bool:
     return adds or name == "UNIFORM_PHILOX"
 
 
-def _is_slow(leaf: BoundSymbol, group: Group) -> bool:
+def _is_slow(leaf: BoundSymbol, strided: _Strided) -> bool:
     """True where torch's kernel of one op takes well longer than its memory does."""
     is_slow = prim_name(leaf) in _SLOW and _written(leaf) >= LARGE
-    return is_slow or _sums_much(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, group)
+    return is_slow or _sums_much(leaf) or _reduces(leaf) or _reads_out_of_order(leaf, strided)
 
 
 def _written(leaf: BoundSymbol) -> int:
@@ -96,37 +104,54 @@ def _reduces(leaf: BoundSymbol) -> bool:
     return reduces and _read(leaf) >= LARGE
 
 
-def _reads_out_of_order(leaf: BoundSymbol, group: Group) -> bool:
+@dataclass(frozen=True)
+class _Strided:
+    """Names of a group's tensors that do not lie in order: what was `broadcast` or `turned`, which
+    is transposed, and what was `turned_apart`, which is that after a reshape."""
+
+    broadcast: frozenset[str]
+    turned: frozenset[str]
+    turned_apart: frozenset[str]
+
+
+def _strided(group: Group) -> _Strided:
+    parts = list(leaves(group.bsyms))
+    shaped = {p.name for b in parts if prim_name(b) == "RESHAPE" for p in b.flat_proxy_outs}
+    return _Strided(
+        _views(parts, "BROADCAST_IN_DIM"),
+        _views(parts, "TRANSPOSE"),
+        _views(parts, "TRANSPOSE", shaped),
+    )
+
+
+def _reads_out_of_order(leaf: BoundSymbol, strided: _Strided) -> bool:
     """True for an op that writes something large of what was broadcast, as the gradient of a sum,
     or transposed: torch reads that element by element, at a sixth to a half of the rate of memory.
     A reshape of what was transposed may be a view, as of what attention returns, but where it was
     reshaped before, as patches of an image are."""
-    spread, turned = _views(group, "BROADCAST_IN_DIM"), _views(group, "TRANSPOSE")
-    read = {p.name for p in leaf.flat_proxy_args}
     if prim_name(leaf) == "RESHAPE":
-        shaped = {p.name for part in _named(group, "RESHAPE") for p in part.flat_proxy_outs}
-        is_copy = not read.isdisjoint(spread | _views(group, "TRANSPOSE", shaped))
+        copied = strided.broadcast | strided.turned_apart
+    elif prim_name(leaf) != "STRIDE_ORDER" and has_tags(leaf, {OpTags.SHAPE_OP}):
+        return False
     else:
-        is_view = prim_name(leaf) != "STRIDE_ORDER" and has_tags(leaf, {OpTags.SHAPE_OP})
-        is_copy = not is_view and not read.isdisjoint(spread | turned)
-    return is_copy and _written(leaf) >= LARGE
+        copied = strided.broadcast | strided.turned
+    read = {p.name for p in leaf.flat_proxy_args}
+    return not read.isdisjoint(copied) and _written(leaf) >= LARGE
 
 
-def _views(group: Group, kind: str, of: set[str] | None = None) -> set[str]:
+def _views(
+    parts: Iterable[BoundSymbol], kind: str, of: Container[str] | None = None
+) -> frozenset[str]:
     """The results of the views that are of this `kind`, if anything of one `of` these, and the
     names of views of them."""
     found: set[str] = set()
-    for part in leaves(group.bsyms):
+    for part in parts:
         read = {p.name for p in part.flat_proxy_args}
-        begins = prim_name(part) == kind and (of is None or not read.isdisjoint(of))
+        begins = prim_name(part) == kind and (of is None or any(name in of for name in read))
         goes_on = prim_name(part) in CERTAIN_VIEWS | ALIAS_PRIMS and not read.isdisjoint(found)
         if begins or goes_on:
             found |= {p.name for p in part.flat_proxy_outs}
-    return found
-
-
-def _named(group: Group, prim: str) -> list[BoundSymbol]:
-    return [leaf for leaf in leaves(group.bsyms) if prim_name(leaf) == prim]
+    return frozenset(found)
 
 
 def _does_something(leaf: BoundSymbol) -> bool:

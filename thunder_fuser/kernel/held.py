@@ -42,9 +42,11 @@ def computed_again(
     for results, needs in scopes:
         borders |= _borders(results, needs, reductions, again, first, masks_apart)
     indices = Counter(tv for tv, _ in first)
-    alike = {key: tuple(k for k in first if first[k] == key) for key in computed}
+    alike: dict[Key, list[Key]] = {}
+    for key, made_first in first.items():
+        alike.setdefault(made_first, []).append(key)
     return tuple(
-        alike[key]
+        tuple(alike[key])
         for key in computed
         if key in again & borders and all(indices[tv] == 1 for tv, _ in alike[key])
     )

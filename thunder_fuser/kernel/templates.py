@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+from thunder_fuser.analysis import access
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.digit_stages import DigitKernel, lower_digits
@@ -226,3 +227,9 @@ def _drafted(
         return Draft(template, parameters, template.schedule(segment, target, parameters))
     except Rejected as reason:
         return str(reason)
+
+
+def forget() -> None:
+    """Let go of what is remembered of segments while one plan is made."""
+    for module in (access, map, rows):
+        module.forget()

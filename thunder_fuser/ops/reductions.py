@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, DtypeRule, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import boolean, each, integer_sum, same
@@ -37,42 +39,57 @@ def _reduction(
     )
 
 
-# The sum of (x - mean(x))^2 in one pass. It is no operation of a definition: `presegment` puts it
-# where a second pass would read memory again.
-SQUARED_DEVIATION = OpDef(
+def _of_state(
+    name: str,
+    dtypes: Iterable[DataType],
+    state: str,
+    size: int,
+    *,
+    combine: str,
+    step: str,
+    finish: str,
+    meet: str = "",
+) -> OpDef:
+    """A reduction that knows `size` numbers of its terms so far. It is no operation of a
+    definition: `presegment` puts it where a second pass would read memory again."""
+    return OpDef(
+        name,
+        Family.REDUCTION,
+        (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
+        same,
+        torch=f"tf_{name}({{0}}, {{dims}})",
+        domain="reduce",
+        cost=Cost.NEVER,
+        dtypes=frozenset(dtypes),
+        combine=combine,
+        identity=state + "{{}}",
+        state=state,
+        state_size=size,
+        meet=meet,
+        step=step,
+        finish=finish,
+    )
+
+
+# The sum of (x - mean(x))^2.
+SQUARED_DEVIATION = _of_state(
     "squared_deviation",
-    Family.REDUCTION,
-    (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
-    same,
-    torch="tf_squared_deviation({0}, {dims})",
-    domain="reduce",
-    cost=Cost.NEVER,
-    dtypes=frozenset({DataType.Float, DataType.Double}),
+    (DataType.Float, DataType.Double),
+    "tf::Moments<{t}>",
+    4,
     combine="tf::merged({0}, {1})",
-    identity="tf::Moments<{t}>{{}}",
-    state="tf::Moments<{t}>",
-    state_size=4,
-    meet="tf::met<{width}>({0})",
     step="tf::observed({0}, {1})",
     finish="tf::about_mean({0})",
+    meet="tf::met<{width}>({0})",
 )
 
-# The sum of exp(x - max(x)) in one pass, below the nearest finite number where a maximum is
-# infinite. It is no operation of a definition either: `presegment` puts it where the maximum would
-# take a pass over memory of its own.
-EXPONENTIALS = OpDef(
+# The sum of exp(x - max(x)), below the nearest finite number where a maximum is infinite.
+EXPONENTIALS = _of_state(
     "exponentials",
-    Family.REDUCTION,
-    (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
-    same,
-    torch="tf_exponentials({0}, {dims})",
-    domain="reduce",
-    cost=Cost.NEVER,
-    dtypes=frozenset({DataType.Float}),
+    (DataType.Float,),
+    "tf::Exponentials",
+    2,
     combine="tf::below_both({0}, {1})",
-    identity="tf::Exponentials{{}}",
-    state="tf::Exponentials",
-    state_size=2,
     step="tf::below({0}, {1})",
     finish="tf::below_finite({0})",
 )

@@ -52,6 +52,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
@@ -141,13 +142,17 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     is_kept = kept_columns(fusion, max_cluster)
     unfinished = {_operands(tv) for tv in fusion.tensors if _is_down(tv) and not is_summed(tv)}
 
+    @cache
+    def row_of(plane: tuple[int, int] | None) -> WalkedRow:
+        return walked_row(plane, fusion, count[plane])
+
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
         if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
-        row = walked_row(plane, fusion, count[plane])
+        row = row_of(plane)
         is_plain = prod(plane or ()) not in gathered
         if (samples := _samples(tv)) is not None:
             is_even = plane in even

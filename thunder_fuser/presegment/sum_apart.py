@@ -18,66 +18,73 @@ the sum is infinite instead of NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from thunder_fuser.analysis.reductions import is_long
+from thunder_fuser.analysis.reductions import is_long, is_reduction
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
+from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, is_sum, of_rows, summed_alike
+
+Rows: TypeAlias = tuple[tuple[int, ...], Attr]  # a plane, and the dims that are reduced
 
 
 def sum_apart(fusion: Fusion) -> Fusion:
     """`fusion` with such sums in parts."""
     sums = {tv for tv in fusion.tensors if is_sum(tv) and is_long(tv)}
-    waiting = {tv for tv in sums if any(_is_alike(t, tv) for t in _before(tv) if t in sums)}
+    behind = _Waiting(lambda tv: tv in sums)
+    waiting = {tv for tv in sums if behind.waits(_terms(tv), _rows(tv))}
+    late = _Waiting(lambda tv: is_reduction(tv) and is_long(tv))
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in waiting:
             return None
         (terms,) = inputs
-        assert isinstance(terms, TensorView)
-        return _Parts(tv, of_rows(tv, known), _late(tv, terms)).sum(terms)
+        return _Parts(tv, of_rows(tv, known), late).sum(terms)
 
     return rewrite(fusion, rule) if waiting else fusion
 
 
-def _before(tv: TensorView) -> Iterator[TensorView]:
-    """What the terms of `tv` are made of."""
-    assert tv.definition is not None
-    return topological(tv.definition.tensors)
+def _terms(reduction: TensorView) -> TensorView:
+    assert reduction.definition is not None
+    return reduction.definition.tensors[0]
 
 
-def _is_alike(reduction: TensorView, tv: TensorView) -> bool:
-    """True for a long reduction of the same rows as `tv`: of such a plane, over its dims."""
-    made, other = reduction.definition, tv.definition
-    if made is None or other is None or made.op.family is not Family.REDUCTION:
-        return False
-    is_same = made.tensors[0].shape == other.tensors[0].shape
-    return is_same and made.attr("dims") == other.attr("dims") and is_long(reduction)
+def _rows(reduction: TensorView) -> Rows:
+    """Which rows a reduction is of."""
+    assert reduction.definition is not None
+    return _terms(reduction).shape, reduction.definition.attr("dims")
 
 
-def _late(tv: TensorView, terms: TensorView) -> set[TensorView]:
-    """What of the terms of `tv` waits for a reduction of the same rows."""
-    late = set[TensorView]()
-    for t in topological([terms]):
-        made = t.definition
-        if made is not None and (_is_alike(t, tv) or not late.isdisjoint(made.tensors)):
-            late.add(t)
-    return late
+@dataclass(frozen=True)
+class _Waiting:
+    """What waits for one of some reductions of the same rows."""
+
+    is_one: Callable[[TensorView], bool]
+    known: dict[Rows, dict[TensorView, bool]] = field(default_factory=dict)
+
+    def waits(self, terms: TensorView, rows: Rows) -> bool:
+        """True for terms that depend on such a reduction of these rows, or are one."""
+        found = self.known.setdefault(rows, {})
+        for tv in topological([terms], found):
+            if tv not in found:
+                is_one = self.is_one(tv) and _rows(tv) == rows
+                producers = tv.definition.tensors if tv.definition else ()
+                found[tv] = is_one or any(found[p] for p in producers)
+        return found[terms]
 
 
 @dataclass
 class _Parts:
-    """The parts of the terms of the sum `tv`, some of which are `late`."""
+    """The parts of the terms of the sum `tv`, some of which wait for a reduction."""
 
     tv: TensorView
     rows: OfRows
-    late: set[TensorView]
+    late: _Waiting
     found: dict[TensorView, TensorView | None] = field(default_factory=dict)
 
     def sum(self, terms: Value) -> TensorView | None:
@@ -86,7 +93,7 @@ class _Parts:
         if not (isinstance(terms, TensorView) and self.rows.are_terms(terms)):
             return None
         if terms not in self.found:
-            is_late = terms in self.late
+            is_late = self.late.waits(terms, _rows(self.tv))
             made = self._taken_apart(terms) if is_late else summed_alike(self.tv, terms)
             self.found[terms] = made
         return self.found[terms]

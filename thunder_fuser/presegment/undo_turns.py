@@ -8,12 +8,12 @@ of the rows and of the columns of one plane, as in a contrastive loss, are told 
 each gets a kernel that reads whole lines. Only where rows become columns, or columns rows, and
 either others of the plane are read as they lie, or no block keeps them: a kernel that does so
 (`schedule/kept_columns.py`) takes both. It also takes a plane beside one that lies otherwise, as in
-the gradient of a norm of turned images, which is left to it.
+the gradient of a norm of turned images, which is left to it with what else is reduced of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass
 from math import prod
 
@@ -31,14 +31,16 @@ Order = tuple[int, ...]  # the dim of what is permuted that each dim of the resu
 def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
     """`fusion` without permutations before such reductions, on a machine with clusters of so many
     blocks. Inputs stay the same tensors."""
-    turns = _turns(fusion)
-    if not turns or _meet_others(fusion, turns):
+    turns, mixed = _turns(fusion)
+    if not turns:
         return fusion
     needs = {tv: frozenset(topological([tv])) for tv in fusion.tensors if _is_long(tv)}
-    plain = set[TensorView]().union(*(n for n in needs.values() if turns.keys().isdisjoint(n)))
+    turned = {tv: needed & turns.keys() for tv, needed in needs.items()}
+    plain = set[TensorView]().union(*(needs[tv] for tv, found in turned.items() if not found))
+    left = _connected(turned, {tv for tv in turned if _operand(tv) in mixed})
 
     def is_undone(tv: TensorView) -> bool:
-        if tv not in needs or not _is_misread(tv, turns):
+        if tv not in needs or tv in left or not _is_misread(tv, turns):
             return False
         planes = (t for t in needs[tv] if prod(t.shape) == _terms(tv))
         return not plain.isdisjoint(planes) or not are_kept(
@@ -49,10 +51,10 @@ def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
     return rewrite(fusion, _Undo(turns, frozenset(topological(found))).rule) if found else fusion
 
 
-def _turns(fusion: Fusion) -> dict[TensorView, Order]:
+def _turns(fusion: Fusion) -> tuple[dict[TensorView, Order], set[TensorView]]:
     """The permutation that those tensors are of memory's order which are computed, element by
-    element, of one and of what is repeated."""
-    found = dict[TensorView, Order]()
+    element, of one and of what is repeated; and what is computed of planes in several orders."""
+    found, mixed = dict[TensorView, Order](), set[TensorView]()
     for tv in fusion.tensors:
         match tv.definition:
             case Expr(op=row, inputs=(TensorView() as source,)) as made if row.name == "permute":
@@ -61,25 +63,25 @@ def _turns(fusion: Fusion) -> dict[TensorView, Order]:
                 if order != tuple(range(tv.ndim)):
                     found[tv] = order
             case Expr(op=row) as made if row.family is Family.POINTWISE:
-                orders = set(map(found.get, _whole(made, tv)))
-                common = orders.pop() if len(orders) == 1 else None
-                if common is not None:
-                    found[tv] = common
-    return found
-
-
-def _meet_others(fusion: Fusion, turns: Mapping[TensorView, Order]) -> bool:
-    """True where something is reduced that is computed of a permutation and of a plane that lies in
-    another order."""
-    mixed = set[TensorView]()
-    for tv in fusion.tensors:
-        match tv.definition:
-            case Expr(op=row) as made if row.family is Family.POINTWISE:
                 whole = _whole(made, tv)
-                orders = set(map(turns.get, whole))
+                orders = set(map(found.get, whole))
                 if len(orders) > 1 or not mixed.isdisjoint(whole):
                     mixed.add(tv)
-    return any(_is_long(tv) and _operand(tv) in mixed for tv in fusion.tensors)
+                elif (common := next(iter(orders), None)) is not None:
+                    found[tv] = common
+    return found, mixed
+
+
+def _connected(
+    turned: Mapping[TensorView, Set[TensorView]], start: Set[TensorView]
+) -> Set[TensorView]:
+    """The reductions that need what is `turned` for those of `start`, or for each other so."""
+    found, new = set(start), set(start)
+    while new:
+        met = set[TensorView]().union(*(turned[tv] for tv in new))
+        new = {tv for tv, needed in turned.items() if tv not in found and needed & met}
+        found |= new
+    return found
 
 
 def _whole(made: Expr, tv: TensorView) -> list[TensorView]:

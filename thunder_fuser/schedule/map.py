@@ -96,6 +96,12 @@ def _beside(group: IterationClass, most: int, parameters: MapParameters) -> MapP
     return replace(parameters, lanes=lanes)
 
 
+def forget() -> None:
+    """Let go of the segments that were arranged last."""
+    _groups.cache_clear()
+    _arranged.cache_clear()
+
+
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
 def _groups(segment: Segment, sharing: Sharing, reuse: Reuse) -> tuple[IterationClass, ...]:
     groups = _arranged(segment, sharing)

@@ -101,6 +101,11 @@ def schedule(
     return _alone(row, reads, work, target, parameters)
 
 
+def forget() -> None:
+    """Let go of the segments that were read last."""
+    _read.cache_clear()
+
+
 @lru_cache(maxsize=2)  # a tuner asks for one segment with several sets of parameters
 def _read(
     segment: Segment, target: Target, stretches: bool, ends: bool

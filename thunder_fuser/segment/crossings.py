@@ -3,6 +3,7 @@
 T2 = neg(T0); T3 = segment_set(T2 * T1); T4 = T3 + T2     T2 again, from T0: one plane read for
                                                           one written and one read
 T2 = rsqrt(sum(T0)), read for all elements of T0          kept, by the kernel that has the sum
+T9 = T0 + silu(norm(T0)) + ..., of several layers         kept, where the work of all takes longer
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from thunder_fuser.segment.memory import Memory
 
 SPREAD = 16  # elements for each of a value, from which on that is not computed for all of them
 SLIGHT = 16  # what is so many times smaller counts as nothing beside what is written and read
+WORK = {Cost.FREE: 0, Cost.CHEAP: 1, Cost.EXPENSIVE: 16}  # instructions for an element
+MAX_WORK = 128  # for each element of a value: Hopper has 7 to 10 for a byte of memory's, of which a
+# value in 16 bits saves four and one in 32 eight, and a kernel needs few for what it moves itself
 
 
 def keep_crossings(memory: Memory, indexing: frozenset[TensorView]) -> None:
@@ -32,8 +36,7 @@ def keep_crossings(memory: Memory, indexing: frozenset[TensorView]) -> None:
             continue
         for tv in crossings.cone(depth):
             if crossings.is_read(tv, depth):
-                memory.keep(carried(tv))
-                crossings.cheap.clear()
+                crossings.keep(carried(tv))
 
 
 @dataclass
@@ -41,6 +44,19 @@ class _Crossings:
     memory: Memory
     indexing: frozenset[TensorView]
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
+    spread: dict[TensorView, bool] = field(default_factory=dict)  # so, too
+
+    def keep(self, tv: TensorView) -> None:
+        """Have `tv` in memory, and forget what was known of all that depends on it."""
+        self.memory.keep(tv)
+        uses, stack, seen = self.memory.fusion.uses, [tv], {tv}
+        while stack:
+            current = stack.pop()
+            self.cheap.pop(current, None)
+            self.spread.pop(current, None)
+            new = [u for u in uses[current] if u not in seen]
+            seen.update(new)
+            stack.extend(new)
 
     def cone(self, depth: int) -> list[TensorView]:
         """What the stores of one depth read and compute, consumers first."""
@@ -62,16 +78,21 @@ class _Crossings:
         return is_earlier and (not self._is_cheap(tv) or self._is_spread(tv))
 
     def _is_spread(self, tv: TensorView) -> bool:
+        if tv not in self.spread:
+            self.spread[tv] = self._spreads_sums(tv)
+        return self.spread[tv]
+
+    def _spreads_sums(self, tv: TensorView) -> bool:
         """True for a function of sums that readers would compute for many elements each: the square
         root of a channel's, for all of the channel. Who has the sums can store it."""
         if tv.definition is None or tv.definition.op.cost is not Cost.EXPENSIVE:
             return False
-        if not self._spread[tv] >= SPREAD * prod(tv.shape) > 0:
+        if not self._most[tv] >= SPREAD * prod(tv.shape) > 0:
             return False
         return any(map(is_long, topological([tv], self.memory.values)))
 
     @cached_property
-    def _spread(self) -> Mapping[TensorView, int]:
+    def _most(self) -> Mapping[TensorView, int]:
         """The most elements of what is computed from each tensor without a reduction."""
         fusion, most = self.memory.fusion, dict[TensorView, int]()
         for tv in reversed(fusion.tensors):
@@ -81,15 +102,16 @@ class _Crossings:
 
     def _is_cheap(self, tv: TensorView) -> bool:
         """True where recomputing costs no more bytes than writing and reading the value, or but a
-        few. What lies behind a cut before `tv` is read from memory, unless it is cheap itself."""
+        few, and no work that takes longer. What lies behind a cut before `tv` is read from memory,
+        unless it is cheap itself."""
         if tv not in self.cheap:
             self.cheap[tv] = tv in self.indexing or self._recomputes_cheaply(tv)
         return self.cheap[tv]
 
     def _recomputes_cheaply(self, tv: TensorView) -> bool:
-        depth = self.memory.depth
-        extra, stack, seen = 0, [tv], set()
-        while stack:
+        depth, size = self.memory.depth, prod(tv.shape)
+        extra, work, stack, seen = 0, 0, [tv], set()
+        while stack and work <= MAX_WORK * size:
             current = stack.pop()
             if current in seen:
                 continue
@@ -103,8 +125,9 @@ class _Crossings:
             else:
                 stack.extend(current.definition.tensors)
                 extra += _repeated(current)
+                work += prod(current.shape) * WORK[current.definition.op.cost]
         own = bytes_of(tv)
-        return SLIGHT * (extra - 2 * own) <= own
+        return work <= MAX_WORK * size and SLIGHT * (extra - 2 * own) <= own
 
 
 def _repeated(tv: TensorView) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from thunder_fuser.analysis.reductions import (
     column_shape,
     is_grouped,
+    is_long,
     is_ordering,
     made_by,
     row_shape,
@@ -26,6 +28,7 @@ Reject = Callable[[Segment], str | None]
 APART = "reduces along other axes than the segment before"
 _ORDERS = "puts an index in order"
 _KINDS = (_ORDERS, APART, APART, APART)  # why stores are apart that differ in one of their `_sums`
+_NO_SUMS = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,7 @@ class Kernels:
     def groups(self, stores: Sequence[Store]) -> list[Group]:
         """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
         order in which each may read what was written before it."""
-        leaves = self.segment(stores).leaves
-        kinds = {store: self._sums(store, leaves) for store in stores}
+        kinds = dict(zip(stores, self._sums(stores), strict=True))
         return self._by_kind(stores, kinds, _KINDS) if stores else []
 
     def _by_kind(
@@ -90,23 +92,35 @@ class Kernels:
         apart = [replace(g, apart=g.apart or why) for groups in others for g in groups]
         return [*first, *apart]
 
-    def _sums(self, store: Store, leaves: frozenset[TensorView]) -> tuple[int, ...]:
-        """The number of the order that lies between `leaves` and a store, and whether sums of
-        groups, sums down columns, and sums along rows do."""
-        long = Segment((store,), leaves, self.memory.layouts).long
-        down = any(column_shape(tv) is not None for tv in long)
-        along = any(row_shape(tv) is not None for tv in long)
-        orders = {made_by(tv) for tv in long if is_ordering(tv)}
-        tensors = self.memory.fusion.tensors
-        order = next((k for k, tv in enumerate(tensors, 1) if tv in orders), 0)
-        return order, any(map(is_grouped, long)), down, along
+    def _sums(self, stores: Sequence[Store]) -> list[tuple[int, ...]]:
+        """Of each store the number of the order that lies between what is in memory and it, and
+        whether sums of groups, sums down columns, and sums along rows do."""
+        segment, found = self.segment(stores), dict[TensorView, tuple[int, ...]]()
+        for tv in segment.tensors:
+            above: list[tuple[int, ...]] = [_NO_SUMS]
+            if tv not in segment.leaves and tv.definition is not None:
+                above += [found[p] for p in tv.definition.tensors]
+                above += [self._own_sums(tv)] if is_long(tv) else []
+            orders, *sums = zip(*above, strict=True)
+            found[tv] = min(filter(None, orders), default=0), *map(max, sums)
+        return [found[store.value] for store in stores]
+
+    def _own_sums(self, tv: TensorView) -> tuple[int, ...]:
+        """What a tensor that is long adds to those before it."""
+        order = self._numbers[made_by(tv)] if is_ordering(tv) else 0
+        return order, is_grouped(tv), column_shape(tv) is not None, row_shape(tv) is not None
+
+    @cached_property
+    def _numbers(self) -> Mapping[TensorView, int]:
+        """By which orders are told apart."""
+        return {tv: k for k, tv in enumerate(self.memory.fusion.tensors, 1)}
 
     def without_sums(self, groups: Sequence[Group]) -> tuple[Store, ...]:
         """Of the kernels of one depth the stores that sum nothing and that no other one reads: a
         later kernel, which may be one that sums nothing either, can compute them as well."""
         first, *others = groups
-        leaves, stores = self.segment(first.stores).leaves, [s for g in others for s in g.stores]
-        if any(any(self._sums(store, leaves)) for store in first.stores):
+        stores = [s for g in others for s in g.stores]
+        if any(map(any, self._sums(first.stores))):
             return ()
         return () if self.are_read(first.stores, stores) else first.stores
 
