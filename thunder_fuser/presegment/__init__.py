@@ -24,6 +24,7 @@ from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
+from thunder_fuser.presegment.squeeze_sums import squeeze_sums
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_places import by_places, sum_places
@@ -34,6 +35,7 @@ from thunder_fuser.presegment.walk_short import walk_short
 from thunder_fuser.target import HOPPER_SHARED_BYTES
 
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
+    squeeze_sums,
     share_indices,
     fold_powers,
     share_exponentials,
