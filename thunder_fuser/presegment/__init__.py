@@ -17,6 +17,7 @@ from thunder_fuser.presegment.group_samples import group_samples
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
+from thunder_fuser.presegment.reduce_pieces import reduce_pieces
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.share_sums import share_sums
@@ -39,6 +40,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
     fold_powers,
     share_exponentials,
+    reduce_pieces,  # of what is shared by then
     fold_flips,
     stop_gathers,
 )
