@@ -54,6 +54,7 @@ SAME: dict[str, Fusion] = {
     "along another dim": fusion([x, k], total(cat(both, one, dim=0), 1)),
     "of halves of a byte": fusion([x, k], total(call("cast", both, dtype=DataType.Half), 1)),
     "other pieces": fusion([x, k], total(both, 1), total(cat(k, x), 1)),
+    "a running sum": fusion([x, k], call("cumsum", both, dim=1, reverse=False)),
     "down columns as well": fusion([high, side], *(total(cat(high, side), d) for d in (0, 1))),
 }
 

@@ -86,9 +86,10 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
 def _is_in_parts(tv: TensorView) -> bool:
     """True for a reduction of one dim that its parts lead to without a rounding."""
     assert tv.definition is not None
-    dims, name = tv.definition.attr("dims"), op_of(tv).name
+    name = op_of(tv).name
     if op_of(tv).family is not Family.REDUCTION or name not in _COMBINED:
         return False
+    dims = tv.definition.attr("dims")
     assert isinstance(dims, tuple)
     return len(dims) == 1 and (name in ("max", "min") or not tv.dtype.is_reduced_precision)
 
