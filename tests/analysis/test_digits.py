@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -19,6 +20,7 @@ from thunder_fuser.analysis.digits import (
     evaluate,
     flip,
     format_form,
+    inverted,
     scale,
     shift,
     substitute,
@@ -110,6 +112,24 @@ def test_a_weight_is_what_each_step_of_an_axis_adds(rng: random.Random) -> None:
     row, column = axis(4), axis(12)
     assert weight_of(combine(atom(row), atom(column), 12), row) == 12
     assert weight_of(scale(divmod_form(atom(column), 4)[1], 7), column) is None
+
+
+def test_digits_are_found_again_where_their_forms_take_values() -> None:
+    a, b, v, w = axis(8), axis(21), axis(24), axis(7)
+    both = (atom(a), atom(b))
+    (high, low), values = divmod_form(both[1], 7), (atom(v), atom(w))
+    found = inverted((shift(combine(both[0], high, 3), 5), low), (shift(values[0], 5), values[1]))
+    assert found == {
+        a: divmod_form(values[0], 3)[0],
+        b: combine(divmod_form(values[0], 3)[1], values[1], 7),
+    }
+
+
+@pytest.mark.parametrize(
+    "form", [lambda a: scale(a, 2), lambda a: divmod_form(a, 4)[0], lambda a: flip(a, 8)]
+)
+def test_what_takes_a_value_nowhere_or_often_is_not_inverted(form: Callable[[Form], Form]) -> None:
+    assert inverted((form(atom(axis(8))),), (atom(axis(2)),)) is None
 
 
 def test_split_then_merge_is_the_axis() -> None:

@@ -195,3 +195,14 @@ def test_other_comparisons_leave_the_compiler_its_choice() -> None:
     x = floats(4, 600)
     product = call("mul", x, x)
     assert not compared(fusion([x], call("gt", product, x), call("max", product, dims=(1,))))
+
+
+@pytest.mark.parametrize("of_all", [True, False], ids=["of all", "of one"])
+def test_terms_of_a_denominator_in_parts_are_fast_below_the_largest_of_all(of_all: bool) -> None:
+    x, k = floats(4, 600), floats(4, 600)
+    tops = [call("max", tv, dims=(1,)) for tv in (x, k if of_all else x)]
+    top = expand(unsqueeze(call("maximum", *tops), 1), 4, 600)
+    sums = [total(chain(call("sub", tv, top), "exp"), 1) for tv in (x, k)]
+    program = Fusion((x, k), (call("add", *sums),))
+    found = {str(tv.definition.op) for tv in fast_enough(program) if tv.definition}
+    assert found == ({"exp"} if of_all else set())

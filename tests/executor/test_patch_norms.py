@@ -128,3 +128,28 @@ def test_patches_of_images_that_shared_memory_holds(
     plans = [fd.leaf.program.plans[-1] for fd in used if fd is not None]
     texts = [kernel.text for plan in plans for kernel in plan.kernels if kernel is not None]
     assert any("tf::copy_async<16>(" in text and "_image_slots" in text for text in texts)
+
+
+def windows(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """As in Swin: normed, rolled, and in windows of 4 by 4."""
+    n, high, wide, channels = x.shape
+    y = torch.roll(F.layer_norm(x, (channels,), w, b), (-2, -2), (1, 2))
+    split = y.view(n, high // 4, 4, wide // 4, 4, channels)
+    return split.permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, channels)
+
+
+def merged(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """And four places as one."""
+    y = torch.cat([x[:, i::2, j::2] for j in (0, 1) for i in (0, 1)], -1)
+    return F.layer_norm(y, (y.shape[-1],)) * w.repeat(4) + b.repeat(4)
+
+
+@pytest.mark.parametrize("program", [windows, merged])
+@pytest.mark.parametrize(("channels", "dtype"), [(48, BF16), (37, F32)])
+def test_patches_whose_channels_lie_side_by_side(
+    program: Program, channels: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    args = [torch.randn(s).to(dtype) for s in ((3, 8, 12, channels), (channels,), (channels,))]
+    jfn = judged(program, args, torch.randn_like(program(*args)), device)
+    assert fuser.facts(jfn).forward.kernels == 1
+    assert fuser.facts(jfn).whole.unclaimed_ops == 0

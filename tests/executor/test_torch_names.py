@@ -19,10 +19,6 @@ OUTSIDE: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x: torch.cumprod(F.pad(x, (1, 1)), 0),
         "torch_pad_prim_impl  outside: a region of one op",
     ),
-    "a pad between elements": (
-        lambda x: torch.exp(x[:, ::2] * 2) * 3,
-        "torch_pad_prim_impl  outside: padding between elements",
-    ),
 }
 
 

@@ -1,20 +1,22 @@
-"""Sums of one term."""
+"""Reductions of one term."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.programs import fusion, like, run, total
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.options import Options
-from thunder_fuser.presegment.fold_sums import fold_sums
+from thunder_fuser.presegment.fold_sums import OF_TERMS, fold_sums
 
 
-def test_a_sum_of_one_term_is_a_copy() -> None:
+@pytest.mark.parametrize("name", sorted(OF_TERMS))
+def test_a_reduction_of_one_term_is_a_copy(name: str) -> None:
     (x,) = like(torch.randn(8, 1, 5, 1))
-    text = str(fold_sums(fusion([x], total(x, 1, 3))))
-    assert "sum(" not in text
+    text = str(fold_sums(fusion([x], call(name, x, dims=(1, 3)))))
+    assert f"{name}(" not in text
     assert "f32[i8, i5] = set(" in text
 
 

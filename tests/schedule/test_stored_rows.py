@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
+from tests.devices import ORDERS
 from tests.programs import (
     H200,
     cat,
@@ -13,7 +16,10 @@ from tests.programs import (
     expand,
     fusion,
     like,
+    pad,
     permute,
+    piece,
+    reshape,
     total,
     unsqueeze,
     whole,
@@ -86,3 +92,64 @@ def test_a_whole_row_of_few_columns_is_no_few_elements() -> None:
     summed = call("sum", x, dims=(1,), walked=512)
     y = call("mul", x, expand(unsqueeze(summed, 1), 512, 12))
     assert "store whole rows" in str(rows.schedule(segment_of([x], y), H200))
+
+
+def below_largest(x: TensorView) -> TensorView:
+    largest = call("max", x, dims=(x.ndim - 1,))
+    return call("sub", x, expand(unsqueeze(largest, x.ndim - 1), *x.shape))
+
+
+def rolled(x: TensorView, by: int, *dims: int) -> TensorView:
+    for dim in dims:
+        ends = piece(x, dim, by, x.shape[dim]), piece(x, dim, 0, by)
+        x = cat(*ends, dim=dim)
+    return x
+
+
+def tiles(x: TensorView, size: int) -> TensorView:
+    """[n, h, w, c] => [tiles, size * size, c]"""
+    n, h, w, c = x.shape
+    split = permute(reshape(x, n, h // size, size, w // size, size, c), 0, 1, 3, 2, 4, 5)
+    return reshape(split, -1, size * size, c)
+
+
+MOVED: dict[str, tuple[tuple[int, ...], Callable[[TensorView], TensorView]]] = {
+    "tiles": ((2, 12, 6, 72), lambda x: tiles(x, 3)),
+    "rolled": ((2, 11, 5, 72), lambda x: rolled(x, 3, 1)),
+    "rolled both ways": ((2, 11, 5, 72), lambda x: rolled(x, 2, 1, 2)),
+    "rolled tiles": ((2, 9, 15, 72), lambda x: tiles(rolled(x, 2, 1, 2), 3)),
+    "rolled tiles of an odd number": ((2, 9, 6, 49), lambda x: tiles(rolled(x, 1, 1, 2), 3)),
+    "rolled tiles of long rows": ((1, 4, 6, 4100), lambda x: tiles(rolled(x, 1, 1, 2), 2)),
+    "rolled by what windows do not divide": ((1, 10, 10, 40), lambda x: tiles(rolled(x, 4, 2), 5)),
+    "turned and rolled": ((5, 7, 72), lambda x: rolled(permute(x, 1, 0, 2), 3, 0)),
+}
+
+
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("name", MOVED)
+def test_rows_that_are_moved_are_stored_by_the_launch_that_reduces_them(
+    name: str, dtype: torch.dtype
+) -> None:
+    shape, move = MOVED[name]
+    x = whole(*shape, dtype=dtype)
+    (tv,) = like(x)
+    assert check(fusion([tv], move(below_largest(tv))), x, orders=ORDERS).launches == 1
+
+
+OTHERS: dict[str, Callable[[TensorView], TensorView]] = {
+    "some rows twice": lambda x: cat(piece(x, 0, 0, 20), piece(x, 0, 0, 20), dim=0),
+    "computed behind it": lambda x: call("mul", rolled(x, 3, 0), rolled(x, 3, 0)),
+    "rows of two": lambda x: call("add", rolled(x, 3, 0), x),
+    "rolled along the row": lambda x: rolled(x, 5, 1),
+    "filled up": lambda x: pad(piece(x, 0, 0, 37), [0, 0, 3, 0]),
+}
+
+
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("name", OTHERS)
+def test_whatever_else_is_moved_has_the_same_values(name: str) -> None:
+    x = whole(40, 72, dtype=torch.bfloat16)
+    (tv,) = like(x)
+    check(fusion([tv], OTHERS[name](below_largest(tv))), x)

@@ -324,6 +324,32 @@ def _digit_of(digit: Digit, values: Mapping[IterDomain, Form]) -> Form:
     return shifted if digit.is_outermost else divmod_form(shifted, digit.extent)[1]
 
 
+def inverted(index: Sequence[Form], values: Sequence[Form]) -> dict[IterDomain, Form] | None:
+    """The axes of `index` where it takes these values: of 7*a + b, a = v/7 and b = v%7. None where
+    it takes a value nowhere, or in several places."""
+    digits: dict[IterDomain, list[tuple[Digit, Form]]] = {}
+    for form, value in zip(index, values, strict=True):
+        left, unit = shift(value, -form.constant), 1
+        for weight, digit in reversed(form.terms):
+            if weight != unit or not isinstance(digit.base, IterDomain):
+                return None
+            own, unit = left, weight * digit.extent
+            if (weight, digit) != form.terms[0]:
+                left, own = divmod_form(left, digit.extent)
+            digits.setdefault(digit.base, []).append((digit, own))
+    found = {}
+    for axis, parts in digits.items():
+        total, reached = ZERO, 1
+        for digit, own in sorted(parts, key=lambda part: part[0].stride):
+            if digit.stride != reached:
+                return None
+            total, reached = add(total, scale(own, reached)), reached * digit.extent
+        if reached < axis.size:
+            return None
+        found[axis] = total
+    return found
+
+
 def weight_of(form: Form, axis: IterDomain) -> int | None:
     """How much the value grows with each index of `axis`; None where that is not always as much."""
     if axis not in form.bases:

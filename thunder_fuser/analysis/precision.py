@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -17,6 +19,7 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     an integer or a wider result depends on it. Or it is a sum of terms exp(x - max(x)), softmax's
     denominator: the fast exponential of -d is off by d * 2^-24, and d * exp(-d) < 0.37, so that
     together the terms are as exact as the sum of their exact values is, whose largest term is 1.
+    So are several such sums that are added, below the largest of all of their maxima.
     Or it is a sum of terms l * exp(l) with l = x - max(x) - log(sum(exp(x - max(x)))), an entropy:
     the difference l = -d is rounded, by up to d * 2^-24, which its exponential shows whoever
     computes it, and the fast one is off by about as much again. No other factor will do: where
@@ -24,13 +27,16 @@ def fast_enough(fusion: Fusion) -> frozenset[TensorView]:
     """
     roots = frozenset(fusion.roots)
     wide: set[TensorView] = set()
+    parts: set[TensorView] = set()  # sums that are added to others, below one maximum
     for tv in reversed(fusion.tensors):
         is_float = tv.dtype.is_floating and tv.dtype is not DataType.Double
         if not is_float or (tv in roots and not tv.dtype.is_reduced_precision):
             wide.add(tv)
         if tv.definition is not None and (tv in wide or tv.definition.op.is_step):
+            parts |= _joined(tv)
             for source in tv.definition.tensors:
-                wide.update(_exponents(tv, source) or [source])
+                exponents = source.definition if tv in parts else None
+                wide.update(exponents.tensors if exponents else _exponents(tv, source) or [source])
     return frozenset(tv for tv in fusion.tensors if tv not in wide)
 
 
@@ -56,7 +62,7 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
-    if term.dtype is not DataType.Float or not _is_sum(summed) or term.definition is None:
+    if term.dtype is not DataType.Float or not _is(summed, "sum") or term.definition is None:
         return ()
     if distance_from_max(term) is not None:
         return term.definition.tensors
@@ -65,6 +71,45 @@ def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
             pairs = ((left, right), (right, left))
             return tuple(exponent for exponent, share in pairs if _is_share_of(share, exponent))
     return ()
+
+
+def _joined(tv: TensorView) -> set[TensorView]:
+    """The sums of exp(x - m) of which `tv` is the sum, m the largest of all x; empty for others."""
+    sums = set(_combined(tv, "add"))
+    below = [pair for s in sums if (pair := _below(s)) is not None]
+    if len(sums) == 1 or len(below) < len(sums) or len({top for _, top in below}) > 1:
+        return set()
+    made = (m.definition for m in _combined(below[0][1], "maximum") if _is(m, "max"))
+    largest_of = {source for expr in made if expr is not None for source in expr.tensors}
+    return sums if {x for x, _ in below} <= largest_of else set()
+
+
+def _combined(tv: TensorView, name: str) -> Iterator[TensorView]:
+    """What ops of that name make `tv` of."""
+    todo = [tv]
+    while todo:
+        found = _behind_views(todo.pop())
+        if found.definition is not None and _is(found, name):
+            todo += found.definition.tensors
+        else:
+            yield found
+
+
+def _below(summed: TensorView) -> tuple[TensorView, TensorView] | None:
+    """x and m of a sum of exp(x - m)."""
+    match summed.definition:
+        case Expr(OpDef(name="sum"), (TensorView(definition=Expr(OpDef(name="exp"), (of,))),)):
+            pass
+        case _:
+            return None
+    match of:
+        case TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as m))):
+            return x, _behind_views(m)
+    return None
+
+
+def _is(tv: TensorView, name: str) -> bool:
+    return tv.definition is not None and tv.definition.op.name == name
 
 
 def _is_share_of(share: TensorView, logarithm: TensorView) -> bool:
@@ -127,7 +172,3 @@ def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
                 return top if source is x else None
             case _:
                 return None
-
-
-def _is_sum(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "sum"

@@ -17,9 +17,10 @@ from thunder.core.compile_data import get_compile_option
 from thunder.core.devices import DeviceType
 from thunder.core.dtypes import is_exact_dtype
 from thunder.core.prims import PrimIDs
-from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
+from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, BoundSymbolTag, has_tags
 
+from thunder_fuser.executor.dilated_pads import pad_refusal
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.index_sums import embedding_backward_refusal, index_put_refusal
 from thunder_fuser.executor.reductions import (
@@ -56,6 +57,7 @@ COMPOSED_PRIMS = frozenset(
         "EMBEDDING_BACKWARD",
         "GATHER",
         "INDEX_PUT",
+        "PAD",
         *SCATTERS,
         "STD",
         "TAKE_ALONG_AXIS",
@@ -272,12 +274,6 @@ def _dtype_refusal(tensors: Sequence[Any]) -> str | None:
     return None
 
 
-def _pad(bsym: BoundSymbol) -> str | None:
-    if any(isinstance(dilation, Proxy) or dilation for _, _, dilation in bsym.args[2]):
-        return "padding between elements"
-    return None
-
-
 def _uniform(bsym: BoundSymbol) -> str | None:
     if claimed_device_type() is not DeviceType.CUDA:
         return "the CPU generator has no (seed, offset)"
@@ -316,7 +312,7 @@ _CONDITIONS: dict[str, Callable[[BoundSymbol], str | None]] = {
     "EMBEDDING_BACKWARD": embedding_backward_refusal,
     "INDEX_PUT": index_put_refusal,
     **dict.fromkeys(("EMBEDDING", "GATHER", "TAKE", "TAKE_ALONG_AXIS"), _gather),
-    "PAD": _pad,
+    "PAD": pad_refusal,
     "SUM": reduction_refusal,
     "PROD": reduction_refusal,
     "AMAX": extremum_refusal,

@@ -27,6 +27,7 @@ from thunder_fuser.executor.claims import (
     is_cpu_scalar,
     prim_name,
 )
+from thunder_fuser.executor.dilated_pads import pad, with_extents
 from thunder_fuser.executor.dtypes import data_type
 from thunder_fuser.executor.index_sums import embedding_backward, index_put, with_shapes
 from thunder_fuser.executor.inplace import Ref, advance, is_identity_cast
@@ -230,12 +231,6 @@ def _without_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     return args, {key: value for key, value in kwargs.items() if key != "device"}
 
 
-def _pad(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
-    """(a, value, ((lo, hi, 0), ...))  =>  (a, [lo, hi of the last dim first], value)"""
-    a, value, config = args
-    return (a, [width for lo, hi, _ in reversed(config) for width in (lo, hi)], value), {}
-
-
 def _uniform(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     """(shape, low, high, seed=, offset=)  =>  (low, high, shape, rng_seed=, rng_offset=)"""
     shape, low, high = args
@@ -260,7 +255,7 @@ _ADAPTERS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Call]] = {
     "INDEX_ADD": with_places,
     "INDEX_PUT": with_shapes,
     "IOTA": _without_device,
-    "PAD": _pad,
+    "PAD": with_extents,
     "SCATTER": with_places,
     "SCATTER_ADD": with_places,
     "STD": _variance,
@@ -285,6 +280,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "TAKE_ALONG_AXIS": _take_along_axis,
     "INDEX_ADD": index_add,
     "INDEX_PUT": index_put,
+    "PAD": pad,
     "SCATTER": scatter,
     "SCATTER_ADD": scatter_add,
     "STD": lambda ops, x, dims, correction: ops.sqrt(ops.var(x, dims, correction)),

@@ -45,6 +45,7 @@ from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
+from thunder_fuser.schedule.stored_rows import Place
 from thunder_fuser.segment.segment import Store
 
 HELD = 33  # values of a thread's elements that phases leave for each other, one beside its vectors
@@ -428,10 +429,13 @@ class _RowWriter:
     def _writes(
         self, stores: Sequence[tuple[Store, Index]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
-        targets = [
-            (s.target, offset_of(self.segment.layouts[s.target], i), self.writer.values[s.value, i])
-            for s, i in stores
-        ]
+        targets, guards = [], {}
+        for s, index in stores:
+            for place in self.planned.places.get((s, index), (Place(index),)):
+                offset = offset_of(self.segment.layouts[s.target], place.index)
+                targets.append((s.target, offset, self.writer.values[s.value, index]))
+                guards[s.target, offset] = place.guards
+        self.accesses.guards = guards
         return self.accesses.group_stores(targets)
 
     def _used(

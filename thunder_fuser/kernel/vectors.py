@@ -87,6 +87,7 @@ class Accesses:
         self.requests: dict[Address, tuple[Window, ...]] = {}
         self.differing: set[Address] = set()
         self.places: dict[Address, Place] = {}
+        self.guards: Mapping[Address, tuple[Window, ...]] = {}  # of stores
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """Ask for an element. One that somebody reads at every index needs no guard for others:
@@ -156,7 +157,7 @@ class Accesses:
         self, targets: Sequence[tuple[TensorView, Form, Operand]]
     ) -> tuple[list[LaneStatement], tuple[VectorAccess, ...]]:
         """Lane statements that write every target, and the vector stores after them."""
-        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w", {})
+        vectors, places = self._group([(tv, offset) for tv, offset, _ in targets], "w", self.guards)
         writes: list[LaneStatement] = []
         for tv, offset, value in targets:
             place = places.get((tv, offset))

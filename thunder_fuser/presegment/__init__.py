@@ -23,6 +23,7 @@ from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
+from thunder_fuser.presegment.reduce_pieces import reduce_pieces
 from thunder_fuser.presegment.scale_masks import scale_masks
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
@@ -48,6 +49,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     compare_words,
     scale_masks,
     share_exponentials,
+    reduce_pieces,  # of what is shared by then
     fold_flips,
     stop_gathers,
 )

@@ -1,4 +1,4 @@
-"""Leave out sums of one term, which the gradient of a broadcast has beside longer ones.
+"""Leave out reductions of one term, which the gradient of a broadcast has beside longer ones.
 
     T1: f32[i8, r1, r1] = sum(T0: f32[i8, i1, i1], dims=[1, 2])
         =>   T1: f32[i8] = set(squeeze(T0))
@@ -15,16 +15,19 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 
 
+OF_TERMS = frozenset({"sum", "prod", "max", "min"})
+
+
 def fold_sums(fusion: Fusion) -> Fusion:
-    """`fusion` without such sums; what they are of stays another tensor, as in torch."""
+    """`fusion` without such reductions; what they are of stays another tensor, as in torch."""
     return rewrite(fusion, _fold)
 
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     assert tv.definition is not None
-    if tv.definition.op.name != "sum" or any(
-        a.is_reduction and a.size != 1 for a in tv.domain.logical
-    ):
+    if tv.definition.op.name not in OF_TERMS:
+        return None
+    if any(a.is_reduction and a.size != 1 for a in tv.domain.logical):
         return None
     (source,) = inputs
     assert isinstance(source, TensorView)

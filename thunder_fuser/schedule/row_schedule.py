@@ -9,7 +9,8 @@ rows over group{64}, turn{1}, vector{512}, lane{8}, T0 in registers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.reductions import is_outermost, is_scan
@@ -18,6 +19,7 @@ from thunder_fuser.schedule.down_columns import Columns
 from thunder_fuser.schedule.phases import Element, Phase
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.schedule.stored_rows import Place
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.totals import Totals
 from thunder_fuser.segment.segment import Segment, Store
@@ -26,7 +28,8 @@ from thunder_fuser.segment.segment import Segment, Store
 @dataclass(frozen=True, eq=False)
 class RowWork:
     """What is done for rows. `full` are stores of whole rows, `single` of one element per row, each
-    with its index; `columns` are summed beside them, and `totals` follow from all rows."""
+    with its index, which some are stored at other `places` than; `columns` are summed beside
+    them, and `totals` follow from all rows."""
 
     segment: Segment
     axes: RowAxes
@@ -35,6 +38,7 @@ class RowWork:
     single: tuple[tuple[Store, Index], ...]
     columns: Columns
     totals: Totals
+    places: Mapping[tuple[Store, Index], tuple[Place, ...]] = field(default_factory=dict)
 
     @property
     def reduced(self) -> tuple[TensorView, ...]:
@@ -60,9 +64,9 @@ class RowWork:
 class RowSchedule(RowWork):
     """And where rows are meanwhile, by which threads."""
 
-    row: Row
-    residency: Residency
-    rows_per_block: int
+    row: Row = field(kw_only=True)
+    residency: Residency = field(kw_only=True)
+    rows_per_block: int = field(kw_only=True)
     splits: int = 1  # blocks that share a row
     chunk: int = 0  # vectors of a thread that it has at a time; 0 for all
     is_staged: bool = False  # rows pass through shared memory

@@ -162,19 +162,21 @@ def work_along(
     own = [(tv, result_index(tv, axes)) for tv in reductions]
     phases = phases_of(segment, own, [term_of(tv, axes) for tv in reductions])
     terms = [t for phase in phases for t in phase.terms if not is_scan(t[0])]
-    stores = [
-        (s, index)
+    found = [
+        stored
         for s in segment.written
         if s not in placed
-        for index in stored_at(s, segment, axes, terms, own)
+        for stored in stored_at(s, segment, axes, terms, own)
     ]
+    stores = [(stored.store, stored.index) for stored in found]
+    places = {(stored.store, stored.index): stored.places for stored in found if stored.places}
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
     down = [tv for tv, _ in sums.reductions]
     results = [*read, *((s.value, i) for s, i in stores)]
-    _check(segment, reductions, down, axes, results, stores)
+    _check(segment, reductions, down, axes, results, [k for k in stores if k not in places])
     full = tuple((s, i) for s, i in stores if prod(s.value.shape) == axes.rows * axes.columns)
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
-    return RowWork(segment, axes, phases, full, single, sums, behind)
+    return RowWork(segment, axes, phases, full, single, sums, behind, places)
 
 
 def placed(
@@ -195,6 +197,7 @@ def placed(
         single=work.single,
         columns=work.columns,
         totals=work.totals,
+        places=work.places,
         row=row,
         residency=residency,
         rows_per_block=rows_per_block,
@@ -237,7 +240,8 @@ def _perhaps_staged(
 ) -> RowSchedule:
     """So many rows of a block in registers, through shared memory where they are short and odd."""
     segment, axes, scans = work.segment, work.axes, work.scans
-    is_plain = not (work.totals.reductions or scans or any(loads_in(form for _, form in reads)))
+    is_beside = bool(work.totals.reductions or scans or work.places)
+    is_plain = not (is_beside or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared and found.cluster == 1
     if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
         return placed(work, row, found, several)

@@ -104,6 +104,8 @@ def of_stretches(
     segment, axes, full = work.segment, work.axes, work.full
     assert axes.side is not None
     assert axes.share is not None
+    if work.places:
+        return None
     count, whole = axes.sides, axes.rows * axes.columns
     of_rows = [(tv, offset) for tv, offset in reads if is_of_row(offset, axes)]
     held, taken = dict(of_rows), dict(m for m in of_rows if prod(m[0].shape) == whole)
