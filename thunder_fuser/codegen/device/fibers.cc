@@ -43,10 +43,11 @@ struct Block {
   char* dynamic_shared;  // what `extern __shared__` is on a GPU
 };
 
-// Of a cluster; those of a block from `first` on, in whole warps.
-Thread threads[MAX_CLUSTER * MAX_THREADS];
+// Of a cluster; those of a block from `first` on, in whole warps. What grows with their number is
+// there for one launch: a process may keep thousands of kernels.
+Thread* threads;
+static Fiber* fibers;
 static Block blocks[MAX_CLUSTER];
-static Fiber fibers[MAX_CLUSTER * MAX_THREADS];
 static unsigned order[MAX_THREADS];  // of the running block's threads
 static unsigned thread_count, room, cluster_size, next_thread, fiber_count;
 static unsigned block, first;  // the running block's number in its cluster, and its first thread
@@ -294,10 +295,14 @@ static Outcome launch(
   fiber_count = 0;
   idle = 0;
   fault = OK;
-  for (unsigned i = 0; i < cluster * threads_each; ++i) fibers[i].has_started = false;
+  fibers = (Fiber*)__builtin_calloc(cluster * threads_each, sizeof(Fiber));
+  threads = (Thread*)__builtin_malloc(cluster * room * sizeof(Thread));
   stacks = (char*)__builtin_malloc(cluster * threads_each * STACK_BYTES);
   char* memory = divide_shared(shared_bytes);
-  Outcome outcome = stacks && memory ? run_grid(count, kind) : OUT_OF_MEMORY;
+  const bool has_memory = fibers && threads && stacks && memory;
+  Outcome outcome = has_memory ? run_grid(count, kind) : OUT_OF_MEMORY;
+  __builtin_free(fibers);
+  __builtin_free(threads);
   __builtin_free(stacks);
   __builtin_free(memory);
   return outcome;

@@ -41,7 +41,7 @@ struct Thread {
   Value shown;    // what was offered when they were let go; holds until the next release
 };
 
-extern Thread threads[];      // of the cluster
+extern Thread* threads;       // of the cluster
 extern unsigned current;      // the running one
 extern char* dynamic_shared;  // of the running block: what `extern __shared__` is on a GPU
 extern void (*body)();        // what a thread does
