@@ -17,8 +17,11 @@ from thunder_fuser.codegen.prelude import chunks, mentions, prelude
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
+from thunder_fuser.options import Options
+from thunder_fuser.runtime import host_compiler
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.torch_ops import philox, tf_philox_uniform, tf_philox_within
+from thunder_fuser.target import HOST
 
 HOST_HEADER = Path(thunder_fuser.codegen.__file__).parent / "device" / "host.h"
 KNOWN_PHILOX = [  # Random123's known answers: counter, key, result
@@ -200,14 +203,15 @@ def test_every_legal_access_width_moves_the_same_bytes(
         assert torch.equal(x, y), width
 
 
-def test_dynamic_shared_memory_compiles_for_both_targets(tmp_path: Path) -> None:
+def test_dynamic_shared_memory_compiles_for_both_targets() -> None:
     text = (
         'extern "C" __global__ void k(float* y) {\n  TF_DYNAMIC_SHARED(float, tile);\n'
         "  tile[threadIdx.x] = y[threadIdx.x];\n  __syncthreads();\n"
         "  y[threadIdx.x] = tile[31 - threadIdx.x];\n}"
     )
     assert "st.shared.f32" in nvrtc_ptx(text)
-    host(text, tmp_path)
+    unit = host_compiler.unit("k", prelude(text) + text)
+    assert host_compiler.compile_object(unit, host_compiler.flags(HOST, Options()), None).payload
 
 
 def test_mail_is_counted_where_it_arrives_and_no_write_is_waited_for() -> None:

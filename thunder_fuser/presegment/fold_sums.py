@@ -14,7 +14,6 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 
-
 OF_TERMS = frozenset({"sum", "prod", "max", "min"})
 
 

@@ -18,7 +18,8 @@ CONTEXT_LINES = 3  # shown before and after the line that a compiler complains a
 
 @dataclass(frozen=True)
 class Unit:
-    """A translation unit: the kernel's name, its text, what the compiler needs before and after.
+    """A translation unit: the kernel's name, its text, what the compiler needs before and after,
+    and the text of what is linked to it, the same for many.
 
     Line numbers in messages count from the first line of `text`.
     """
@@ -27,6 +28,7 @@ class Unit:
     text: str
     before: str = ""
     after: str = ""
+    beside: str = ""
 
     @property
     def file_name(self) -> str:

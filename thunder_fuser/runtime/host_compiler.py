@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -25,10 +26,12 @@ COMPILE_SECONDS = 300.0
 # round one by one, integers wrap, and a vector load may look at any element type. The stack checks
 # of a hardened distribution know nothing of threads that switch stacks. Without -fno-gnu-unique,
 # __shared__ variables in inline functions would be one variable for all kernels of the process.
+# Kernels call nothing of the C++ library, and to read its symbols would be a fifth of the time.
 _FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-w"),
     *("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno"),
     *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
+    *("-nostdlib", "-lm", "-lc", "-lgcc"),
 )
 
 
@@ -58,32 +61,47 @@ def identity() -> str:
 
 
 def flags(target: Target, options: Options) -> tuple[str, ...]:
-    """The options of a compilation: the same for every kernel."""
-    return (*_FLAGS, "-fno-gnu-unique") if _compiler().is_gcc else _FLAGS
+    """The options of a compilation: the same for every kernel. They follow what is compiled, as
+    libraries have to."""
+    return ("-fno-gnu-unique", *_FLAGS) if _compiler().is_gcc else _FLAGS
 
 
 def unit(name: str, text: str) -> Unit:
-    """The kernel between the stand-ins for CUDA's built-ins and the entry that ctypes calls."""
-    return Unit(name, text, before=_host_header(), after=f"TF_ENTRY({name})")
+    """The kernel after the stand-ins for CUDA's built-ins, and beside it what runs its threads."""
+    before, beside = _with_fibers("host.h"), _with_fibers("fibers.cc")
+    return Unit(name, text, before, after=f"TF_ENTRY({name})", beside=beside)
 
 
 def compile_object(unit: Unit, flags: tuple[str, ...], dump: str | None) -> Compiled:
     """A shared object. Raises CompileError with the compiler's message and the faulty lines."""
     with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
-        target = Path(directory, "kernel.so")
-        command = [_compiler().path, *flags, "-x", "c++", "-", "-o", str(target)]
-        done = subprocess.run(
-            command,
-            input=unit.complete,
-            env={**os.environ, "LC_ALL": "C"},  # messages in the language of the rest
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise refusal(identity(), unit, done.stderr, dump)
-        return Compiled(target.read_bytes())
+        beside = Path(directory, "beside.o")
+        beside.write_bytes(_object_beside(unit.beside, flags))
+        linked = ("-x", "none", str(beside), *flags)
+        return Compiled(_made(unit, linked, Path(directory, "kernel.so"), dump))
+
+
+@cache
+def _object_beside(text: str, flags: tuple[str, ...]) -> bytes:
+    """What is linked to every kernel: compiled with each, it would take longer than many do."""
+    with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
+        return _made(Unit("beside", text), (*flags, "-c"), Path(directory, "beside.o"), None)
+
+
+def _made(unit: Unit, arguments: Sequence[str], target: Path, dump: str | None) -> bytes:
+    """What the compiler makes of a unit, and writes to `target`."""
+    done = subprocess.run(
+        [_compiler().path, "-x", "c++", "-", *arguments, "-o", str(target)],
+        input=unit.complete,
+        env={**os.environ, "LC_ALL": "C"},  # messages in the language of the rest
+        capture_output=True,
+        text=True,
+        timeout=COMPILE_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise refusal(identity(), unit, done.stderr, dump)
+    return target.read_bytes()
 
 
 def _compiler() -> Compiler:
@@ -116,8 +134,9 @@ def _warn_missing() -> None:
 
 
 @cache
-def _host_header() -> str:
-    """`host.h` with what it includes, as the compiler reads units from a pipe."""
+def _with_fibers(name: str) -> str:
+    """A file of `codegen/device` with the `fibers.h` that it includes, as the compiler reads units
+    from a pipe."""
     device = resources.files("thunder_fuser.codegen").joinpath("device")
     fibers = device.joinpath("fibers.h").read_text()
-    return device.joinpath("host.h").read_text().replace('#include "fibers.h"\n', fibers)
+    return device.joinpath(name).read_text().replace('#include "fibers.h"\n', fibers)

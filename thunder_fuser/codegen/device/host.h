@@ -141,14 +141,5 @@ TF_BITS(__double_as_longlong, double, long long)
 TF_BITS(__longlong_as_double, long long, double)
 #undef TF_BITS
 
-#define TF_ENTRY(kernel)                                                                           \
-  extern "C" __attribute__((visibility("default"))) int tf_launch(                                 \
-      void** values, tf_host::u64 blocks, unsigned cluster, unsigned threads,                      \
-      tf_host::u64 shared_bytes, int order, tf_host::u64 seed) {                                   \
-    tf_host::bind(kernel, values);                                                                 \
-    return tf_host::launch(                                                                        \
-        blocks, cluster, threads, shared_bytes, (tf_host::Order)order, seed);                      \
-  }                                                                                                \
-  extern "C" __attribute__((visibility("default"))) const long long* tf_bad_index() {              \
-    return tf_host::bad_index;                                                                     \
-  }
+#define TF_ENTRY(kernel) \
+  void tf_host::bind_kernel(void** values) { bind(kernel, values); }
