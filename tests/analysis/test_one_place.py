@@ -104,6 +104,7 @@ ALLOWED = {
     "presegment/split_scans.py:_in_parts": PARTS,
     "schedule/classes.py:_unroll_replicated": THREADS,
     "schedule/classes.py:_lies_in_crumbs": LANES,
+    "schedule/classes.py:_unroll_read_anyway": LANES,
     "schedule/classes.py:_longer": PARTS,
     "schedule/vectorize.py:_leaves_more": LANES,
     "schedule/column_axes.py:has_end": LANES,
