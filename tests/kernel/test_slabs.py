@@ -122,7 +122,7 @@ def test_masks_and_values_of_images(extents: tuple[int, ...], dtype: torch.dtype
 
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
-@pytest.mark.parametrize("extents", [(2, 784, 3), (3, 480, 5), (2, 1001, 12)], ids=str)
+@pytest.mark.parametrize("extents", [(2, 784, 3), (3, 20, 24, 5), (2, 1001, 12)], ids=str)
 @pytest.mark.usefixtures("device", "busy")
 def test_few_channels_that_come_first(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     x = (torch.randn(extents) * 9).to(dtype)

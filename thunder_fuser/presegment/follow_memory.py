@@ -6,7 +6,8 @@
 
 What is computed element by element lies like its operands where those agree, as in torch, also of
 a permutation whose channels lie innermost, which torch's functions keep so: the batch norm of an
-image that a linear layer made, and its gradient, turn nothing. What other permutations lie like
+image that a linear layer made, and its gradient, turn nothing. Not of a few colours: a kernel that
+turns those has vectors, and none that follows them. What other permutations lie like
 decides nothing, since a product of matrices copies what it gets so. A
 reduction whose operand lies in another order than its dims are numbered becomes one of a permuted
 operand: then its kept or its reduced axes are innermost, which templates look at.
@@ -34,7 +35,8 @@ from thunder_fuser.ops import Family
 
 Order = tuple[int, ...]  # dims, outermost in memory first
 CHANNELS_LAST = ((0, 2, 3, 1), (0, 2, 3, 4, 1))  # torch's memory formats of images and volumes
-MIN_TURNED = 8  # elements side by side that are worth a copy: fewer are read again from caches
+MIN_TURNED = 8  # elements side by side that are worth a copy, or being followed: fewer are read
+# again from caches
 
 
 def follow_memory(
@@ -154,7 +156,8 @@ class _Walk:
     def _permuted(self, tv: TensorView, inputs: tuple[Value, ...], before: Order) -> TensorView:
         made, dims = _rebuilt(tv, inputs), _dims(tv)
         order = _plain([dims.index(dim) for dim in before], tv.shape)
-        if order == tuple(range(tv.ndim)) or order in CHANNELS_LAST:
+        are_channels = order in CHANNELS_LAST and tv.shape[1] >= MIN_TURNED
+        if order == tuple(range(tv.ndim)) or are_channels:
             self.orders[made] = order
         return made
 
