@@ -169,6 +169,21 @@ def test_a_function_of_sums_is_not_computed_for_all_of_a_plane(
     torch.testing.assert_close(found.cpu(), x * x.sum(0).sqrt())
 
 
+@pytest.mark.parametrize(("readers", "is_kept"), [(1, False), (2, True)])
+def test_who_has_the_sums_of_a_plane_stores_it_for_two_later_kernels(
+    readers: int, is_kept: bool
+) -> None:
+    """Of two planes: both would read both."""
+    x, y = (torch.randint(-3, 4, (6, 8, 48)).float() for _ in range(2))
+    a, b = like(x, y)
+    rows = expand(unsqueeze(total(call("mul", a, b), 2), 2), 6, 8, 48)
+    plane = call("add", call("mul", a, rows), b)
+    sums = total(plane, 0)
+    apart = call("sub", plane, expand(unsqueeze(stop(sums), 0), 6, 8, 48))
+    plan = check(fusion([a, b], [sums, apart][readers - 1]), x, y)
+    assert ("f32[6, 8, 48]" in edges(plan)) is is_kept
+
+
 @pytest.mark.usefixtures("device")
 def test_a_plane_is_computed_again_from_the_small_reduction_it_needs() -> None:
     """Both kernels that read |x - max| compute it: 4 maxima are handed on, not the plane."""

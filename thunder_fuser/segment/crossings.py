@@ -4,6 +4,8 @@ T2 = neg(T0); T3 = segment_set(T2 * T1); T4 = T3 + T2     T2 again, from T0: one
                                                           one written and one read
 T2 = rsqrt(sum(T0)), read for all elements of T0          kept, by the kernel that has the sum
 T9 = T0 + silu(norm(T0)) + ..., of several layers         kept, where the work of all takes longer
+T7 = f(T0, T1, sum(T0 * T1)), read behind two cuts        kept: one plane written and two read, for
+                                                          four
 """
 
 from __future__ import annotations
@@ -127,7 +129,26 @@ class _Crossings:
                 extra += _repeated(current)
                 work += prod(current.shape) * WORK[current.definition.op.cost]
         own = bytes_of(tv)
-        return work <= MAX_WORK * size and SLIGHT * (extra - 2 * own) <= own
+        readers = self._readers(tv) if extra > own else 1
+        more = readers * extra - (readers + 1) * own
+        return work <= MAX_WORK * size and SLIGHT * more <= own
+
+    def _readers(self, tv: TensorView) -> int:
+        """How many kernels behind the cut read `tv`, if the one that makes it has what it is made
+        of before it, for sums of its own; else one: who stores it reads what it is made of, too."""
+        depth, uses = self.memory.depth, self.memory.fusion.uses
+        made = topological([tv], self.memory.values)
+        if not any(is_long(t) and depth[t] == depth[tv] for t in made):
+            return 1
+        found, stack, seen = set[int](), [tv], {tv}
+        while stack:
+            for use in uses[stack.pop()]:
+                if use in self.memory.values or is_long(use):
+                    found.add(depth[use])
+                elif use not in seen:
+                    seen.add(use)
+                    stack.append(use)
+        return max(1, sum(d > depth[tv] for d in found))
 
 
 def _repeated(tv: TensorView) -> int:
