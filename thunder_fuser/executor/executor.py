@@ -63,6 +63,7 @@ from thunder_fuser.executor.movements import MOVEMENTS
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
+from thunder_fuser.executor.pools import POOLS
 from thunder_fuser.executor.private_writes import without_private_writes
 from thunder_fuser.executor.products import PRODUCTS, register_products
 from thunder_fuser.executor.profile import FunctionProfile, profile
@@ -98,7 +99,7 @@ RULES: tuple[Any, ...] = (
     *losses.RULES,
 )
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
-SEEN_INTO = (REFUSALS, INTEGERS, CLASS_WEIGHTS, COMPOSITES)  # refused first
+SEEN_INTO = (REFUSALS, INTEGERS, CLASS_WEIGHTS, COMPOSITES, POOLS)  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
