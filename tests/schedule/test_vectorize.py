@@ -211,6 +211,7 @@ def test_a_thread_with_several_stores_has_half_the_lanes() -> None:
     one = segment_of([x], chain(x, "neg"))
     two = segment_of([x], chain(x, "neg"), chain(x, "exp"))
     assert (widths(one), widths(two)) == ([(640, 8)], [(1280, 4)])
+    assert widths(two, MapParameters(lanes=1)) == [(5120, 1)]
 
 
 def test_the_parameters_bound_the_lanes() -> None:

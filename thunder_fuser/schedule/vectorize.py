@@ -246,7 +246,7 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     if group.values > FEW_VALUES and not parameters.wide:
-        lanes = min(lanes, max_lanes // 2)
+        lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
     for tv, form in accesses:
