@@ -36,6 +36,7 @@ from thunder_fuser.executor import (
 from thunder_fuser.executor.bilinear import INTERPOLATIONS
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.bool_numbers import widen_bool_numbers
+from thunder_fuser.executor.borders import BORDERS
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
@@ -100,7 +101,15 @@ RULES: tuple[Any, ...] = (
     *losses.RULES,
 )
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
-SEEN_INTO = (REFUSALS, INTEGERS, CLASS_WEIGHTS, COMPOSITES, POOLS, INTERPOLATIONS)  # refused first
+SEEN_INTO = (
+    REFUSALS,
+    INTEGERS,
+    CLASS_WEIGHTS,
+    COMPOSITES,
+    POOLS,
+    INTERPOLATIONS,
+    BORDERS,
+)  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
