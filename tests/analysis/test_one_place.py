@@ -245,6 +245,7 @@ ALLOWED = {
     "schedule/vectorize.py:lanes_of": LANES,
     "schedule/vectorize.py:_copies_apart": LANES,
     "schedule/vectorize.py:_in_rows_apart": LANES,
+    "schedule/vectorize.py:_neighbours": LANES,
     "schedule/flat_stores.py:_traffic": LANES,
     "schedule/vectorize.py:_aligned": LANES,
     "schedule/vectorize.py:elements_at_once": LANES,

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
 Program = Callable[[torch.Tensor], torch.Tensor]
 PROGRAMS: dict[str, Program] = {
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
     "column_stack": lambda x: torch.column_stack((x, x * x)),
     "column_stack of vectors": lambda x: torch.column_stack((x[0, 0, 0], x[1, 0, 0])),
     "fliplr": lambda x: torch.fliplr(x),

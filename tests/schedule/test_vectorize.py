@@ -168,13 +168,29 @@ def test_so_does_what_a_thread_sums(summed: int, columns: int, stored: str) -> N
     assert found.splitlines()[2].strip() == stored
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(67, [(16 * 33, 4), (3 * 33, 1)]), (3, [(99, 1)])])
+@pytest.mark.parametrize(("rows", "expected"), [(67, [(16 * 33, 4), (3 * 33, 1)]), (3, [(33, 1)])])
 def test_rows_that_are_left_of_lanes_have_single_elements(
     rows: int, expected: list[tuple[int, int]]
 ) -> None:
     x = halves(rows, 33)
     made = chain(x, "neg")
     assert widths(segment_of([x], made, lies={made: Layout((rows, 33), (131, 1))})) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "busy", "threads", "loads"),
+    [(14, 1, 2 * 12, 7 + 2), (14, 40 * 12, 14 * 12, 3), (13, 1, 13 * 12, 3)],
+)
+def test_few_rows_are_neighbours_in_one_thread(
+    rows: int, busy: int, threads: int, loads: int
+) -> None:
+    """What a row reads of the next ones is loaded once."""
+    x = halves(rows + 2, 12)
+    parts = [piece(x, 0, k, k + rows) for k in range(3)]
+    made = call("add", call("add", parts[0], parts[1]), parts[2])
+    segment = segment_of([x], made, lies={made: Layout((rows, 12), (15, 1))})
+    (found,) = map.schedule(segment, MapParameters(busy=busy)).classes
+    assert (found.threads, len(found.group.loads)) == (threads, loads)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +227,7 @@ def test_a_thread_with_several_stores_has_half_the_lanes() -> None:
     one = segment_of([x], chain(x, "neg"))
     two = segment_of([x], chain(x, "neg"), chain(x, "exp"))
     assert (widths(one), widths(two)) == ([(640, 8)], [(1280, 4)])
+    assert widths(two, MapParameters(lanes=1)) == [(5120, 1)]
 
 
 def test_the_parameters_bound_the_lanes() -> None:

@@ -33,8 +33,10 @@ from thunder_fuser.executor import (
     relu,
     scans,
 )
+from thunder_fuser.executor.bilinear import INTERPOLATIONS
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.bool_numbers import widen_bool_numbers
+from thunder_fuser.executor.borders import BORDERS
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
@@ -63,6 +65,7 @@ from thunder_fuser.executor.movements import MOVEMENTS
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
+from thunder_fuser.executor.pools import POOLS
 from thunder_fuser.executor.private_writes import without_private_writes
 from thunder_fuser.executor.products import PRODUCTS, register_products
 from thunder_fuser.executor.profile import FunctionProfile, profile
@@ -98,7 +101,15 @@ RULES: tuple[Any, ...] = (
     *losses.RULES,
 )
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
-SEEN_INTO = (REFUSALS, INTEGERS, CLASS_WEIGHTS, COMPOSITES)  # refused first
+SEEN_INTO = (
+    REFUSALS,
+    INTEGERS,
+    CLASS_WEIGHTS,
+    COMPOSITES,
+    POOLS,
+    INTERPOLATIONS,
+    BORDERS,
+)  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
 _REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})

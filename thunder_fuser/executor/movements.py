@@ -14,6 +14,7 @@ from typing import Any
 
 import thunder.torch as ltorch
 import torch
+import torch.nn.functional as F
 from thunder.core.proxies import TensorProxy
 
 from thunder_fuser.executor.stand_ins import Compose
@@ -157,14 +158,23 @@ def _pixel_unshuffle(a: Any, downscale_factor: int) -> Any:
     return ltorch.clone(result) if 1 in (r, height // r, width // r) else result
 
 
+def _channel_shuffle(a: Any, groups: int) -> Any:
+    """Channels of each group by turns; of one group, or one channel each, torch's is a view."""
+    if not is_whole(a) or a.ndim < 3 or groups < 2 or a.shape[1] % groups or a.shape[1] == groups:
+        return NotImplemented
+    split = ltorch.reshape(a, [a.shape[0], groups, a.shape[1] // groups, *a.shape[2:]])
+    return ltorch.reshape(ltorch.transpose(split, 1, 2), a.shape)
+
+
 MOVEMENTS: dict[Any, Compose] = {
+    F.channel_shuffle: _channel_shuffle,
     torch.column_stack: _column_stack,
     torch.fliplr: _flipped(1),
     torch.flipud: _flipped(0),
     torch.hstack: _hstack,
     torch.narrow: _narrow,
-    torch.nn.functional.pixel_shuffle: _pixel_shuffle,
-    torch.nn.functional.pixel_unshuffle: _pixel_unshuffle,
+    F.pixel_shuffle: _pixel_shuffle,
+    F.pixel_unshuffle: _pixel_unshuffle,
     torch.ravel: _ravel,
     torch.roll: _roll,
     torch.row_stack: _vstack,

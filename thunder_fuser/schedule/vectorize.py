@@ -34,6 +34,7 @@ MIN_VECTORS = 4  # an axis with fewer whole vectors is not worth a remainder cla
 LEAST_APART = 2 * SECTOR  # bytes of what lanes that lie apart store side by side
 LEAST_STORED = 4  # elements that are read for one whose store decides of lanes
 COPIES = 4  # rows of one thread, where a row is too short for lanes
+FEW_NEIGHBOURS = 8  # rows of one thread that lie side by side
 FEW_ROWS = 16  # one in so many may be left of those
 FEW_LEFT = 4  # vectors for each element that is left over, of which few are worth threads
 
@@ -81,7 +82,7 @@ def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorC
         return _copies_apart(group, streams, parameters.busy)
     single = _bytes_stored_singly(group)
     if single and single // lanes < LEAST_APART and len(group.axes) > 1:
-        return _in_rows_apart(group, lanes, streams)
+        return _in_rows_apart(group, lanes, streams, parameters.busy)
     innermost = group.axes[-1]
     left = innermost.size % lanes
     is_flat = len(group.axes) == 1  # else it is the outer axes that have many sizes
@@ -157,18 +158,33 @@ def _bytes_stored_singly(group: IterationClass) -> int:
 
 
 def _in_rows_apart(
-    group: IterationClass, lanes: int, streams: bool | None
+    group: IterationClass, lanes: int, streams: bool | None, busy: int
 ) -> tuple[VectorClass, ...]:
     """The class with lanes in rows that lie as far apart as they can, where a row is too short for
     lanes of its own, and what is left: threads side by side then store a stretch of memory."""
     rows = group.axes[-2]
     if rows.size < MIN_VECTORS * lanes:
-        return (VectorClass(group, None, streams),)
+        return (VectorClass(_neighbours(group, busy), None, streams),)
     if rows.size % lanes:
         whole, rest = cut_class(group, rows, rows.size - rows.size % lanes)
-        return (*_in_rows_apart(whole, lanes, streams), VectorClass(rest, None, streams=None))
+        return (*_in_rows_apart(whole, lanes, streams, busy), VectorClass(rest, None, streams=None))
     made, _, lane = _in_lanes(group, rows, lanes, is_apart=True)
     return (VectorClass(made, lane, streams, is_apart=True),)
+
+
+def _neighbours(group: IterationClass, busy: int) -> IterationClass:
+    """`group` with neighbouring rows in one thread, in a number that divides them, where these are
+    too few for lanes: what a row reads of the next one is loaded once."""
+    rows = group.axes[-2]
+    most = min(MAX_INSTANCES // max(n.instances for n in group.nests), FEW_NEIGHBOURS)
+    count = next((k for k in range(most, 1, -1) if rows.size % k == 0), 1)
+    if count == 1 or prod(a.size for a in group.axes) < count * busy:
+        return group
+    outer, copy = split(rows, count)
+    value = combine(atom(outer), atom(copy), count)
+    nests = (replace_axis(n, rows, (outer, copy), value) for n in group.nests)
+    made = tuple(replace(n, unrolled=(*n.unrolled, copy)) for n in nests)
+    return IterationClass(group.segment, made)
 
 
 def _copies_apart(
@@ -246,7 +262,7 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
     if group.values > FEW_VALUES and not parameters.wide:
-        lanes = min(lanes, max_lanes // 2)
+        lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2
     for tv, form in accesses:
