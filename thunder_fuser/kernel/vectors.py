@@ -166,7 +166,7 @@ class Accesses:
             else:
                 writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
         vectors = tuple(replace(v, is_streaming=self.streams) for v in vectors)
-        return _share_equal(writes, vectors)
+        return _share_equal(list(dict.fromkeys(writes)), vectors)
 
     def _group(
         self,
