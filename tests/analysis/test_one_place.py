@@ -46,6 +46,7 @@ ALLOWED = {
     "analysis/image_slots.py:_walking": THREADS,
     "analysis/image_slots.py:slots": LANES,
     "analysis/known.py:_inside": POINTS,
+    "analysis/known.py:_reached": POINTS,
     "analysis/layout.py:end_inside_word": REGISTERS,
     "analysis/met_rows.py:groups_of_block": THREADS,
     "kernel/row_ir.py:threads_of_piece": THREADS,
