@@ -46,12 +46,6 @@ def test_heads_that_are_stored_in_another_order_are_one_kernel(order: tuple[int,
     assert f"[{dims}, " in stored, "rows are walked as they are stored"
 
 
-def test_long_rows_that_are_stored_in_another_order_are_walked_as_they_are_read() -> None:
-    x = floats(6, 4, 1024)
-    schedule = str(rows.schedule(segment_of([x], permute(normalised(x), 1, 0, 2)), H200))
-    assert "[(group%4), (group/4), " in schedule
-
-
 def test_what_mixes_rows_and_columns_is_refused() -> None:
     x = floats(2, 6, 4, 128)
     segment = segment_of([x], permute(normalised(x), 0, 3, 1, 2))
