@@ -240,3 +240,13 @@ def test_pieces_of_one_store_keep_pace() -> None:
     part = call("mul", call("mul", piece(q, 2, 0, turned), tables[0]), tables[1])
     segment = segment_of([x, *tables], cat(part, piece(q, 2, turned, size)))
     assert owned(segment, MapParameters(reused=8, again=1, kept=0)) == [1, 1]
+
+
+def test_what_many_rows_have_of_a_cache_is_loaded_once_for_several() -> None:
+    """The gradient of a mean over tokens: nothing read depends on these."""
+    x = halves(2621, 100)
+    y = chain(expand(unsqueeze(x, 1), 2621, 256, 100), "neg")
+    assert str(map.schedule(segment_of([x], y), map_parameters(H200)[0])) == dedent("""\
+        map, blocks of 128
+          class over i0{2621}, i1{32}, i2{25} and lane{4}, streaming
+            T3[i0, 8*i1 + u0, 4*i2 + lane], u0{8} in one thread""")

@@ -1,9 +1,10 @@
-"""What is known of axes where a value is used.
+"""What is known of digits of axes where a value is used.
 
     cat(rotated[.., :32], x[.., 32:])     of i = 32*i0 + i1{32}, `rotated` is used where i0 = 0
 
-A window of a pad or a cat that one axis decides narrows that axis for everything behind it: other
-windows there are settled, and loads are left out elsewhere.
+A window of a pad or a cat that one digit decides narrows that digit for everything behind it: other
+windows there are settled, and loads are left out elsewhere. Digits are axes as a whole, but where
+rows of several axes are walked as one.
 """
 
 from __future__ import annotations
@@ -12,72 +13,99 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.digits import Form, Term, atom, ceil_div, shift, substitute
+from thunder_fuser.analysis.digits import (
+    Digit,
+    Form,
+    Opaque,
+    Term,
+    ceil_div,
+    loads_in,
+    substitute,
+)
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.ir.domain import IterDomain
 
-Known: TypeAlias = Mapping[IterDomain, tuple[int, int]]  # the least and the greatest index
+Known: TypeAlias = Mapping[Digit, tuple[int, int]]  # the least and the greatest value
 ANYWHERE: Known = {}
 
 
 def bounds(form: Form, known: Known) -> tuple[int, int]:
-    """The least and the greatest value where axes are as `known`."""
-    if not known or form.bases.isdisjoint(known):
+    """The least and the greatest value where digits are as `known`."""
+    if not known:
         return form.bounds
     low = high = form.constant
     for weight, digit in form.terms:
-        first, last = 0, digit.extent - 1
-        if digit.is_whole and isinstance(digit.base, IterDomain):
-            first, last = known.get(digit.base, (first, last))
+        first, last = known.get(digit) or _reached(digit, known)
         ends = weight * first, weight * last
         low, high = low + min(ends), high + max(ends)
     return low, high
 
 
+def whole(base: Opaque) -> Digit:
+    """What several axes come to, as one digit."""
+    return Digit(base, 1, base.limit, base.limit)
+
+
+def _reached(digit: Digit, known: Known) -> tuple[int, int]:
+    """The least and the greatest value of a digit of which nothing is known itself."""
+    if isinstance(digit.base, Opaque):
+        ends = known.get(whole(digit.base)) or bounds(digit.base.form, known)
+        low, high = (end // digit.stride for end in ends)
+        if low // digit.extent == high // digit.extent:
+            return low % digit.extent, high % digit.extent
+    return 0, digit.extent - 1
+
+
 def settled(window: Window, known: Known) -> Window:
-    """A test of fewer axes that is as good where axes are as `known`, if there is one."""
-    pinned = {axis: Form(low) for axis, (low, high) in known.items() if low == high}
+    """A test of fewer digits that is as good where digits are as `known`, if there is one."""
+    ends = [(axis, low, high) for d, (low, high) in known.items() if (axis := axis_of(d))]
+    pinned = {axis: Form(low) for axis, low, high in ends if low == high}
     window = Window(substitute(window.form, pinned), window.extent)
     found = decided(window, known) if len(window.form.terms) > 1 else None
     return window if found is None else inside(*found)
 
 
-def inside(axis: IterDomain, low: int, high: int) -> Window:
-    """The test of an axis for indices from `low` to `high`."""
-    return Window(shift(atom(axis), -low), high - low + 1)
+def inside(digit: Digit, low: int, high: int) -> Window:
+    """The test of a digit for values from `low` to `high`."""
+    return Window(Form(-low, ((1, digit),)), high - low + 1)
 
 
-def decided(window: Window, known: Known = ANYWHERE) -> tuple[IterDomain, int, int] | None:
-    """The axis that alone decides a window, and its least and its greatest index inside; None where
-    others have a say, or where it is never inside."""
+def axis_of(digit: Digit) -> IterDomain | None:
+    """The axis that a digit is; None for a part of one, and of what several come to."""
+    return digit.base if digit.is_whole and isinstance(digit.base, IterDomain) else None
+
+
+def decided(window: Window, known: Known = ANYWHERE) -> tuple[Digit, int, int] | None:
+    """The digit that alone decides a window, and its least and its greatest value inside; None
+    where others have a say, or where it is never inside."""
     found = along(window, known)
     if found is None:
         return None
-    axis, sometimes, always = found
-    return (axis, *always) if always == sometimes and always[0] <= always[1] else None
+    digit, sometimes, always = found
+    return (digit, *always) if always == sometimes and always[0] <= always[1] else None
 
 
 def along(
     window: Window, known: Known = ANYWHERE
-) -> tuple[IterDomain, tuple[int, int], tuple[int, int]] | None:
-    """The axis on which a window depends most, and its least and greatest index where the window is
-    sometimes inside, and where it is whatever the others are."""
-    terms = _of_axes(window.form)
+) -> tuple[Digit, tuple[int, int], tuple[int, int]] | None:
+    """The digit on which a window depends most, and its least and greatest value where the window
+    is sometimes inside, and where it is whatever the others are."""
+    terms = _told(window.form)
     if not terms:
         return None
-    axis, term = max(terms, key=lambda found: abs(found[1][0]))
-    sometimes, always = (_inside(window, axis, term, known, always=a) for a in (False, True))
-    return axis, sometimes, always
+    term = max(terms, key=lambda term: abs(term[0]))
+    sometimes, always = (_inside(window, term, known, always=a) for a in (False, True))
+    return term[1], sometimes, always
 
 
 def narrowed(known: Known, windows: Iterable[Window]) -> Known:
     """What is known inside of windows that are sometimes inside."""
     found = dict(known)
     for window in windows:
-        for axis, term in _of_axes(window.form):
-            reached = _inside(window, axis, term, found, always=False)
-            if reached != (0, axis.size - 1):
-                found[axis] = reached
+        for term in _told(window.form):
+            reached = _inside(window, term, found, always=False)
+            if reached != (0, term[1].extent - 1):
+                found[term[1]] = reached
     return found
 
 
@@ -86,32 +114,26 @@ def either(known: Known, other: Known) -> Known:
     if not (known and other):
         return ANYWHERE
     found = {}
-    for axis in (a for a in known if a in other):  # a set of them has another order each time
-        (low, high), (other_low, other_high) = known[axis], other[axis]
+    for digit in (d for d in known if d in other):  # a set of them has another order each time
+        (low, high), (other_low, other_high) = known[digit], other[digit]
         reached = min(low, other_low), max(high, other_high)
-        if reached != (0, axis.size - 1):
-            found[axis] = reached
+        if reached != (0, digit.extent - 1):
+            found[digit] = reached
     return found
 
 
 def share_of(known: Known) -> float:
-    """Of all points of the axes, the part where they are as `known`."""
-    return prod((high - low + 1) / axis.size for axis, (low, high) in known.items())
+    """Of all points of the axes, the part where digits of them are as `known`."""
+    return prod((high - low + 1) / digit.extent for digit, (low, high) in known.items())
 
 
-def _of_axes(form: Form) -> list[tuple[IterDomain, Term]]:
-    """The axes that are terms of a form."""
-    return [
-        (term[1].base, term)
-        for term in form.terms
-        if term[1].is_whole and isinstance(term[1].base, IterDomain)
-    ]
+def _told(form: Form) -> list[Term]:
+    """The terms of a form of which no memory is asked."""
+    return [t for t in form.terms if not any(loads_in((Form(0, (t,)),)))]
 
 
-def _inside(
-    window: Window, axis: IterDomain, term: Term, known: Known, always: bool
-) -> tuple[int, int]:
-    """Indices of the axis of `term` for which a window is always, or sometimes, inside."""
+def _inside(window: Window, term: Term, known: Known, always: bool) -> tuple[int, int]:
+    """Values of the digit of `term` for which a window is always, or sometimes, inside."""
     rest = tuple(t for t in window.form.terms if t is not term)
     least, most = bounds(Form(window.form.constant, rest), known)
     if not always:
@@ -120,5 +142,5 @@ def _inside(
     low, high = ceil_div(-least, step), (window.extent - 1 - most) // step
     if term[0] < 0:
         low, high = -high, -low
-    first, last = known.get(axis, (0, axis.size - 1))
+    first, last = known.get(term[1], (0, term[1].extent - 1))
     return max(low, first), min(high, last)

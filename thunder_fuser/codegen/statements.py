@@ -6,7 +6,6 @@ Index literals are marked, so that `Source` can set them apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 
 from typing_extensions import assert_never
@@ -142,11 +141,13 @@ def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 
 def store_text(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
-    """A store of the vector of its name, where its guards hold: of one with a window only the
-    elements in it."""
-    if access.guards:
-        test = windows_text(access.guards, names)
-        return f"if ({test}) {store_text(replace(access, guards=()), names)}"
+    """A store of the vector of its name, where it has a place whose guards hold: of one with a
+    window only the elements in it."""
+    test, stored = _needed(access, names), _stored(access, names)
+    return f"if ({test}) {stored}" if test else stored
+
+
+def _stored(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
     to = f"{address(access, names)}, {access.name}"
     if access.is_of_row and access.window is not None:
         arguments = f"{access.access_bytes}, {gcd(access.window.extent, access.length)}"

@@ -53,8 +53,8 @@ class ElementWriter:
     `known` holds values of enclosing scopes: the results of reductions, `located` the variables of
     loaded indices there, `lasting` those of expressions that scopes before computed for all behind
     them. One that `speculates` reads what windows leave out, but where its accesses are left out
-    with them. Windows that `holds` knows hold wherever the kernel works. What `repeats` knows
-    is the same in all of a row.
+    with them. Wherever the kernel works, windows that `holds` knows hold, and digits are as
+    `always`. What `repeats` knows is the same in all of a row.
     """
 
     def __init__(
@@ -66,10 +66,11 @@ class ElementWriter:
         strict: bool,
         speculates: bool = True,
         holds: Callable[[Window], bool] = _nowhere,
+        always: Known = ANYWHERE,
     ) -> None:
         self.segment, self.accesses = segment, accesses
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
-        self.speculates, self.holds = speculates, holds
+        self.speculates, self.holds, self.always = speculates, holds, always
         self.repeats: Callable[[Expression], bool] = _differs
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
@@ -167,10 +168,10 @@ class ElementWriter:
         if not self.speculates:
             return ()
         known = self.used.get((tv, index), ANYWHERE)
-        used = {axis: ends for axis, ends in known.items() if axis is not self.accesses.lane}
-        found = [inside(axis, low, high) for axis, (low, high) in used.items()]
+        used = {d: ends for d, ends in known.items() if not self.accesses.is_of_lanes(d)}
+        found = [inside(digit, low, high) for digit, (low, high) in used.items()]
         for form, size in zip(index, tv.shape, strict=True):
-            low, high = bounds(form, used)
+            low, high = bounds(form, {**self.always, **used})
             if (low < 0 or high >= size) and not self.holds(Window(form, size)):
                 found.append(Window(form, size))
         return self._windows(found)

@@ -89,6 +89,7 @@ class _RowWriter:
             accesses,
             strict,
             holds=self.axes.holds,
+            always=self.axes.known,
         )
 
     def write(self) -> RowKernel:

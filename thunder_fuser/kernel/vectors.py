@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.carries import carry_of, straight
-from thunder_fuser.analysis.digits import Form, scale, shift, substitute
+from thunder_fuser.analysis.digits import Digit, Form, scale, shift, substitute
 from thunder_fuser.analysis.exclusive import exclude, one_at_most
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout
@@ -88,6 +88,10 @@ class Accesses:
         self.differing: set[Address] = set()
         self.places: dict[Address, Place] = {}
         self.guards: Mapping[Address, tuple[Window, ...]] = {}  # of stores
+
+    def is_of_lanes(self, digit: Digit) -> bool:
+        """True for a digit that differs from lane to lane."""
+        return self.lane in Form(0, ((1, digit),)).bases
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """Ask for an element. One that somebody reads at every index needs no guard for others:
@@ -166,7 +170,7 @@ class Accesses:
             else:
                 writes.append(WriteVector(place.vector, place.weight, place.delta, value, tv.dtype))
         vectors = tuple(replace(v, is_streaming=self.streams) for v in vectors)
-        return _share_equal(writes, vectors)
+        return _share_equal(list(dict.fromkeys(writes)), vectors)
 
     def _group(
         self,

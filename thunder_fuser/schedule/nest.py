@@ -25,7 +25,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Demand, Index, Side, demand, side
 from thunder_fuser.analysis.digits import Form, Loaded, Opaque, atom, combine, shift, substitute
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.known import along
+from thunder_fuser.analysis.known import along, axis_of
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.domain import IterDomain, axis, split
 from thunder_fuser.segment.segment import Segment, Store
@@ -250,9 +250,9 @@ def _breaks(windows: Iterable[Window], nest: Nest) -> dict[IterDomain, _Breaks]:
             if side(copy) is not Side.DEPENDS:
                 continue
             ends = along(copy)
-            if ends is None:
+            if ends is None or (target := axis_of(ends[0])) is None:
                 continue
-            target, sometimes, always = ends
+            _, sometimes, always = ends
             points = {p for low, high in (sometimes, always) for p in (low, high + 1)}
             if inner := {p for p in points if 0 < p < target.size}:
                 breaks = found.setdefault(target, _Breaks(set()))

@@ -61,8 +61,16 @@ class _Traffic:
         return self.moved * prod(a.size for a in inside)
 
     def again(self, axis: IterDomain) -> float:
-        """Bytes that are loaded for another value of `axis` too."""
+        """Bytes that are loaded for another value of `axis` too. Where nothing read depends on it
+        those from a cache count as well: each thread would load and compute the same, for a store
+        of its own."""
+        if not self.is_read(axis):
+            return sum(x.itemsize for x in self.loads)
         return sum(x.cost for x in self.loads if axis in x.again)
+
+    def is_read(self, axis: IterDomain) -> bool:
+        """True where something read depends on `axis`."""
+        return any(axis in form.bases for form in self.group.forms_read)
 
     def loaded(self, axis: IterDomain, factor: int) -> int:
         """Bytes that a thread with `factor` values of `axis` loads per lane."""
@@ -132,12 +140,11 @@ def _factor(
     traffic: _Traffic, axis: IterDomain, sharing: Sharing, reuse: Reuse, points: int
 ) -> int:
     """How many values a thread can own. Stores of one value need no more loads and registers."""
-    is_read = any(axis in form.bases for form in traffic.group.forms_read)
     copies = max(nest.instances for nest in traffic.group.nests)
     room = MAX_LOADED // _lanes(traffic, reuse)
     fitting = (
         factor
-        for factor in range(2, 1 + (reuse.reused if is_read else sharing.owned))
+        for factor in range(2, 1 + (reuse.reused if traffic.is_read(axis) else sharing.owned))
         if axis.size % factor == 0
         and copies * factor <= MAX_INSTANCES
         and points // factor >= sharing.busy

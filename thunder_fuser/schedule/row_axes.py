@@ -14,6 +14,7 @@ from math import gcd, prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import (
     Form,
+    Opaque,
     add,
     atom,
     ceil_div,
@@ -24,6 +25,7 @@ from thunder_fuser.analysis.digits import (
     unflatten,
 )
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.known import ANYWHERE, Known, whole
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, linear
 from thunder_fuser.analysis.met_rows import WIDTH as MET_WIDTH
 from thunder_fuser.analysis.reductions import (
@@ -164,6 +166,13 @@ class RowAxes(VectorAxes):
         if extent % self.rows == 0:
             return divmod_form(form, extent // self.rows)[0] == self.row
         return self.rows % extent == 0 and divmod_form(self.row, self.rows // extent)[0] == form
+
+    @property
+    def known(self) -> Known:
+        """That a row is one of the plane, where blocks might walk others."""
+        if not self.is_uneven or self.sample is not None:
+            return ANYWHERE
+        return {whole(Opaque(self.row)): (0, self.rows - 1)}
 
     def is_inside(self, window: Window) -> bool:
         """True for what says no more than that a place lies in the row."""
