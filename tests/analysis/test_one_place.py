@@ -58,7 +58,6 @@ ALLOWED = {
     "analysis/short_rows.py:_shares": LANES,
     "analysis/short_rows.py:share_of_image": PARTS,
     "analysis/short_rows.py:share_of_sides": LANES,
-    "schedule/classes.py:_unroll_read_anyway": LANES,
     "schedule/met_rows.py:of_met_rows": PERIODS,
     "schedule/row_order.py:stored_order": REGISTERS,
     "analysis/met_columns.py:met_columns_held": THREADS,

@@ -197,7 +197,7 @@ class Accesses:
                 access = self._access(tv, offset, weight, run[-1][0] - start, name)
                 access = replace(access, guards=tests)
                 suffix = self.suffix(tv, offset) if prefix == "v" else ""
-                if tests and prefix == "v":
+                if tests:
                     near = [m for m in made.values() if self.suffix(tv, m.offset) == suffix]
                     access = _choosing(near, access)
                 made[access.name] = access
