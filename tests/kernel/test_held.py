@@ -87,6 +87,18 @@ def test_what_depends_on_the_place_is_computed_once() -> None:
     assert str(kernel).count("index(") == 2  # of an element and of its row
 
 
+def test_a_mask_of_places_is_compared_anew() -> None:
+    """Of a gradient below what came before: a bit would take more than the comparison."""
+    x = floats(1000, 64)
+    capped = chain(x, *CAPPED)
+    later = call("gt", expand(places(64), 1000, 64), along(places(1000), 64))
+    spread = along(total(call("where", later, sc.constant(0.0), capped), 1), 64)
+    masked = call("where", later, sc.constant(0.0), call("mul", capped, spread))
+    kernel = kernel_of(segment_of([x], masked))
+    assert len(held(kernel)) == 1
+    assert str(kernel).count("= gt(") == 2
+
+
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("columns", [37, 64, 577])

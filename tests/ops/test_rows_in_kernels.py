@@ -128,8 +128,11 @@ def test_a_number_divides_by_its_reciprocal_where_that_has_all_digits() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 1e30])
-def test_a_quotient_by_a_sum_of_the_row_is_torchs(scale: float, device: torch.device) -> None:
-    """By a product with the reciprocal of the sum, corrected once."""
+@pytest.mark.parametrize("stored", [DataType.Float, DataType.BFloat16])
+def test_a_quotient_by_a_sum_of_the_row_is_torchs(
+    stored: DataType, scale: float, device: torch.device
+) -> None:
+    """By a product with the reciprocal of the sum, corrected once if 32 bits are stored."""
     x = torch.randn(33, 1000) * 10.0 ** torch.randint(-30, 30, (33, 1000))
     x[:, :5] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan")])
     divisors = torch.randn(33, 1) * scale
@@ -139,11 +142,15 @@ def test_a_quotient_by_a_sum_of_the_row_is_torchs(scale: float, device: torch.de
     spread = call(
         "broadcast_in_dim", top, shape=tuple(map(sc.constant, x.shape)), broadcast_dims=(0,)
     )
-    program = Program(Fusion((t, d), (call("truediv", t, spread),)))
+    quotient = call("cast", call("truediv", t, spread), dtype=stored)
+    program = Program(Fusion((t, d), (quotient,)))
     arguments = [x.to(device), divisors.expand(33, 1000).contiguous().to(device)]
     plan = program.plan(arguments, Options())
-    assert any(text and "tf::divided_by_row(" in text for text in plan.sources)
+    name = "divided_by_row" if stored is DataType.Float else "fast_divided_by_row"
+    assert any(text and f"= tf::{name}(" in text for text in plan.sources)
     (found,) = program.run(arguments, Options())
     smallest = torch.finfo(torch.float32).smallest_normal * 2.0**-23
-    wanted = x / divisors
-    torch.testing.assert_close(found.cpu(), wanted, rtol=2.0**-23, atol=smallest, equal_nan=True)
+    wanted, rtol = (x / divisors).to(found.dtype), 2.0**-23
+    if stored is DataType.BFloat16:
+        smallest, rtol = torch.finfo(torch.float32).smallest_normal, 2.0**-7
+    torch.testing.assert_close(found.cpu(), wanted, rtol=rtol, atol=smallest, equal_nan=True)

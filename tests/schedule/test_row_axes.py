@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from tests.programs import expand, total, unsqueeze
+from tests.programs import chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, evaluate, shift
 from thunder_fuser.analysis.index_map import Window
@@ -55,6 +55,28 @@ def test_what_a_square_has_once_a_row_is_no_weight(of_row: bool, shape: tuple[in
     segment, plane = segment_of([x, values], reduced), (prod(shape[:-1]), 515)
     assert weights_of(segment, plane) == (not of_row)
     assert row_axes(segment, [reduced], plane, 1, plane[0]).is_shifted == of_row
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "is_stored", "expected"),
+    [
+        (("tanh", "exp"), 577, True, False),
+        (("tanh",), 577, True, True),
+        (("tanh", "exp"), 577, False, True),
+        (("tanh", "exp"), 1025, True, True),  # a block's threads have as many as the row
+    ],
+)
+def test_rows_of_costly_values_are_of_single_elements(
+    names: tuple[str, ...], columns: int, is_stored: bool, expected: bool
+) -> None:
+    x = halves(5, columns)
+    y = chain(x, *names)
+    reduced = total(y, 1)
+    results = (
+        [call("mul", y, expand(unsqueeze(reduced, 1), 5, columns))] if is_stored else [reduced]
+    )
+    segment = segment_of([x], *results)
+    assert row_axes(segment, [reduced], (5, columns), 1, 5).is_shifted == expected
 
 
 def test_what_depends_on_row_and_place_is_of_the_row() -> None:

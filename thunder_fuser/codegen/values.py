@@ -87,7 +87,8 @@ def _template(op: OpDef, args: Sequence[Operand], kind: str, accuracy: Accuracy)
         case Accuracy.STRICT:
             found = op.strict
         case Accuracy.FAST:
-            found = op.fast_by_number if by_number and op.fast_by_number else op.fast
+            found = op.fast_by_number if by_number else op.fast_by_row if by_row else ""
+            found = found or op.fast
         case Accuracy.NORMAL:
             found = op.by_number if by_number else op.by_row if by_row else ""
         case _:

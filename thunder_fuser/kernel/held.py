@@ -84,9 +84,11 @@ def _borders(
     masks_apart: bool,
 ) -> set[Key]:
     """The costly elements that no reduction leads to, and that are results or read by others than
-    such elements that are computed `again`."""
+    such elements that are computed `again`. Not what compares places alone, in an instruction or
+    two: a bit takes three to be left and found again."""
     costly: set[Key] = set()
     masks: set[Key] = set()
+    places: set[Key] = set()
     free: set[Key] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
     found: set[Key] = set()
     for key, element in needs.elements.items():
@@ -95,9 +97,12 @@ def _borders(
             free.add(own)
             if is_costly(key[0]) or _is_place(key[0]) or not sources.isdisjoint(costly):
                 (masks if masks_apart and is_mask(key[0]) else costly).add(own)
+            if _is_place(key[0]) or (sources and sources <= places):
+                places.add(own)
         if own not in free & again:
             found |= sources & costly
-    return found | masks | ({first.get(key, key) for key in results} & costly)
+    found |= masks | ({first.get(key, key) for key in results} & costly)
+    return {key for key in found if not (is_mask(key[0]) and key in places)}
 
 
 def is_mask(tv: TensorView) -> bool:

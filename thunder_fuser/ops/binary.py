@@ -22,7 +22,7 @@ def _binary(
     torch: str = "",
     strict: str = "",
     fast: str = "",
-    known: tuple[str, str, str] = ("", "", ""),
+    known: tuple[str, str, str, str] = ("", "", "", ""),
     ulps: float = 0.0,
     is_step: bool = False,
 ) -> OpDef:
@@ -44,6 +44,7 @@ def _binary(
         by_number=known[0],
         fast_by_number=known[1],
         by_row=known[2],
+        fast_by_row=known[3],
         ulps=ulps,
     )
 
@@ -56,7 +57,7 @@ def _floating(
     dtypes: Dtypes,
     torch: str = "",
     fast: str = "",
-    known: tuple[str, str, str] = ("", "", ""),
+    known: tuple[str, str, str, str] = ("", "", "", ""),
 ) -> OpDef:
     """As `_binary`, with integers becoming f32."""
     return OpDef(
@@ -74,6 +75,7 @@ def _floating(
         by_number=known[0],
         fast_by_number=known[1],
         by_row=known[2],
+        fast_by_row=known[3],
         ulps=4.0,
     )
 
@@ -105,6 +107,7 @@ _KNOWN_DIVISOR = (
     "tf::divided_by({0}, {1})",
     "{0} * ({t}(1) / {1})",
     "tf::divided_by_row({0}, {1})",
+    "tf::fast_divided_by_row({0}, {1})",
 )
 
 ARITHMETIC = (

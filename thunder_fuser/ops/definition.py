@@ -111,9 +111,9 @@ class OpDef:
     an error of at most 2^-14 of the value. `by_number` and `fast_by_number` replace both for f32
     where the second operand is a number from 2^-100 to 2^100 that the text knows, and of which the
     compiler can compute what it likes; `by_row` replaces `cuda` for f32 where that operand is the
-    same for a whole row; `near` does so for operands `within` a distance of zero, with the same
-    bits in fewer instructions. One that `rises` keeps the order of numbers of 16 bits, and of these
-    times a number.
+    same for a whole row, and `fast_by_row` then `fast`; `near` does so for operands `within` a
+    distance of zero, with the same bits in fewer instructions. One that `rises` keeps the order of
+    numbers of 16 bits, and of these times a number.
     `torch` is an expression over `{0}`, ... and the attributes by name, evaluated in a namespace
     that holds torch and the `tf_` helpers of `runtime/torch_ops.py`; a bare name means
     `torch.<name>(operands)`. `host` is evaluated with the functions of `ops/host.py`. `prims` are
@@ -142,6 +142,7 @@ class OpDef:
     by_number: str = ""  # replaces `cuda`, for f32, where the second operand is a literal
     fast_by_number: str = ""  # and this one `fast`
     by_row: str = ""  # replaces `cuda`, for f32, where the second operand is one number a row
+    fast_by_row: str = ""  # and this one `fast`
     near: str = ""  # replaces `cuda`, for f32, where the operand lies
     within: float = 0.0  # this distance of zero
     rises: bool = False

@@ -40,7 +40,7 @@ from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ops import Family
+from thunder_fuser.ops import Cost, Family
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment
 
@@ -276,7 +276,8 @@ def row_axes(
     least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
     is_odd = may_shift and turns == 1 and columns % lanes and not is_short
-    shifts = is_odd and _can_shift(segment, plane, long)
+    is_busy = columns < MIN_SHIFTED_WITH_A_WEIGHT and _is_busy(segment, rows * columns)
+    shifts = is_odd and not is_busy and _can_shift(segment, plane, long)
     if not shifts:
         lanes = gcd(lanes, columns, stretch)
     group, turn = axis(groups), axis(turns)
@@ -325,6 +326,28 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector
     return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
+
+
+def _is_busy(segment: Segment, elements: int) -> bool:
+    """True where each of so many stored elements has several costly values of memory alone, such as
+    a capped score and its exponential below a maximum that was saved. Threads of shifted vectors
+    have up to 33 elements, of which registers hold one such value, or eight for every six that the
+    row has. Not where elements are drawn, four at a time."""
+    if not any(prod(s.target.shape) == elements for s in segment.stores):
+        return False
+    reduced: set[TensorView] = set()
+    costly = 0
+    for tv in segment.tensors:
+        made = tv.definition
+        if made is None or tv in segment.leaves:
+            continue
+        if made.op.family is Family.RANDOM:
+            return False
+        if is_reduction(tv) or not reduced.isdisjoint(made.tensors):
+            reduced.add(tv)
+        elif made.op.cost is Cost.EXPENSIVE and prod(tv.shape) == elements:
+            costly += 1
+    return costly > 1
 
 
 def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:

@@ -34,7 +34,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::i64* __restrict__ T1, tf::bf16
       for (int lane = 0; lane < 8; ++lane) {
         const float T0_1 = tf::convert<float>(v0[k].v[lane]);
         const float T3_1 = T0_1 * 22.5f;
-        const float T7_0 = tf::fast_divide(T3_1, T4_row);
+        const float T7_0 = tf::fast_divided_by_row(T3_1, T4_row);
         w0.v[lane] = tf::convert<tf::bf16>(T7_0);
       }
       tf::store_hinted<16>(T7 + (512 * group + 8 * vector), w0, 0);

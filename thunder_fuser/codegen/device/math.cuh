@@ -283,6 +283,19 @@ TF_FN float fast_divide(float a, float b) {
 #endif
 }
 
+// chunk: fast_divided_by_row
+// The same by what many a share, whose reciprocal is taken once: a quotient asks each time where the
+// divisor lies, and scales both.
+TF_FN float fast_divided_by_row(float a, float b) {
+#ifdef TF_HOST
+  return a / b;
+#else
+  const float size = tf::abs(b);
+  const float scale = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+  return (a * scale) * tf::fast_reciprocal(b * scale);
+#endif
+}
+
 // chunk: fast_log1p
 // Within 2^-16: the logarithm is off by 2^-22 near 1, which is little of what is above 1 / 32; below
 // that four terms of the series.
