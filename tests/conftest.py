@@ -18,7 +18,7 @@ from tests.devices import ORDERS, here, running_on
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
-from thunder_fuser.runtime import disk_cache
+from thunder_fuser.runtime import disk_cache, host_compiler
 from thunder_fuser.target import HOST, Target
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
@@ -73,6 +73,15 @@ def kernels_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         directory = os.environ.get(CACHE_DIR, str(shared / "kernels"))
         patch.setenv(CACHE_DIR, directory)
         patch.setattr(disk_cache, "default_directory", lambda: Path(directory))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quickly_compiled() -> Iterator[None]:
+    """A test launches a kernel a few times: up to some size a slow one costs less than a compiler
+    that takes pains."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_compiler, "SMALL_BYTES", 256 << 10)
         yield
 
 
