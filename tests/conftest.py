@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,9 +18,11 @@ from tests.devices import ORDERS, here, running_on
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
+from thunder_fuser.runtime import disk_cache, host_compiler
 from thunder_fuser.target import HOST, Target
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
+CACHE_DIR = "THUNDER_FUSER_CACHE_DIR"
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -58,6 +61,28 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     place = torch.device(request.param)
     with running_on(place):
         yield place
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test finds kernels of the user, nor leaves him some: those of options that name no
+    directory lie where all workers and child processes of the run keep theirs."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        directory = os.environ.get(CACHE_DIR, str(shared / "kernels"))
+        patch.setenv(CACHE_DIR, directory)
+        patch.setattr(disk_cache, "default_directory", lambda: Path(directory))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quickly_compiled() -> Iterator[None]:
+    """A test launches a kernel a few times: up to some size a slow one costs less than a compiler
+    that takes pains."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_compiler, "SMALL_BYTES", 256 << 10)
+        yield
 
 
 @pytest.fixture(autouse=True)

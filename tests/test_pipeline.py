@@ -8,7 +8,19 @@ import weakref
 import pytest
 import torch
 
-from tests.programs import cat, chain, check, flip, full, fusion, like, plan_of, reshape, total
+from tests.programs import (
+    cat,
+    chain,
+    check,
+    flip,
+    full,
+    fusion,
+    like,
+    plan_of,
+    reshape,
+    total,
+    whole,
+)
 from thunder_fuser.ir.build import call
 from thunder_fuser.runtime.evaluate import evaluate
 
@@ -25,6 +37,14 @@ def test_rows_that_share_a_block_are_summed_apart(rows: int, columns: int) -> No
     (a,) = like(x)
     check(fusion([a], total(a, 1)), x)
     check(fusion([b := like(x.float())[0]], total(b, 1)), x.float())
+
+
+def test_a_kernel_tells_how_many_bytes_it_moves() -> None:
+    x = whole(7, 64)
+    (a,) = like(x)
+    (source,) = check(fusion([a], total(a, 1)), x).kernels
+    assert source is not None
+    assert source.moved == 7 * 64 * 4 + 7 * 4
 
 
 @ON_EVERY_DEVICE

@@ -99,7 +99,8 @@ class Tuner:
         kernel = watch("kernel", found.lower(self.options.strict))
         source = watch("source", emit(kernel))
         make = partial(self._general, preferred or found, found, _takes(source))
-        return Candidate(found, replace(source, general=make))
+        moved = _bytes(found.schedule.segment)
+        return Candidate(found, replace(source, general=make, moved=moved))
 
     def _general(self, preferred: Draft, found: Draft, takes: object) -> Source:
         """The general form of the model's kernel, if a launch is given the same, else its own."""

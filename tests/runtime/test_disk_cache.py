@@ -84,6 +84,8 @@ def test_verify_names_and_drops_the_bad_entries(cache: DiskCache) -> None:
 
 
 def test_default_place_is_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_disk_cache = "thunder_fuser.runtime.disk_cache.default_directory"
+    monkeypatch.setattr(of_disk_cache, cache_directory.default_directory)  # as it is outside tests
     monkeypatch.setenv("XDG_CACHE_HOME", "/home/someone/.cache")
     assert disk_cache(Options()).directory == Path("/home/someone/.cache/thunder_fuser/v1")
 

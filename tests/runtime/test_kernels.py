@@ -112,6 +112,15 @@ def test_a_literal_that_changes_later_costs_one_more_kernel(options: Options) ->
     assert cache.statistics().compiled == 4
 
 
+def test_a_kernel_of_small_launches_is_built_again_for_large_ones(options: Options) -> None:
+    """As a member of the same family."""
+    cache = KernelCache()
+    small, large = affine(10), replace(affine(10), moved=1 << 30)
+    found = [cache.metadata(cache.launcher(source, HOST, options)) for source in (small, large)]
+    assert ["-O0" in known.flags for known in found if known] == [True, False]
+    assert (cache.statistics().compiled, cache.statistics().families) == (2, 1)
+
+
 def test_members_of_several_texts_share_one_that_is_general(options: Options) -> None:
     """The first ones keep their own text, all others are launches of the general kernel."""
     cache = KernelCache()

@@ -43,7 +43,7 @@ class Source:
     `name`. Each `cluster` blocks run at the same time, as the text says too. `general` makes a
     kernel for the same work, slower perhaps, whose text is the same for more sizes; without it that
     is this one. A kernel that `is_alone` knows all its numbers, however many of its family there
-    are.
+    are. A launch has `moved` bytes at most to read and write.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Source:
     workspace_bytes: int = 0  # with `tickets`, 32-bit zeros: parameters behind the scalars
     tickets: int = 0
     is_alone: bool = field(default=False, compare=False)
+    moved: int = field(default=0, compare=False)
 
     @property
     def text(self) -> str:

@@ -15,23 +15,26 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.compilation import Compiled, Unit, refusal
 from thunder_fuser.runtime.errors import FuserError
 from thunder_fuser.target import Target
 
 COMPILE_SECONDS = 300.0
+SMALL_BYTES = 4 << 10  # what a launch moves where its start, not its work, takes the time
 
 # -O1 builds fastest. The rest makes C++ mean what the kernel means on a GPU: products and sums
 # round one by one, integers wrap, and a vector load may look at any element type. The stack checks
 # of a hardened distribution know nothing of threads that switch stacks. Without -fno-gnu-unique,
 # __shared__ variables in inline functions would be one variable for all kernels of the process.
-# Kernels call nothing of the C++ library, and to read its symbols would be a fifth of the time.
+# Kernels call nothing of the C++ library, and to read its symbols would be a fifth of the time, as
+# those of the C library, which every process has, would be a tenth.
 _FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-w"),
     *("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno"),
     *("-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
-    *("-nostdlib", "-lm", "-lc", "-lgcc"),
+    *("-nostdlib", "-lm", "-lgcc"),
 )
 
 
@@ -61,9 +64,14 @@ def identity() -> str:
 
 
 def flags(target: Target, options: Options) -> tuple[str, ...]:
-    """The options of a compilation: the same for every kernel. They follow what is compiled, as
-    libraries have to."""
-    return ("-fno-gnu-unique", *_FLAGS) if _compiler().is_gcc else _FLAGS
+    """The options of a compilation, the same for every kernel but for its `effort`. They follow
+    what is compiled, as libraries have to."""
+    return _flags()
+
+
+def effort(source: Source) -> tuple[str, ...]:
+    """The options by which a kernel of small launches is built sooner, and runs slower."""
+    return ("-O0",) if source.moved <= SMALL_BYTES else ()
 
 
 def unit(name: str, text: str) -> Unit:
@@ -76,16 +84,16 @@ def compile_object(unit: Unit, flags: tuple[str, ...], dump: str | None) -> Comp
     """A shared object. Raises CompileError with the compiler's message and the faulty lines."""
     with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
         beside = Path(directory, "beside.o")
-        beside.write_bytes(_object_beside(unit.beside, flags))
+        beside.write_bytes(_object_beside(unit.beside))
         linked = ("-x", "none", str(beside), *flags)
         return Compiled(_made(unit, linked, Path(directory, "kernel.so"), dump))
 
 
 @cache
-def _object_beside(text: str, flags: tuple[str, ...]) -> bytes:
+def _object_beside(text: str) -> bytes:
     """What is linked to every kernel: compiled with each, it would take longer than many do."""
     with tempfile.TemporaryDirectory(prefix="thunder_fuser-") as directory:
-        return _made(Unit("beside", text), (*flags, "-c"), Path(directory, "beside.o"), None)
+        return _made(Unit("beside", text), (*_flags(), "-c"), Path(directory, "beside.o"), None)
 
 
 def _made(unit: Unit, arguments: Sequence[str], target: Path, dump: str | None) -> bytes:
@@ -102,6 +110,10 @@ def _made(unit: Unit, arguments: Sequence[str], target: Path, dump: str | None) 
     if done.returncode != 0:
         raise refusal(identity(), unit, done.stderr, dump)
     return target.read_bytes()
+
+
+def _flags() -> tuple[str, ...]:
+    return ("-fno-gnu-unique", *_FLAGS) if _compiler().is_gcc else _FLAGS
 
 
 def _compiler() -> Compiler:

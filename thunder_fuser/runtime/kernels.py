@@ -133,6 +133,7 @@ class KernelCache:
         constants = tuple(general.literals[position] for position in lenders(lifting))
         lifted = lift(general, lifting) if lifting else source
         unit = chain.unit(lifted.name, lifted.text)
+        flags += chain.effort(source)  # of one launch, not of the family
         key = cache_key(unit.complete + unit.beside, flags, target.arch, chain.identity())
         return _Request(lifted, constants, unit, flags, target.arch, key)
 

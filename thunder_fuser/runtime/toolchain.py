@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from thunder_fuser.kernel.source import Source
 from thunder_fuser.options import Options
 from thunder_fuser.runtime import host_compiler, nvrtc
 from thunder_fuser.runtime.compilation import Compiled, Loaded, Unit
@@ -21,6 +22,7 @@ class Toolchain:
     is_available: Callable[[], bool]
     identity: Callable[[], str]
     flags: Callable[[Target, Options], tuple[str, ...]]
+    effort: Callable[[Source], tuple[str, ...]]
     unit: Callable[[str, str], Unit]
     require_may_load: Callable[[str], None]
     compile: Callable[[Unit, tuple[str, ...], str | None], Compiled]
@@ -32,6 +34,7 @@ TOOLCHAINS = {
         lambda: True,
         nvrtc.identity,
         nvrtc.flags,
+        lambda source: (),
         Unit,
         require_no_capture,
         nvrtc.compile_cubin,
@@ -41,6 +44,7 @@ TOOLCHAINS = {
         host_compiler.compiler_available,
         host_compiler.identity,
         host_compiler.flags,
+        host_compiler.effort,
         host_compiler.unit,
         lambda name: None,
         host_compiler.compile_object,
