@@ -59,7 +59,6 @@ ALLOWED = {
     "analysis/short_rows.py:share_of_image": PARTS,
     "analysis/short_rows.py:share_of_sides": LANES,
     "schedule/met_rows.py:of_met_rows": PERIODS,
-    "schedule/row_order.py:stored_order": REGISTERS,
     "analysis/met_columns.py:met_columns_held": THREADS,
     "presegment/meet_columns.py:_meeting": LANES,
     "schedule/met_columns.py:vectors_met": LANES,

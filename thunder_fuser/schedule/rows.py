@@ -52,7 +52,6 @@ from thunder_fuser.schedule.row_axes import (
     shifted,
     weights_of,
 )
-from thunder_fuser.schedule.row_order import stored_order
 from thunder_fuser.schedule.row_reads import reads_of, row_read
 from thunder_fuser.schedule.row_schedule import RowSchedule, RowWork
 from thunder_fuser.schedule.row_splits import needs_results, shared, walked
@@ -141,11 +140,7 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
 
     axes, sums = over(may_shift=True)
     try:
-        work = work_along(segment, axes, sums, reductions, totals)
-        reordered = stored_order(work)
-        if reordered is None:
-            return work
-        return work_along(segment, reordered, sums, reductions, totals)
+        return work_along(segment, axes, sums, reductions, totals)
     except Rejected:
         if not axes.is_shifted:
             raise
