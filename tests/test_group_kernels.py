@@ -257,9 +257,8 @@ def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("tables", [1, 2])
 def test_rows_of_few_and_of_many_terms_lie_side_by_side(tables: int, dim: int, order: str) -> None:
-    """So many rows that a part has several, some without terms and one that is skipped. Those of
-    a part are of one or of two groups of rows that follow each other."""
-    each = torch.tensor([0, 1, FEW, FEW + 1, 90, 3, 0, 1]).repeat(70)[: -4 if dim == 2 else -3]
+    """So many rows that a part has several, some without terms and one that is skipped."""
+    each = torch.tensor([0, 1, FEW, FEW + 1, 90, 3, 0, 1]).repeat(70)[:-3]
     index = torch.arange(len(each)).repeat_interleave(each)[torch.randperm(int(each.sum()))]
     shape = [len(index) if k == dim else n for k, n in enumerate((2, 3, 5))]
     given = [*(whole(*shape) for _ in range(tables)), index]

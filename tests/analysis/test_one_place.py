@@ -128,7 +128,6 @@ ALLOWED = {
     "schedule/beside_columns.py:beside": PARTS,
     "kernel/group_ir.py:blocks_at_once": THREADS,
     "kernel/groups.py:_ahead": THREADS,
-    "kernel/groups.py:_is_joined": THREADS,
     "kernel/kept_columns.py:write": THREADS,
     "presegment/walk_columns.py:_groups": PARTS,
     "presegment/walk_columns.py:run": THREADS,

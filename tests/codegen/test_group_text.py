@@ -12,6 +12,7 @@ from thunder_fuser.codegen.group_text import group_lines
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.group_ir import GroupKernel
 from thunder_fuser.kernel.groups import lower_groups
 from thunder_fuser.schedule import groups
 from thunder_fuser.segment.segment import Segment
@@ -28,17 +29,14 @@ def text_of(x: TensorView, rows: int, skip: int = -1) -> str:
     return "\n".join(lines).replace("\x01", "").replace("\x02", "")
 
 
-def text_of_own(x: TensorView) -> str:
-    """That of an order, and ends, that are the fusion's own, of many rows."""
-    index, count = tensor(DataType.Int, x.shape[0]), ints([200000])
-    order = call("group_order", index, count=count)
-    ends = call("group_ends", call("group_keys", index, order, count=count), count=count)
-    segment = segment_of([x, index], call("group_sum", x, order, ends, dim=0, skip=-1))
-    layouts = {tv: Layout(tv.shape, (1,), 16) for tv in (order, ends)}
-    leaves = segment.leaves | set(layouts)
-    stored = Segment(segment.stores, leaves, {**segment.layouts, **layouts})
-    lines = group_lines(lower_groups(groups.schedule(stored, H200), strict=False))
-    return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+def ahead(x: TensorView) -> GroupKernel:
+    """The kernel of an order that is in memory and needs no check, in many rows."""
+    index, ends = tensor(DataType.Int, 60), tensor(DataType.Int, 90000)
+    order = call("group_order", index, count=ints([90000]))
+    segment = segment_of([x, index, ends], call("group_sum", x, order, ends, dim=0, skip=-1))
+    layouts = {**segment.layouts, order: segment.layouts[index]}
+    stored = Segment(segment.stores, segment.leaves | {order}, layouts)
+    return lower_groups(groups.schedule(stored, H200), strict=False)
 
 
 @pytest.mark.parametrize(("rows", "kind"), [(2**20 - 1, "int"), (2**20 + 8, "long long")])
@@ -93,15 +91,15 @@ def test_vectors_at_the_end_of_memory_that_is_inside_a_word_read_no_word() -> No
     assert "end_before" not in text_of(halves(64, 577), 9)
 
 
-def test_the_next_terms_of_odd_rows_are_loaded_without_a_branch() -> None:
-    """Of its own: one is around those of all. The row of each says where its vectors begin."""
-    text = text_of_own(halves(60, 577))
+def test_the_first_terms_of_odd_rows_are_loaded_without_a_branch() -> None:
+    """Of its own: one is around those of all rows. A row that has none loads nothing."""
+    text = "\n".join(group_lines(ahead(halves(60, 577)))).replace("\x01", "").replace("\x02", "")
+    few = "begins[turn] < ends[turn] && ends[turn] - begins[turn] <= 16"
     steps = (
-        "row = start + (term >= ends[0]) + (term >= ends[1]) + (term >= ends[2]);",
-        "v0_held[k] = tf::load_row<tf::bf16, 8>(v0_from[k], ",
-        "8 * vector), k < fetched ? 577 : 0);",
-        "v0_slots[k][threadIdx.x] = v0_held[k];",
-        "v0 = &v0_slots[term - fetched_from][threadIdx.x];",
+        "v0_held[turn] = tf::load_row<tf::bf16, 8>(v0_from[turn], ",
+        f"8 * vector), {few} ? 577 : 0);",
+        "v0_first[turn][threadIdx.x] = v0_held[turn];",
+        "v0 = &v0_first[turn][threadIdx.x];",
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
@@ -114,22 +112,35 @@ def test_a_term_that_the_last_batch_lacks_is_loaded_outside_of_branches_and_take
     assert "if (!has_term) T3_part[lane] = T3_kept;" in text
 
 
-def test_the_next_terms_of_rows_are_copied_after_all_of_their_places_are_read() -> None:
-    text = text_of_own(floats(60, 4096))
+def test_the_first_terms_of_rows_are_copied_after_all_of_their_places_are_read() -> None:
+    text = "\n".join(group_lines(ahead(floats(60, 4096))))
     steps = (
-        "before, ends[turn]);",
-        "v0_from[k] = tf::address_here(",
-        "tf::copy_async<16>(v0_slots[k], threadIdx.x, v0_from[k]);",
+        "stretch(row, begins[turn], ends[turn]);",
+        "v0_from[turn] = tf::address_here(",
+        "tf::copy_async<16>(v0_first[turn], threadIdx.x, v0_from[turn]);",
         "tf::await_copies<0>();",
-        "if (!is_there) fetch(row, term, ends[3]);",
-        "v0 = &v0_slots[term - fetched_from][threadIdx.x];",
+        "v0 = &v0_first[turn][threadIdx.x];",
+        "add(row, begin + 1, end, 1);",
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
 
 
+def held(x: TensorView) -> str:
+    """The text of an order whose ends are in memory too."""
+    index, count = tensor(DataType.Int, x.shape[0]), ints([200000])
+    order = call("group_order", index, count=count)
+    ends = call("group_ends", call("group_keys", index, order, count=count), count=count)
+    segment = segment_of([x, index], call("group_sum", x, order, ends, dim=0, skip=-1))
+    layouts = {tv: Layout(tv.shape, (1,), 16) for tv in (order, ends)}
+    leaves = segment.leaves | set(layouts)
+    stored = Segment(segment.stores, leaves, {**segment.layouts, **layouts})
+    lines = group_lines(lower_groups(groups.schedule(stored, H200), strict=False))
+    return "\n".join(lines).replace("\x01", "").replace("\x02", "")
+
+
 def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
-    text = text_of_own(halves(60, 20))
+    text = held(halves(60, 20))
     steps = (
         "__shared__ tf::Vec<tf::bf16, 4> v0_terms[640];",
         "if (to - from <= 128) {",
@@ -137,17 +148,17 @@ def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
         "__syncthreads();",
         "v0 = &v0_terms[(term - from) * 5 + own];",
         "return;",
-        "v0_slots)[160] = reinterpret_cast<tf::Vec<tf::bf16, 4> (*)[160]>(v0_terms);",
+        "v0_first)[160] = reinterpret_cast<tf::Vec<tf::bf16, 4> (*)[160]>(v0_terms);",
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
 
 
 def test_what_the_hardware_does_not_copy_is_loaded_of_all_terms_of_a_batch() -> None:
-    text = text_of_own(halves(60, 9))
+    text = held(halves(60, 9))
     assert "v0_read[k] = tf::load<tf::bf16, 1, 2>(v0_from[k]);" in text
     assert "v0_terms[place] = v0_read[k];" in text
-    assert "v0_terms[" not in text_of_own(halves(60, 160))  # rows of more than 256 bytes
+    assert "v0_terms[" not in held(halves(60, 160))  # rows of more than 256 bytes
 
 
 def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:

@@ -118,18 +118,19 @@ def summed_ahead(*shape: int, dim: int = 0, count: int = 90000, tables: int = 1)
 @pytest.mark.parametrize(
     ("tables", "width", "count", "ahead"),
     [
-        (1, 4096, 90000, 8),
-        (1, 4099, 90000, 4),  # put together of words in registers
-        (2, 4096, 90000, 4),  # no more than 128 bytes of a thread
-        (5, 4096, 90000, 1),  # a batch is more
+        (1, 4096, 90000, 4),
+        (1, 4099, 90000, 4),
+        (2, 4096, 90000, 2),  # no more than 64 bytes of a thread
+        (5, 4096, 90000, 1),
+        (1, 4096, 90, 1),  # few blocks: a part has a row
     ],
 )
-def test_the_next_terms_of_a_parts_rows_are_on_their_way_together(
+def test_the_first_terms_of_a_parts_rows_are_on_their_way_together(
     tables: int, width: int, count: int, ahead: int
 ) -> None:
     kernel = summed_ahead(60, width, count=count, tables=tables)
     assert kernel.ahead == ahead
-    assert (f"{ahead} of a part ahead" in str(kernel)) is (ahead > 1)
+    assert (f"the first of {ahead} rows ahead" in str(kernel)) is (ahead > 1)
 
 
 def test_places_that_are_checked_are_not_read_ahead() -> None:

@@ -304,106 +304,109 @@ def _own_rows(kernel: GroupKernel) -> list[str]:
 
 
 def _rows_ahead(kernel: GroupKernel) -> list[str]:
-    """The same of neighbouring rows, whose terms are fetched together, whatever row they are of."""
-    kind, turns = _kind(kernel), kernel.turns
-    known = "stretch(start + turn < stop ? start + turn : last - 1, before, ends[turn]);"
-    forget = [] if kernel.is_joined else ["fetched = 0;"]
+    """The same, of whose first terms those of some rows are fetched together: where the rows have
+    their terms, where those lie, and what is there."""
+    kind, parts, ahead = _kind(kernel), kernel.parts, kernel.ahead
+    loads = kernel.loop.loads
+    row, known = f"start + {parts} * turn", _row_of_turn(kernel)
+    places = _first_places(kernel)
+    if any(kernel.axes.row in form.bases for form in kernel.loop.forms):
+        places.insert(0, known)
+    own = [
+        f"const {kind} row = {row};",
+        "if (row >= last) break;",
+        *_own_row(kernel, _from_first(kernel)),
+    ]
+    body = [
+        f"{kind} begins[{ahead}], ends[{ahead}];",
+        *_each(ahead, [known, "stretch(row, begins[turn], ends[turn]);"], "turn"),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{ahead}];" for a in loads),
+        *_each(ahead, places, "turn"),
+        *_first_copies(kernel),
+        f"for (int turn = 0; turn < {ahead}; ++turn) {{",
+        *indent(own),
+        "}",
+    ]
     return [
-        *(_slots(a, kernel) for a in kernel.loop.loads),
-        f"const {kind} start = first + {turns} * part;",
-        f"const {kind} stop = {_least(f'start + {turns}', 'last')};",
-        f"{kind} before, ends[{turns}], fetched_from = 0;",
-        "int fetched = 0;",
-        *_each(turns, [known], "turn"),
-        *_fetch(kernel),
-        f"for ({kind} row = start; row < stop; ++row) {{",
-        *indent([*forget, *_own_row(kernel, _from_slots(kernel))]),
+        *(_first_slots(a, kernel) for a in loads),
+        f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
+        *indent(body),
         "}",
     ]
 
 
-def _slots(access: VectorAccess, kernel: GroupKernel) -> str:
-    """Shared memory for terms on their way: that of the terms of all rows, if a block has some."""
+def _first_slots(access: VectorAccess, kernel: GroupKernel) -> str:
+    """Shared memory for the first terms: that of the terms of all rows, if a block has some."""
     kind, name, threads = vector_type(access), access.name, kernel.threads
     if kernel.held:
         rows = f"reinterpret_cast<{kind} (*)[{threads}]>({name}_terms)"
-        return f"{kind} (* const {name}_slots)[{threads}] = {rows};"
-    return f"__shared__ {kind} {name}_slots[{kernel.ahead}][{threads}];"
+        return f"{kind} (* const {name}_first)[{threads}] = {rows};"
+    return f"__shared__ {kind} {name}_first[{kernel.ahead}][{threads}];"
 
 
-def _fetch(kernel: GroupKernel) -> list[str]:
-    """A function that has the next terms from `begin` on, of those before `end`, in the slots, for
-    the row `own`: there they hold no registers, and no compiler moves their loads to where they are
-    added. Their places are read first. What the hardware does not copy so is loaded, of all."""
-    kind, ahead, names = _kind(kernel), kernel.ahead, kernel.names
-    loads = kernel.loop.loads
-    term = f"const {kind} term = fetched_from + (k < fetched ? k : 0);"
-    places = [
-        *_row_of_term(kernel, term),
+def _row_of_turn(kernel: GroupKernel) -> str:
+    """A row of the block, whatever the turn."""
+    row = f"start + {kernel.parts} * turn"
+    return f"const {_kind(kernel)} row = {row} < last ? {row} : last - 1;"
+
+
+def _first_places(kernel: GroupKernel) -> list[str]:
+    """Where the first term of a row lies; where that of the whole order does if it has none."""
+    names = kernel.names
+    return [
+        f"const {_kind(kernel)} term = begins[turn] < ends[turn] ? begins[turn] : 0;",
         *(statement_text(s, names) for s in kernel.loop.before),
-        *(f"{a.name}_from[k] = tf::address_here({address(a, names)});" for a in loads),
+        *(
+            f"{a.name}_from[turn] = tf::address_here({address(a, names)});"
+            for a in kernel.loop.loads
+        ),
     ]
+
+
+def _first_copies(kernel: GroupKernel) -> list[str]:
+    """The first terms on their way to shared memory: there they hold no registers, and no compiler
+    moves their loads to where they are added. What the hardware does not copy so is loaded first,
+    of all rows."""
+    ahead, loads = kernel.ahead, kernel.loop.loads
     of_rows = [a for a in loads if a.is_of_row]
-    moves = [_copy(a) for a in loads if not a.is_of_row]
-    lines = [
-        "fetched_from = begin;",
-        f"fetched = (int){_least('(end - begin)', number(ahead))};",
-        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{ahead}];" for a in loads),
-        *_each(ahead, places),
+    has_own = f"begins[turn] < ends[turn] && ends[turn] - begins[turn] <= {kernel.few}"
+    moves = [_first_copy(a) for a in loads if not a.is_of_row]
+    if moves:
+        test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
+        moves = [test, *indent(moves), "}"]
+    stored = [f"{a.name}_first[turn][threadIdx.x] = {a.name}_held[turn];" for a in of_rows]
+    row, names = [_row_of_turn(kernel)], kernel.names
+    return [
         *(f"{vector_type(a)} {a.name}_held[{ahead}];" for a in of_rows),
-        *_each(ahead, ["if (k < fetched) {", *indent(moves), "}"] if moves else []),
-        *(line for a in of_rows for line in _held_words(a, kernel, term)),
-        *_each(ahead, [f"{a.name}_slots[k][threadIdx.x] = {a.name}_held[k];" for a in of_rows]),
+        *_each(ahead, moves, "turn"),
+        *(
+            line
+            for a in of_rows
+            for line in _of_rows(
+                a, f"{a.name}_held", f"{a.name}_from", ahead, names, "turn", row, has_own
+            )
+        ),
+        *_each(ahead, stored, "turn"),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
     ]
-    parameters = ", ".join(f"const {kind} {name}" for name in ("own", "begin", "end"))
-    head = f"const auto fetch = [&]({parameters}) {{"
-    return [head, *indent(lines), "};"]
 
 
-def _row_of_term(kernel: GroupKernel, term: str) -> list[str]:
-    """Which row a term is of, where that matters."""
-    if not any(kernel.axes.row in form.bases for form in kernel.loop.forms):
-        return [term]
-    passed = "".join(f" + (term >= ends[{turn}])" for turn in range(kernel.turns - 1))
-    row = f"start{passed}" if kernel.is_joined else "own"
-    return [term, f"const {_kind(kernel)} row = {row};"]
-
-
-def _held_words(access: VectorAccess, kernel: GroupKernel, term: str) -> list[str]:
-    """The vectors of odd rows that are put together of words."""
-    to, at = f"{access.name}_held", f"{access.name}_from"
-    before = _row_of_term(kernel, term)
-    return _of_rows(access, to, at, kernel.ahead, kernel.names, before=before, test="k < fetched")
-
-
-def _copy(access: VectorAccess) -> str:
-    """A vector of a term on its way to shared memory."""
-    arguments = f"{access.name}_slots[k], threadIdx.x, {access.name}_from[k]"
+def _first_copy(access: VectorAccess) -> str:
+    """A vector of a row's first term on its way to shared memory."""
+    arguments = f"{access.name}_first[turn], threadIdx.x, {access.name}_from[turn]"
     return f"tf::copy_async<{access.access_bytes}>({arguments});"
 
 
-def _from_slots(kernel: GroupKernel) -> list[str]:
-    """The terms of a row are added from shared memory. Threads of a warp that have other rows fetch
-    when they do."""
-    kind, slot = _kind(kernel), "[term - fetched_from][threadIdx.x]"
+def _from_first(kernel: GroupKernel) -> list[str]:
+    """The first term of a row is added from shared memory, and then the others."""
     vectors = [
-        f"const {vector_type(a)}* const {a.name} = &{a.name}_slots{slot};"
+        f"const {vector_type(a)}* const {a.name} = &{a.name}_first[turn][threadIdx.x];"
         for a in kernel.loop.loads
     ]
     added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
-    last = f"ends[{kernel.turns - 1}]"
-    limit = last if kernel.is_joined else "end"
-    body = [
-        "const bool is_there = term >= fetched_from && term < fetched_from + fetched;",
-        f"if (!is_there) fetch(row, term, {limit});",
-        f"const {kind} next = fetched_from + fetched, until = {_least('next', 'end')};",
-        "for (; term < until; ++term) {",
-        *indent(["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]),
-        "}",
-    ]
-    return [f"for ({kind} term = begin; term < end;) {{", *indent(body), "}"]
+    body = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
+    return ["if (begin < end) {", *indent(body), "  add(row, begin + 1, end, 1);", "}"]
 
 
 def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:

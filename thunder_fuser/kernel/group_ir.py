@@ -96,12 +96,11 @@ class Pieces:
 
 @dataclass(frozen=True)
 class GroupKernel:
-    """One launch. `loop` adds a term of a row to `sums`; `final` is done once per row and vector. A
-    row of more than `few` terms is shared by the `parts` of a block, which add whole `pieces`, the
-    vectors of a `batch` of terms on their way together. Before them a part adds its rows of fewer,
-    those of `ahead` terms on their way, of several rows where all of them are `joined`: in one
-    stretch. Blocks whose rows have no more than `held` terms have all of them in shared memory
-    first."""
+    """One launch. `loop` adds a term of a row to `sums`, the vectors of a `batch` of terms on their
+    way together, and before them those of the first terms of `ahead` rows; `final` is done once per
+    row and vector. A row of more than `few` terms is shared by the `parts` of a block, which add
+    whole `pieces`. Blocks whose rows have no more than `held` terms have all of them in shared
+    memory first."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -112,7 +111,6 @@ class GroupKernel:
     few: int
     batch: int
     ahead: int
-    is_joined: bool
     held: int
     stretch: Stretch
     loop: Scope
@@ -129,11 +127,6 @@ class GroupKernel:
     def chunks(self) -> int:
         """Blocks side by side along a row."""
         return ceil_div(self.axes.vector.size, self.threads_across)
-
-    @property
-    def turns(self) -> int:
-        """Rows of a part."""
-        return ceil_div(self.rows_per_block, self.parts)
 
     @property
     def row_blocks(self) -> int:
@@ -172,7 +165,7 @@ class GroupKernel:
         axes, names = self.axes, self.names
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.row_blocks} blocks of {block}"
-        ahead = f", {self.ahead} of a part ahead" if self.ahead > 1 else ""
+        ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
         ahead += f", {self.held} of a block held" if self.held else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
@@ -35,9 +34,7 @@ from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
 from thunder_fuser.target import SHARED_UNASKED
 
-AHEAD = 8  # terms of a part that are on their way to shared memory
-AHEAD_BYTES = 128  # of a thread's vectors of them
-HELD_BYTES = 64  # of those that are put together of words, which are in registers first
+AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
 
 
 def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
@@ -56,7 +53,6 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         few=FEW,
         batch=BATCH,
         ahead=_ahead(planned, loop),
-        is_joined=_is_joined(planned),
         held=planned.held if _is_plain(planned, loop) else 0,
         stretch=_stretch(planned, names),
         loop=loop,
@@ -86,33 +82,17 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
 
 
 def _ahead(planned: GroupSchedule, loop: Scope) -> int:
-    """The terms of a part that are on their way together, in shared memory beside the sums of the
-    parts, or where a block has the terms of all rows; 1 if that is no more than a batch. Those that
-    are checked wait until it is known that there are any."""
+    """The rows of a part whose first terms are on their way together, in shared memory beside the
+    sums of the parts. Those that are checked wait until it is known that there are any."""
+    turns = planned.rows_per_block // planned.parts
     each = sum(a.length * a.dtype.itemsize for a in loop.loads)
     is_piece = isinstance(planned.stretch, Piece)
     if not _is_moved(loop) or is_piece or planned.axes.term.size == 0:
         return 1
     sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
     room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
-    most = HELD_BYTES if any(a.is_of_row for a in loop.loads) else AHEAD_BYTES
-    ahead = min(AHEAD, min(room, most) // each)
-    if planned.held:
-        ahead = min(ahead, planned.held // planned.parts)
-    return ahead if ahead >= BATCH else 1
-
-
-def _is_joined(planned: GroupSchedule) -> bool:
-    """True where the terms of a part's rows lie side by side: those of groups of one index, and not
-    of two that follow each other, with ends that somebody vouches for."""
-    tv, _ = planned.sums[0]
-    if not (isinstance(planned.stretch, Ends) and is_ordering(planned.stretch.ends)):
-        return False
-    assert tv.definition is not None
-    dim = dict(tv.definition.attrs)["dim"]
-    assert isinstance(dim, int)
-    turns = planned.rows_per_block // planned.parts
-    return prod(tv.shape[:dim]) == 1 or tv.shape[dim] % turns == 0
+    ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
+    return next(n for n in range(ahead, 0, -1) if turns % n == 0)
 
 
 def _is_moved(loop: Scope) -> bool:

@@ -47,7 +47,7 @@ BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
 NARROW = 4  # bytes of a vector, up to which those that are aligned in the result are taken
 MOST_SHIFTED = 8  # lanes of odd rows: sums of sixteen bytes, of 64 bits each, fill the registers
-TURNS = 4  # rows of a part, whose ends are on their way together, and their terms
+TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
 
 

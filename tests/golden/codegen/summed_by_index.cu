@@ -62,56 +62,14 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     tf::store_hinted<16>(T7 + (512 * row + 8 * vector), w0, 0);
   };
   bool is_shared = false;
-  __shared__ tf::Vec<tf::bf16, 8> v0_slots[8][256];
-  const int start = first + 1 * part;
-  const int stop = (start + 1 < last ? start + 1 : last);
-  int before, ends[1], fetched_from = 0;
-  int fetched = 0;
-#pragma unroll
-  for (int turn = 0; turn < 1; ++turn) {
-    stretch(start + turn < stop ? start + turn : last - 1, before, ends[turn]);
-  }
-  const auto fetch = [&](const int own, const int begin, const int end) {
-    fetched_from = begin;
-    fetched = (int)((end - begin) < 8 ? (end - begin) : 8);
-    const tf::bf16* v0_from[8];
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const int term = fetched_from + (k < fetched ? k : 0);
-      const tf::i64 T4_0 = T4[(term)];
-      v0_from[k] = tf::address_here(T1 + (512 * T4_0 + 8 * vector));
-    }
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      if (k < fetched) {
-        tf::copy_async<16>(v0_slots[k], threadIdx.x, v0_from[k]);
-      }
-    }
-    tf::commit_copies();
-    tf::await_copies<0>();
-  };
-  for (int row = start; row < stop; ++row) {
+  for (int row = first + part; row < last; row += 8) {
     int begin, end;
     stretch(row, begin, end);
     if (end - begin > 16) {
       is_shared = true;
     } else if (vector < 64) {
       clear();
-      for (int term = begin; term < end;) {
-        const bool is_there = term >= fetched_from && term < fetched_from + fetched;
-        if (!is_there) fetch(row, term, ends[0]);
-        const int next = fetched_from + fetched, until = (next < end ? next : end);
-        for (; term < until; ++term) {
-          constexpr int k = 0;
-          const tf::Vec<tf::bf16, 8>* const v0 = &v0_slots[term - fetched_from][threadIdx.x];
-#pragma unroll
-          for (int lane = 0; lane < 8; ++lane) {
-            const float T1_0 = tf::convert<float>(v0[k].v[lane]);
-            const float T2_0 = T1_0 * 22.5f;
-            T6_part[lane] = T6_part[lane] + T2_0;
-          }
-        }
-      }
+      add(row, begin, end, 1);
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {
         T6_row[lane] = T6_part[lane];
