@@ -133,9 +133,7 @@ class KernelCache:
         constants = tuple(general.literals[position] for position in lenders(lifting))
         lifted = lift(general, lifting) if lifting else source
         unit = chain.unit(lifted.name, lifted.text)
-        flags += (
-            () if lifting else chain.effort(source)
-        )  # of one launch; a family has large ones too
+        flags += () if lifting else chain.effort(source)  # a family has large launches
         key = cache_key(unit.complete + unit.beside, flags, target.arch, chain.identity())
         return _Request(lifted, constants, unit, flags, target.arch, key)
 
