@@ -109,6 +109,20 @@ def _total_variation(x: torch.Tensor) -> torch.Tensor:
     return down.abs().mean() + along.abs().mean()
 
 
+def _merged(x: torch.Tensor) -> torch.Tensor:
+    """Four neighbours as one with their channels side by side, normalised (a Swin transformer)."""
+    even = x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2]
+    four = [even[:, k::2, m::2] for m in range(2) for k in range(2)]
+    return F.layer_norm(torch.cat(four, -1), (4 * x.shape[-1],))
+
+
+def _largest(x: torch.Tensor) -> torch.Tensor:
+    """Of 2 x 2 places, which share the gradient where they are equal."""
+    batch, channels, high, wide = x.shape[0], x.shape[1], x.shape[2] // 2, x.shape[3] // 2
+    even = x[:, :, : 2 * high, : 2 * wide]
+    return even.reshape(batch, channels, high, 2, wide, 2).amax((3, 5))
+
+
 PATTERNS: Mapping[str, Pattern] = {
     "ch_scale": Pattern(IMAGES, weighted(_channel_scale, 1, 2, 3)),
     "chnorm": Pattern(IMAGES, weighted(_channel_norm, 1, 2, 3)),
@@ -128,6 +142,9 @@ PATTERNS: Mapping[str, Pattern] = {
     "perm": Pattern(IMAGES, alone(lambda x: x.permute(0, 2, 3, 1).relu().contiguous(), 2, 3)),
     "patches": Pattern(IMAGES, _cut),
     "doubled": Pattern(IMAGES, alone(_doubled, 5, 5)),
+    "merged": Pattern(IMAGES, alone(_merged, 2, 3)),
+    "largest": Pattern(IMAGES, alone(_largest, 1.25, 2.25)),
+    "averaged": Pattern(IMAGES, alone(partial(F.avg_pool2d, kernel_size=2), 1.25, 1.25)),
     "shifted": Pattern(IMAGES, alone(_shifted, 2, 2)),
     "padded": Pattern(IMAGES, alone(lambda x: F.pad(x, (1, 1, 1, 1)), 2, 2)),
     "variation": Pattern(IMAGES, alone(_total_variation, 1, 2)),

@@ -162,6 +162,25 @@ def _sloped_scores(x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x + slope[:, None, None] * keys, -1)
 
 
+def _sinks(x: torch.Tensor, sink: torch.Tensor) -> torch.Tensor:
+    """Attention scores beside one more of each head, of which nothing is read (gpt-oss)."""
+    one = wide(sink)[:, None, None].expand(*x.shape[:3], 1)
+    return torch.softmax(torch.cat((wide(x), one), -1), -1)[..., :-1].to(x.dtype)
+
+
+def _clamped_glu(x: torch.Tensor) -> torch.Tensor:
+    """Of gates and values that lie in turns (gpt-oss)."""
+    even = x[:, : x.shape[1] // 2 * 2]
+    gate, value = even[:, ::2].clamp(max=7), even[:, 1::2].clamp(-7, 7)
+    return (value + 1) * gate * torch.sigmoid(1.702 * gate)
+
+
+def _distilled(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """The divergence from what a teacher's logits say, both at a temperature of 2."""
+    found, wanted = F.log_softmax(wide(x) / 2, -1), F.softmax(wide(teacher) / 2, -1)
+    return F.kl_div(found, wanted, reduction="batchmean") * 4
+
+
 PATTERNS: Mapping[str, Pattern] = {
     "softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=-1), 2, 3)),
     "column_softmax": Pattern(ROWS, alone(partial(torch.softmax, dim=0), 2, 3)),
@@ -183,10 +202,12 @@ PATTERNS: Mapping[str, Pattern] = {
     "quantised": Pattern(ROWS, scaled(_quantised, (1,), 1.5, 2)),
     "addln": Pattern(ROWS, _residual_norm),
     "swiglu_chunk": Pattern(ROWS, alone(_swiglu, 1.5, 2.5)),
+    "clamped_glu": Pattern(ROWS, alone(_clamped_glu, 1.5, 2.5)),
     "swiglu": Pattern(ROWS, paired(lambda gate, up: F.silu(gate) * up, 3, 5)),
     "mse": Pattern(ROWS, paired(F.mse_loss, 2, 3, TARGET)),
     "bce": Pattern(ROWS, paired(F.binary_cross_entropy_with_logits, 2, 3, TARGET)),
     "kl": Pattern(ROWS, paired(_divergence, 2, 3, TARGET)),
+    "distilled": Pattern(ROWS, paired(_distilled, 2, 3, TARGET)),
     "entropy": Pattern(ROWS, alone(_entropy, 1, 2)),
     "ce": Pattern(ROWS, cross_entropy),
     "capped_ce": Pattern(ROWS, _capped_cross_entropy),
@@ -196,6 +217,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "embedded": Pattern(ROWS, _embedded),
     "bias_rows_softmax": Pattern(SCORES, _biased_scores),
     "sloped_softmax": Pattern(SCORES, scaled(_sloped_scores, (1,), 2, 3)),
+    "sinks": Pattern(SCORES, scaled(_sinks, (1,), 2, 3)),
     "padded_softmax": Pattern(SCORES, _padded_scores),
     "causal_softmax": Pattern(SCORES, alone(_causal_scores, 2, 3)),
 }

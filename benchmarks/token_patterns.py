@@ -8,7 +8,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from benchmarks.cases import Case, Make
+from benchmarks.cases import FROZEN, Case, Make
 from benchmarks.kernels import EPSILON, normed, wide
 from benchmarks.pattern import TOKENS, Pattern, alone, planes, scaled, weighted
 
@@ -56,6 +56,27 @@ def _response_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) ->
     return (weight * (exact * share) + bias + exact).to(x.dtype)
 
 
+def _rotated(make: Make, batch: int, tokens: int, channels: int) -> Case:
+    """Queries of a head, normalised, and rotated by their place."""
+    turns = (make.random(tokens, channels, gradient=FROZEN) for _ in range(2))
+
+    def function(
+        x: torch.Tensor, weight: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> torch.Tensor:
+        y = normed(x) * weight
+        low, high = y.chunk(2, -1)
+        return y * cos + torch.cat((-high, low), -1) * sin
+
+    inputs = make.random(batch, tokens, channels), make.weight(channels), *turns
+    return planes(function, inputs, 2, 3)
+
+
+def _token_shift(x: torch.Tensor, mix: torch.Tensor) -> torch.Tensor:
+    """Each token mixed with the one before it (RWKV)."""
+    before = torch.cat((torch.zeros_like(x[:, :1]), x[:, :-1]), 1)
+    return x + (before - x) * mix
+
+
 def _head_norm(x: torch.Tensor) -> torch.Tensor:
     """Queries of all heads, each normalised, head by head."""
     batch, tokens, channels = x.shape
@@ -73,5 +94,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "cumsum_tokens": Pattern(TOKENS, alone(partial(torch.cumsum, dim=1), 2, 2)),
     "response_norm": Pattern(TOKENS, weighted(_response_norm, -1, 2, 3)),
     "head_norm": Pattern(TOKENS, alone(_head_norm, 2, 3)),
+    "rotated": Pattern(TOKENS, _rotated),
+    "token_shift": Pattern(TOKENS, scaled(_token_shift, (2,), 2, 3)),
     "turned_tokens": Pattern(TOKENS, alone(lambda x: F.gelu(x.transpose(1, 2)).contiguous(), 2, 3)),
 }

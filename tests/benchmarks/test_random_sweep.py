@@ -37,9 +37,9 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_seed_draws_the_same_cases_of_about_as_many_elements() -> None:
-    found = [*islice(drawn(7), 600)]
-    assert found == [*islice(drawn(7), 600)]
-    assert found != [*islice(drawn(8), 600)]
+    found = [*islice(drawn(7), 900)]
+    assert found == [*islice(drawn(7), 900)]
+    assert found != [*islice(drawn(8), 900)]
     assert {case.name for case in found} == PATTERNS.keys()
     assert all(prod(case.shape) > random_sweep.ELEMENTS // 2 for case in found)
 
