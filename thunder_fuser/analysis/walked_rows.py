@@ -43,12 +43,15 @@ BEGIN = 1  # turn that could be walked while a cluster or a block waits for its 
 @dataclass(frozen=True)
 class WalkedRow:
     """A row of `columns`, read of tensors whose elements have `itemsizes`, with so many `sums` down
-    each column. What it is reduced to `is_sent` from block to block: a word or two."""
+    each column. What it is reduced to `is_sent` from block to block: a word or two. One that is
+    gathered is not `is_plain`: such rows do not pass through shared memory side by side, nor do
+    they begin in a lane of a plane."""
 
     columns: int
     itemsizes: Sequence[int]
     sums: int
     is_sent: bool = True
+    is_plain: bool = True
 
     @property
     def lanes(self) -> int:

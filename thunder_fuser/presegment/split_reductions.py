@@ -138,7 +138,6 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
-    gathered = {prod(tv.shape) for tv in fusion.tensors if _is_gathered(tv)}
     is_kept = kept_columns(fusion, max_cluster)
     unfinished = {_operands(tv) for tv in fusion.tensors if _is_down(tv) and not is_summed(tv)}
 
@@ -153,12 +152,11 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
         if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
         row = row_of(plane)
-        is_plain = prod(plane or ()) not in gathered
         if (samples := _samples(tv)) is not None:
             is_even = plane in even
-            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster, is_plain)
+            deal = _of_samples(*samples, row, is_even, multiprocessors, max_cluster)
             return None if deal is None else _in_samples(tv, inputs[0], deal)
-        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster, is_plain)
+        found = _dealt(tv, row, plane in even, multiprocessors, max_cluster)
         return None if found is None else in_two(tv, inputs[0], found)
 
     return rewrite(fusion, rule)
@@ -189,7 +187,8 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
     along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
     is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
-    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent)
+    is_plain = not any(_is_gathered(t) for t in fusion.tensors if prod(t.shape) == rows * columns)
+    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
 
 
 def _samples(tv: TensorView) -> tuple[int, int] | None:
@@ -211,13 +210,12 @@ def _of_samples(
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
-    is_plain: bool,
 ) -> Deal | None:
     """How the rows of each sample are dealt out, in runs of those that pass through shared memory
     at once, or in as many parts as blocks walk at a time, of which the last may have fewer rows.
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
-    many, and gathered rows are not `is_plain`."""
-    is_staged = is_plain and max_cluster > 1
+    many."""
+    is_staged = row.is_plain and max_cluster > 1
     if is_staged and is_much(samples * terms * row.columns, multiprocessors):
         found = _samples_in_stretches(samples, terms, row, is_even, multiprocessors)
         if found is not None:
@@ -280,12 +278,9 @@ def _dealt(
     is_even: bool,
     multiprocessors: int,
     max_cluster: int,
-    is_plain: bool,
 ) -> Deal | None:
     """How one of the sums down the columns of such rows is dealt out, to as many parts as are
-    walked at a time; None to leave it. Where `is_even` all parts have as many rows. Those
-    that are gathered are not `is_plain`: they do not pass through shared memory side by side, nor
-    do they begin in a lane of a plane."""
+    walked at a time; None to leave it. Where `is_even` all parts have as many rows."""
     reduced = [a.is_reduction for a in tv.domain.logical]
     down = column_shape(tv)
     is_leading = reduced == sorted(reduced, reverse=True)
@@ -299,10 +294,10 @@ def _dealt(
     period = row.lanes // whole  # of so many rows one begins with a vector
     shifted = shifted_vectors(columns, row.lanes)
     found = None
-    if is_long_walk and not is_even and is_plain and max_cluster > 1:
+    if is_long_walk and not is_even and row.is_plain and max_cluster > 1:
         found = in_stretches(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
-    if found is None and is_apart and is_plain and is_long_walk:
+    if found is None and is_apart and row.is_plain and is_long_walk:
         found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
     if found is None and is_short(vectors) and is_long_walk:
         found = _side_by_side(terms, vectors, is_even, multiprocessors)
