@@ -117,6 +117,11 @@ def output_layout(tv: TensorView) -> Layout:
     return Layout(tv.shape, dense_strides(tv.shape, allocation_order(tv)))
 
 
+def numbered(tv: TensorView) -> Layout:
+    """The dense layout whose elements follow each other as the dims are numbered."""
+    return Layout(tv.shape, dense_strides(tv.shape))
+
+
 def offset_of(layout: Layout, index: Sequence[Form]) -> Form:
     """The element offset of a logical index."""
     return _weighted(layout.strides, index)

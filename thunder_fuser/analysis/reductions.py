@@ -176,6 +176,16 @@ def column_shape(tv: TensorView) -> tuple[int, int] | None:
     return terms, prod(a.size for a in sizable if not a.is_reduction)
 
 
+def is_along(tv: TensorView) -> bool:
+    """True for a long reduction along rows, but for scans."""
+    return is_long(tv) and not is_scan(tv) and row_shape(tv) is not None
+
+
+def is_down(tv: TensorView) -> bool:
+    """True for a long reduction down columns, but for scans."""
+    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+
+
 def plane_of(tv: TensorView) -> tuple[int, int] | None:
     """(rows, columns) of the plane that a long reduction walks: what is summed down the columns of
     a part of the rows walks the same plane as what is summed along them. A sum of groups walks

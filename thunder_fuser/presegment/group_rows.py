@@ -34,7 +34,12 @@ from math import prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
-from thunder_fuser.analysis.reductions import SIDES, WALKED, is_long, is_scan, plane_of, row_shape
+from thunder_fuser.analysis.reductions import (
+    SIDES,
+    WALKED,
+    is_along,
+    plane_of,
+)
 from thunder_fuser.analysis.short_rows import (
     is_much,
     rows_at_once,
@@ -103,7 +108,7 @@ def group_rows(
 ) -> Fusion:
     """`fusion`, whose inputs lie as `layouts`, with such sums over groups of rows; of neighbours
     where an engine copies stretches of memory, as GPUs with clusters have it."""
-    along = [tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)]
+    along = [*filter(is_along, fusion.tensors)]
     planes = {plane_of(tv) for tv in along if plane_of(tv)}
     ahead = set(topological(along))
     down = [tv for tv in fusion.tensors if is_summed(tv)]

@@ -20,10 +20,8 @@ from dataclasses import dataclass
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
-    is_long,
-    is_scan,
+    is_along,
     plane_of,
-    row_shape,
     walked_rows,
 )
 from thunder_fuser.analysis.short_rows import THREADS, is_much, is_short, threads_of_row
@@ -69,7 +67,7 @@ class _Samples:
 def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
     """`fusion` with such sums, where it has one down the columns of a plane. Up to `max_cluster`
     blocks can hold a row."""
-    along = [tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)]
+    along = [*filter(is_along, fusion.tensors)]
     planes = {plane_of(tv) for tv in along}
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     count = Counter(plane_of(tv) for tv in fusion.tensors if is_summed(tv))

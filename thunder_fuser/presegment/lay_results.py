@@ -16,8 +16,8 @@ from itertools import permutations
 from math import prod
 
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, row_shape
+from thunder_fuser.analysis.layout import Layout, dense_strides, numbered, offset_of
+from thunder_fuser.analysis.reductions import is_along
 from thunder_fuser.analysis.views import Chain, follow
 from thunder_fuser.ir.build import apply
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -27,7 +27,7 @@ from thunder_fuser.ir.tensor import TensorView, Value
 
 def lay_results(fusion: Fusion) -> Fusion:
     """`fusion` with such rows."""
-    along = {tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)}
+    along = set(filter(is_along, fusion.tensors))
     given = {*fusion.inputs, *fusion.outputs}
     orders: dict[TensorView, tuple[int, ...]] = {}
     for tv in fusion.outputs if along else ():
@@ -54,17 +54,11 @@ def _order(tv: TensorView, chain: Chain) -> tuple[int, ...] | None:
     root, found = chain.root, range(chain.root.ndim)
     if prod(root.shape) != prod(tv.shape):
         return None
-    wanted = offset_of(Layout(tv.shape, dense_strides(tv.shape)), tuple(map(atom, tv.logical)))
+    wanted = offset_of(numbered(tv), tuple(map(atom, tv.logical)))
     sizable = [k for k in found if root.shape[k] != 1]
     ones = tuple(k for k in found if root.shape[k] == 1)
     for outer in permutations(sizable[:-1]):
         order = (*ones, *outer, *sizable[-1:])
-        if offset_of(_lying_in(root.shape, order), chain.index) == wanted:
+        if offset_of(Layout(root.shape, dense_strides(root.shape, order)), chain.index) == wanted:
             return None if list(outer) == sizable[:-1] else order
     return None
-
-
-def _lying_in(shape: tuple[int, ...], order: tuple[int, ...]) -> Layout:
-    """Without gaps, in that order of the dims."""
-    inner = dict(zip(order, dense_strides(tuple(shape[k] for k in order)), strict=True))
-    return Layout(shape, tuple(inner[k] for k in range(len(shape))))

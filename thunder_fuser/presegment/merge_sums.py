@@ -18,8 +18,8 @@ from math import prod
 
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.index_map import edges
-from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
-from thunder_fuser.analysis.reductions import is_long, is_scan, plane_of, row_shape
+from thunder_fuser.analysis.layout import numbered, offset_of
+from thunder_fuser.analysis.reductions import is_along, plane_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -42,7 +42,7 @@ class _Sums:
 
 def merge_sums(fusion: Fusion) -> Fusion:
     """`fusion` with such sums, of planes whose rows are reduced."""
-    along = [tv for tv in fusion.tensors if is_long(tv) and not is_scan(tv) and row_shape(tv)]
+    along = [*filter(is_along, fusion.tensors)]
     planes = {plane_of(tv) for tv in along}
     results = [*fusion.outputs, *(w.value for w in fusion.writes)]
 
@@ -88,13 +88,9 @@ def _is_reshaped(tv: TensorView) -> bool:
     (source,) = tv.definition.tensors
     (edge,) = edges(tv, tuple(map(atom, tv.logical)))
     is_whole = prod(source.shape) == prod(tv.shape) and not edge.windows
-    return is_whole and offset_of(_dense(source), edge.index) == offset_of(
-        _dense(tv), tuple(map(atom, tv.logical))
+    return is_whole and offset_of(numbered(source), edge.index) == offset_of(
+        numbered(tv), tuple(map(atom, tv.logical))
     )
-
-
-def _dense(tv: TensorView) -> Layout:
-    return Layout(tv.shape, dense_strides(tv.shape))
 
 
 def _merged(tv: TensorView, sums: _Sums) -> TensorView | None:

@@ -62,8 +62,8 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     column_shape,
+    is_down,
     is_long,
-    is_scan,
     plane_of,
     row_shape,
     walked_rows,
@@ -139,7 +139,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
     is_kept = kept_columns(fusion, max_cluster)
-    unfinished = {_operands(tv) for tv in fusion.tensors if _is_down(tv) and not is_summed(tv)}
+    unfinished = {_operands(tv) for tv in fusion.tensors if is_down(tv) and not is_summed(tv)}
 
     @cache
     def row_of(plane: tuple[int, int] | None) -> WalkedRow:
@@ -164,11 +164,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
 def is_summed(tv: TensorView) -> bool:
     """True for a long reduction down columns whose parts combine as its terms do."""
-    return _is_down(tv) and op_of(tv).is_finished
-
-
-def _is_down(tv: TensorView) -> bool:
-    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+    return is_down(tv) and op_of(tv).is_finished
 
 
 def _is_gathered(tv: TensorView) -> bool:

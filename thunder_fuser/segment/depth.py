@@ -16,6 +16,7 @@ from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.analysis.layout import dense_strides
 from thunder_fuser.analysis.reductions import (
     column_shape,
+    is_along,
     is_grouped,
     is_long,
     is_ordering,
@@ -101,7 +102,7 @@ def depths(
     kinds = (
         *_kinds(is_shared, is_kept, outgrows, totals),
         Kind(
-            _is_row,
+            is_along,
             _always,
             comes_late,
             "reduces over other rows what was made of reductions along them",
@@ -147,16 +148,16 @@ def _kinds(is_shared: Test, is_kept: Test, outgrows: Pair, totals: RowTotals) ->
     return (
         Kind(is_walked_down, _always, _needs_whole, "needs a reduction down columns whole"),
         Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
-        Kind(_is_row, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
-        Kind(_is_row, _is_one_per_row, outgrows, "is larger than what was reduced"),
-        Kind(_is_row, _always, _needs_many, "carries on along rows that no block keeps"),
+        Kind(is_along, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
+        Kind(is_along, _is_one_per_row, outgrows, "is larger than what was reduced"),
+        Kind(is_along, _always, _needs_many, "carries on along rows that no block keeps"),
         Kind(
             is_walked,
             _goes_on,
             _is_reduced,
             "reduces a running sum of rows that no block keeps",
         ),
-        Kind(_is_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
+        Kind(_is_scanned_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
         Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
         Kind(is_ordering, _never_follows, _leaves_order, "reads an index in order"),
         Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
@@ -193,12 +194,7 @@ def _needs_whole(producer: TensorView, consumer: TensorView) -> bool:
     return _reduces(consumer) or prod(consumer.shape) > prod(producer.shape)
 
 
-def _is_row(tv: TensorView) -> bool:
-    """True for reductions along rows."""
-    return is_long(tv) and row_shape(tv) is not None and not is_scan(tv)
-
-
-def _is_down(tv: TensorView) -> bool:
+def _is_scanned_down(tv: TensorView) -> bool:
     """True for scans along another axis than the innermost."""
     return is_scan(tv) and column_shape(tv) is not None
 

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.reductions import (
-    column_shape,
+    is_down,
     is_grouped,
     is_long,
     is_ordering,
     is_reduction,
-    is_scan,
     is_scattered,
     plane_of,
     row_shape,
@@ -82,7 +81,7 @@ def _is_torchs(tv: TensorView) -> bool:
 
 def _may_be_kept(tv: TensorView) -> bool:
     """True for reductions down columns, which a block may keep until their results are known."""
-    return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+    return is_down(tv)
 
 
 def _behind_rows(segment: Segment) -> list[TensorView]:
