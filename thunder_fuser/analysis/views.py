@@ -16,7 +16,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import Window, edges
-from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
+from thunder_fuser.analysis.layout import Layout, dense_strides, numbered, offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -111,7 +111,7 @@ def is_same_order(producer: TensorView, consumer: TensorView) -> bool:
     chain = follow(consumer, lambda tv: tv is producer)
     if chain is None or chain.root is not producer:
         return False
-    view = view_of(consumer, chain, Layout(producer.shape, dense_strides(producer.shape)))
+    view = view_of(consumer, chain, numbered(producer))
     is_whole = prod(consumer.shape) == prod(producer.shape)
     return is_whole and view == View(producer, consumer.shape, dense_strides(consumer.shape), 0)
 

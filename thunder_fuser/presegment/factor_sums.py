@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.layout import Layout, dense_strides, offset_of
+from thunder_fuser.analysis.layout import numbered, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.analysis.views import follow
 from thunder_fuser.ir.build import apply, call
@@ -146,14 +146,10 @@ class OfRows:
         if chain is None or chain.root.dtype is not self.tv.dtype:
             return None
         root, kept = chain.root, [a for k, a in enumerate(factor.logical) if k not in dims]
-        of_row = offset_of(_dense(self.tv), tuple(map(atom, kept)))
+        of_row = offset_of(numbered(self.tv), tuple(map(atom, kept)))
         is_whole = prod(root.shape) == prod(self.tv.shape)
-        if not is_whole or offset_of(_dense(root), chain.index) != of_row:
+        if not is_whole or offset_of(numbered(root), chain.index) != of_row:
             return None
         if root.shape == self.tv.shape:
             return root
         return call("reshape", root, new_shape=constants(self.tv.shape))
-
-
-def _dense(tv: TensorView) -> Layout:
-    return Layout(tv.shape, dense_strides(tv.shape))
