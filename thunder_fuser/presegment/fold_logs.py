@@ -28,22 +28,18 @@ def fold_logs(fusion: Fusion) -> Fusion:
 
 def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     match tv.definition, inputs:
-        case Expr(OpDef(name="log")), (TensorView(definition=Expr() as made) as share,):
-            pass
-        case _:
-            return None
-    match made:
-        case Expr(OpDef(name="div"), (TensorView(definition=Expr() as raised) as term, total)):
-            if distance_from_max(term) is None or not isinstance(total, TensorView):
-                return None
-        case _:
-            return None
-    log = _log(total)
-    if log is None:
-        return None
-    is_zero = call("eq", share, sc.constant(0.0))
-    difference = call("sub", raised.inputs[0], log)
-    return call("where", is_zero, sc.constant(float("-inf")), difference)
+        case Expr(OpDef(name="log")), (
+            TensorView(
+                definition=Expr(
+                    OpDef(name="div"),
+                    (TensorView(definition=Expr() as raised) as term, TensorView() as total),
+                )
+            ) as share,
+        ) if distance_from_max(term) is not None and (log := _log(total)) is not None:
+            is_zero = call("eq", share, sc.constant(0.0))
+            difference = call("sub", raised.inputs[0], log)
+            return call("where", is_zero, sc.constant(float("-inf")), difference)
+    return None
 
 
 def _log(total: TensorView) -> TensorView | None:
