@@ -23,7 +23,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, split_axis
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, replace_axis, split_axis
 from thunder_fuser.schedule.parameters import MAX_LANES, MAX_LOADED, Sharing
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import LINE, SECTOR
@@ -202,6 +202,15 @@ def _unroll_read_anyway(segment: Segment, nest: Nest, busy: int) -> Nest:
     alone, together = (IterationClass(segment, (n,)).loads for n in (nest, made))
     held = sum(tv.dtype.itemsize for tv, _ in together) * MAX_LANES // 2
     return made if len(together) <= 2 * len(alone) and held <= MAX_LOADED else nest
+
+
+def in_one_thread(
+    group: IterationClass, axis: IterDomain, outer: IterDomain, inner: IterDomain, value: Form
+) -> IterationClass:
+    """`group` with all of `inner` in one thread, where `axis` is `value`, of it and of `outer`."""
+    nests = (replace_axis(n, axis, (outer, inner), value) for n in group.nests)
+    made = tuple(replace(n, unrolled=(*n.unrolled, inner)) for n in nests)
+    return IterationClass(group.segment, made)
 
 
 def _weights(form: Form) -> dict[Base, int]:

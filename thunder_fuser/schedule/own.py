@@ -12,15 +12,15 @@ one thread may lie far apart, as long as threads side by side write whole sector
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
 from thunder_fuser.analysis.digits import atom, combine
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
-from thunder_fuser.schedule.classes import IterationClass
-from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, replace_axis
+from thunder_fuser.schedule.classes import IterationClass, in_one_thread
+from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest
 from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, Reuse, Sharing
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
@@ -178,7 +178,4 @@ def _stretch(group: IterationClass, nest: Nest, axis: IterDomain) -> int:
 def _owned(group: IterationClass, axis: IterDomain, factor: int) -> IterationClass:
     """`group` with `factor` neighbouring values of `axis` in one thread."""
     outer, inner = split(axis, factor)
-    value = combine(atom(outer), atom(inner), factor)
-    nests = (replace_axis(n, axis, (outer, inner), value) for n in group.nests)
-    unrolled = (replace(n, unrolled=(*n.unrolled, inner)) for n in nests)
-    return IterationClass(group.segment, tuple(unrolled))
+    return in_one_thread(group, axis, outer, inner, combine(atom(outer), atom(inner), factor))

@@ -18,7 +18,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.classes import IterationClass, in_one_thread
 from thunder_fuser.schedule.nest import MAX_INSTANCES, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.schedule.runs import large_accesses, weight
@@ -181,10 +181,7 @@ def _neighbours(group: IterationClass, busy: int) -> IterationClass:
     if count == 1 or prod(a.size for a in group.axes) < count * busy:
         return group
     outer, copy = split(rows, count)
-    value = combine(atom(outer), atom(copy), count)
-    nests = (replace_axis(n, rows, (outer, copy), value) for n in group.nests)
-    made = tuple(replace(n, unrolled=(*n.unrolled, copy)) for n in nests)
-    return IterationClass(group.segment, made)
+    return in_one_thread(group, rows, outer, copy, combine(atom(outer), atom(copy), count))
 
 
 def _copies_apart(
@@ -207,10 +204,8 @@ def _copies_apart(
         whole, rest = cut_class(group, rows, rows.size - left)
         return (*_copies_apart(whole, streams, 0), VectorClass(rest, None, streams=None))
     outer, copy = split(rows, COPIES)
-    value = combine(atom(copy), atom(outer), outer.size)
-    nests = (replace_axis(n, rows, (outer, copy), value) for n in group.nests)
-    made = tuple(replace(n, unrolled=(*n.unrolled, copy)) for n in nests)
-    return (VectorClass(IterationClass(group.segment, made), None, streams),)
+    made = in_one_thread(group, rows, outer, copy, combine(atom(copy), atom(outer), outer.size))
+    return (VectorClass(made, None, streams),)
 
 
 def _period(group: IterationClass, rows: IterDomain) -> int:
