@@ -57,6 +57,15 @@ def test_what_a_square_has_once_a_row_is_no_weight(of_row: bool, shape: tuple[in
     assert row_axes(segment, [reduced], plane, 1, plane[0]).is_shifted == of_row
 
 
+def test_no_term_of_a_square_s_sums_is_looked_at_to_tell_its_weights() -> None:
+    """Where a dim has a million, there is no memory for them."""
+    size = 1 << 20
+    x, values = halves(size, size), halves(size)
+    centred = call("sub", x, expand(unsqueeze(total(x, 1), 1), size, size))
+    stored = call("mul", centred, expand(unsqueeze(values, 0), size, size))
+    assert weights_of(segment_of([x, values], stored), (size, size)) == 1
+
+
 @pytest.mark.parametrize(
     ("names", "columns", "is_stored", "expected"),
     [

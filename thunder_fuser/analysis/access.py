@@ -20,6 +20,7 @@ from typing import TypeAlias
 from thunder_fuser.analysis.digits import Form, Loaded, atom, loads_in
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from, gathered_dim
 from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, either, narrowed, settled
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import Attr, TensorView
@@ -186,6 +187,7 @@ def _sources(tv: TensorView, index: Index, known: Known) -> tuple[Source, ...]:
     expr = tv.definition
     assert expr is not None, "a tensor without definition must be a leaf"
     if expr.op.family is Family.REDUCTION:
+        assert not is_long(tv), "a reduction of so many terms must be a leaf"
         return tuple(_plain(edge, known) for edge in reduced_edges(tv, index))
     values = dict(zip(tv.logical, index, strict=True))
     found = edges_from(tv, values)

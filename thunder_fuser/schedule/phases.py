@@ -37,7 +37,7 @@ def phases_of(
 ) -> tuple[Phase, ...]:
     """Reductions, in topological order, by level: a level needs the results of the ones before."""
     level: dict[TensorView, int] = {}
-    leaves = segment.leaves | {tv for tv, _ in reductions}
+    leaves = segment.leaves.union(segment.long, (tv for tv, _ in reductions))
     for (tv, _), (term, index) in zip(reductions, terms, strict=True):
         needed = [p for p, _ in demand([(term, index)], leaves).leaves if p in level]
         if term in level:

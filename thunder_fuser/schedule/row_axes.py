@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import (
     Form,
     Opaque,
@@ -41,6 +41,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment
 
@@ -390,14 +391,14 @@ def weights_of(segment: Segment, shape: tuple[int, int]) -> int:
 
 def _read_along_rows(segment: Segment, elements: int) -> set[TensorView]:
     """The inputs of which neighbours in a plane of so many elements need neighbours."""
-    long = (tv.definition for tv in segment.tensors if is_long(tv))
+    long = segment.long
     needed = [s.value for s in segment.stores]
-    needed += [tv for made in long if made is not None for tv in made.tensors]
+    needed += [tv for made in long if made.definition for tv in made.definition.tensors]
     planes = [tv for tv in dict.fromkeys(needed) if prod(tv.shape) == elements]
     results = [(tv, tuple(map(atom, tv.logical))) for tv in planes]
     innermost = {next(a for a in reversed(tv.logical) if a.size != 1) for tv in planes}
-    leaves = demand(results, segment.leaves).leaves
-    return {tv for tv, index in leaves if any(form.bases & innermost for form in index)}
+    read = needs_of(segment, long, results).leaves
+    return {tv for tv, index in read if any(form.bases & innermost for form in index)}
 
 
 def _has_rows(shape: Sequence[int], columns: int) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import (
     Form,
     atom,
@@ -32,6 +32,7 @@ from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
@@ -91,7 +92,7 @@ def _few(
             index = axes.row_index((*before, *own, *after))
             places = (shift(index[dim], k * part) for k in range(count))
             found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
-            needs = demand([(value, i) for i in found], segment.leaves | rows.keys())
+            needs = needs_of(segment, {*segment.long, *rows}, [(value, i) for i in found])
             read = [(tv, i) for tv, i in needs.leaves if tv in rows]
             if read and all(i == rows[tv] for tv, i in read):
                 return found
@@ -149,7 +150,7 @@ def _reads(
     """Where the value reads a reduction of the row, the first that it reads, over outer dims of
     these `sizes`."""
     dims, rows = tuple(atom(axis(n)) for n in sizes), dict(reductions)
-    needs = demand([(value, (*dims, *inner))], segment.leaves | rows.keys())
+    needs = needs_of(segment, {*segment.long, *rows}, [(value, (*dims, *inner))])
     first = next((tv for tv, _ in needs.leaves if tv in rows), None)
     if first is None:
         return ()
@@ -251,7 +252,7 @@ def _piece(
 
 def _source(value: TensorView, index: Index, segment: Segment) -> tuple[TensorView, Index] | None:
     """The element that is moved to the index of `value`; None where that depends on the row."""
-    elements = demand([(value, index)], segment.leaves).elements
+    elements = needs_of(segment, segment.long, [(value, index)]).elements
     while (value, index) in elements and _is_moved(value):
         sources = elements[value, index].sources
         if len(sources) != 1 or sources[0].windows:
