@@ -31,6 +31,7 @@ from benchmarks.runner import Runner
 
 ELEMENTS = 1 << 26  # of the plane, about: 134 MB of 16 bits
 CLIFF = 0.6  # of the roof
+SLOW = 10.0  # seconds of both passes' first calls
 FURTHER = 4.0  # times eager's error, beside a rounding, that is wrong
 CALLS = 8
 CHANNELS = (9, 12, 16, 19, 21, 24, 31, 32, 40, 48, 64, 96, 100, 128, 150, 192, 256, 320, 512, 768)
@@ -109,15 +110,27 @@ class Found:
         return f"{self.phase} {self.microseconds:.0f} us n{self.kernels} {self.share:.2f}"
 
 
-def judged(case: Case, dtype: torch.dtype, device: torch.device) -> tuple[Runner, dict[str, bool]]:
-    """Our executor's calls, and whether the results of each pass are right."""
+@dataclass(frozen=True)
+class Judged:
+    """Our executor's calls, whether the results of each pass are right, and the seconds that the
+    first of both took."""
+
+    runner: Runner
+    is_right: dict[str, bool]
+    first_s: float
+
+
+def judged(case: Case, dtype: torch.dtype, device: torch.device) -> Judged:
+    """Both passes of our executor beside eager."""
     expected = reference(case, PASSES)
     ours = next(e for e in EXECUTORS if e.name == "ours")
     function = ours.load(device)(case, ours.keywords(False))
     runner = Runner.of(function, case, expected.cotangents, writes_inputs=False)
+    begun = time.monotonic()
     outputs = tensors(runner.function(*runner.fresh()))
     begin = starts(case, outputs)
     found = Results(outputs, begin, gradients(begin, case.wanted, expected.cotangents))
+    first_s = time.monotonic() - begun
 
     def is_right(phase: str) -> bool:
         error, eager = expected.error(found, phase), expected.eager[phase]
@@ -125,27 +138,29 @@ def judged(case: Case, dtype: torch.dtype, device: torch.device) -> tuple[Runner
         assert eager is not None
         return error <= FURTHER * eager + float(torch.finfo(dtype).eps)
 
-    return runner, {phase: is_right(phase) for phase in PASSES}
+    return Judged(runner, {phase: is_right(phase) for phase in PASSES}, first_s)
 
 
-def measured(case: Case, dtype: torch.dtype, device: torch.device, gbps: float) -> list[Found]:
+def measured(case: Case, ours: Judged, device: torch.device, gbps: float) -> list[Found]:
     """Both passes of our executor."""
-    runner, right = judged(case, dtype, device)
     found = []
     for phase in PASSES:
-        calls = kernel_times(runner.prepare(phase), device, CALLS)
+        calls = kernel_times(ours.runner.prepare(phase), device, CALLS)
         moved = case.backward_bytes if phase == BACKWARD else case.forward_bytes
         took = median(map(sum, calls))
         share = (moved or 0) / took / 1e3 / gbps
-        found.append(Found(phase, took, round(median(map(len, calls))), share, right[phase]))
+        found.append(
+            Found(phase, took, round(median(map(len, calls))), share, ours.is_right[phase])
+        )
     return found
 
 
-def line(case: Drawn, found: Sequence[Found]) -> str:
+def line(case: Drawn, found: Sequence[Found], first_s: float) -> str:
     """What is told of a case."""
     flag = "LOW" if any(f.share < CLIFF for f in found) else "   "
+    flag = "SLOW" if first_s > SLOW else flag
     flag = "WRONG" if not all(f.is_right for f in found) else flag
-    return f"{flag} {case} {' '.join(map(str, found))}"
+    return f"{flag} {case} {' '.join(map(str, found))} first {first_s:.1f} s"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -168,12 +183,14 @@ def main(argv: Sequence[str]) -> int:
             break
         forget_compilations()
         try:
-            found = measured(case.case(device), case.dtype, device, gbps)
+            built = case.case(device)
+            ours = judged(built, case.dtype, device)
+            found = measured(built, ours, device, gbps)
         except Exception as failure:  # of any kind: the others go on
             print(f"FAILED {case}: {failure!r}"[:300], flush=True)
             status = 1
             continue
-        print(line(case, found), flush=True)
+        print(line(case, found, ours.first_s), flush=True)
         status |= not all(f.is_right for f in found)
     return status
 

@@ -22,8 +22,7 @@ SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5), "tok
 def test_ours_is_as_near_to_fp64_as_eager(name: str) -> None:
     device = torch.device("cpu")
     case = Drawn(name, SHAPES[PATTERNS[name].family], torch.float32).case(device)
-    _, right = judged(case, torch.float32, device)
-    assert right == dict.fromkeys(PASSES, True)
+    assert judged(case, torch.float32, device).is_right == dict.fromkeys(PASSES, True)
 
 
 def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,8 +31,7 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = replace(case, function=lambda x: torch.softmax(x, -1) * 1.00001)
     ours = Executor("ours", lambda device: lambda case, keywords: wrong.function)
     monkeypatch.setattr(random_sweep, "EXECUTORS", [ours])
-    _, right = judged(case, torch.float32, device)
-    assert right == dict.fromkeys(PASSES, False)
+    assert judged(case, torch.float32, device).is_right == dict.fromkeys(PASSES, False)
 
 
 def test_a_seed_draws_the_same_cases_of_about_as_many_elements() -> None:
@@ -58,13 +56,14 @@ def test_what_is_no_case_is_refused(text: str) -> None:
         Drawn.parse("norm 8x31 bfloat16")
 
 
-def test_lines_tell_cliffs_and_wrong_results() -> None:
+def test_lines_tell_cliffs_slow_first_calls_and_wrong_results() -> None:
     case = Drawn("l2", (8, 31), torch.float16)
     fast, slow = (Found("forward", 70.4, 1, share, True) for share in (0.9, 0.5))
     wrong = Found("backward", 100.0, 2, 0.8, False)
-    assert line(case, [fast]) == "    l2 8x31 float16 forward 70 us n1 0.90"
-    assert line(case, [slow]).startswith("LOW l2")
-    assert line(case, [slow, wrong]).startswith("WRONG l2 8x31 float16")
+    assert line(case, [fast], 1.54) == "    l2 8x31 float16 forward 70 us n1 0.90 first 1.5 s"
+    assert line(case, [slow], 1.5).startswith("LOW l2")
+    assert line(case, [slow], 10.5).startswith("SLOW l2")
+    assert line(case, [slow, wrong], 10.5).startswith("WRONG l2 8x31 float16")
 
 
 def test_without_a_gpu_nothing_is_measured(
