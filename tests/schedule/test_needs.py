@@ -24,6 +24,14 @@ def test_a_result_needs_memory_and_reductions_but_not_what_those_need() -> None:
     assert reductions_read([(scaled, row)], needs, {reduced: row}) == [(reduced, row)]
 
 
+def test_no_term_of_what_is_long_is_needed_though_it_is_not_asked_for() -> None:
+    x = floats(4, 64)
+    reduced = total(x, 1)
+    row = (atom(axis(4)),)
+    needs = needs_of(segment_of([x], reduced), [], [(reduced, row)])
+    assert needs.leaves.keys() == {(reduced, row)}
+
+
 def test_a_result_that_is_a_reduction_reads_it() -> None:
     x = floats(4, 64)
     reduced, row, other = total(x, 1), (atom(axis(4)),), (atom(axis(4)),)

@@ -19,8 +19,8 @@ from thunder_fuser.segment.segment import Segment
 def needs_of(
     segment: Segment, reductions: Iterable[TensorView], results: Sequence[Element]
 ) -> Demand:
-    """What `results` need down to memory and the reductions."""
-    return demand(results, segment.leaves.union(reductions))
+    """What `results` need down to memory, the reductions, and whatever else is long."""
+    return demand(results, segment.leaves.union(segment.long, reductions))
 
 
 def reductions_read(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import unflatten
 from thunder_fuser.analysis.layout import linear
 from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -33,11 +34,11 @@ def element_of(
         return unflatten(linear(term.shape, index), value.shape)
     if len(found) == 1:
         return found[0]
-    leaves = segment.leaves | {tv for tv, _ in reductions}
+    own = [tv for tv, _ in reductions]
 
     def read(place: Index) -> int:
         """Elements of tensors in memory and of reductions."""
-        return len({*reductions, *demand([*terms, (value, place)], leaves).leaves})
+        return len({*reductions, *needs_of(segment, own, [*terms, (value, place)]).leaves})
 
     return min(found, key=read)
 

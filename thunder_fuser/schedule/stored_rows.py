@@ -92,7 +92,7 @@ def _few(
             index = axes.row_index((*before, *own, *after))
             places = (shift(index[dim], k * part) for k in range(count))
             found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
-            needs = needs_of(segment, {*segment.long, *rows}, [(value, i) for i in found])
+            needs = needs_of(segment, rows, [(value, i) for i in found])
             read = [(tv, i) for tv, i in needs.leaves if tv in rows]
             if read and all(i == rows[tv] for tv, i in read):
                 return found
@@ -150,7 +150,7 @@ def _reads(
     """Where the value reads a reduction of the row, the first that it reads, over outer dims of
     these `sizes`."""
     dims, rows = tuple(atom(axis(n)) for n in sizes), dict(reductions)
-    needs = needs_of(segment, {*segment.long, *rows}, [(value, (*dims, *inner))])
+    needs = needs_of(segment, rows, [(value, (*dims, *inner))])
     first = next((tv for tv, _ in needs.leaves if tv in rows), None)
     if first is None:
         return ()
