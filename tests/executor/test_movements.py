@@ -20,6 +20,8 @@ PROGRAMS: dict[str, Program] = {
     "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
     "column_stack": lambda x: torch.column_stack((x, x * x)),
     "column_stack of vectors": lambda x: torch.column_stack((x[0, 0, 0], x[1, 0, 0])),
+    "detach": lambda x: x.detach() * x.exp(),
+    "detach of rows' sums": lambda x: x * x.sum(-1, keepdim=True).detach() - x.detach(),
     "fliplr": lambda x: torch.fliplr(x),
     "flipud": lambda x: x.flipud(),
     "hstack": lambda x: torch.hstack([x, x * x]),
@@ -91,9 +93,10 @@ def test_what_torch_refuses_is_refused(name: str, device: torch.device) -> None:
         jit(lambda x: WRONG[name](x * 2) * 3)(x)
 
 
-@pytest.mark.parametrize("name", ["narrow", "ravel of whole rows", "split_with_sizes"])
+@pytest.mark.parametrize("name", ["detach", "narrow", "ravel of whole rows", "split_with_sizes"])
 def test_views_stay_views(name: str, device: torch.device) -> None:
     views: dict[str, Program] = {
+        "detach": lambda x: x.detach(),
         "narrow": lambda x: x.narrow(1, 2, 5),
         "ravel of whole rows": lambda x: x.ravel(),
         "split_with_sizes": lambda x: x.split_with_sizes([1, 4])[1],
@@ -126,6 +129,30 @@ def test_a_result_that_moves_nothing_is_a_copy(name: str) -> None:
     x = torch.randn(4, 4, 1, 1).to(here())
     result = jit(COPIED[name])(x)
     assert result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+def test_what_is_straight_through_is_one_kernel() -> None:
+    """Rounded in the forward; the gradient is that of what was not."""
+
+    def rounded(x: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        y = (x / scales).clamp(-8, 7)
+        return (y + (torch.round(y) - y).detach()) * scales
+
+    args = (torch.randn(37, 65, requires_grad=True), torch.rand(65) + 0.5)
+    jfn = check(rounded, *args, **KERNELS)
+    assert explain(jfn).count("segment 0 (kernel; the region)") == 2
+    assert "no rule for" not in explain(jfn)
+
+
+def test_a_detached_result_shows_the_memory_it_was_seen_in(device: torch.device) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x.exp()
+        seen = y.detach()
+        y.mul_(2)
+        return y * x, seen
+
+    x = torch.randn(5, 7, device=device)
+    torch.testing.assert_close(jit(program, **KERNELS)(x), program(x))
 
 
 def test_a_roll_of_windows_is_one_kernel() -> None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import thunder.core.prims as prims
 import thunder.torch as ltorch
 import torch
 import torch.nn.functional as F
-from thunder.core.proxies import TensorProxy
+from thunder.core.proxies import ProxyTag, TensorProxy
 
 from thunder_fuser.executor.stand_ins import Compose
 
@@ -55,6 +56,15 @@ def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None 
             parts = (part(result, dim, first, extent), part(result, dim, 0, first))
             result = ltorch.cat(parts, dim)
     return ltorch.clone(a) if result is a else result
+
+
+def _detach(a: Any) -> Any:
+    """The same elements in the same memory, through which no gradient goes."""
+    if not is_whole(a):
+        return NotImplemented
+    seen = prims.reshape(a, a.shape)
+    seen.tags.add(ProxyTag.DETACHED_AUTOGRAD_GRAPH)
+    return seen
 
 
 def _narrow(a: Any, dim: int, start: Any, length: Any) -> Any:
@@ -169,6 +179,7 @@ def _channel_shuffle(a: Any, groups: int) -> Any:
 MOVEMENTS: dict[Any, Compose] = {
     F.channel_shuffle: _channel_shuffle,
     torch.column_stack: _column_stack,
+    torch.detach: _detach,
     torch.fliplr: _flipped(1),
     torch.flipud: _flipped(0),
     torch.hstack: _hstack,
