@@ -16,6 +16,7 @@ from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
+from thunder_fuser.presegment.gather_once import gather_once
 from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.group_samples import group_samples
 from thunder_fuser.presegment.lay_results import lay_results
@@ -33,6 +34,7 @@ from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
 from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
+from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
@@ -52,6 +54,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     reduce_pieces,  # of what is shared by then
     fold_flips,
     stop_gathers,
+    gather_once,
 )
 
 
@@ -78,7 +81,7 @@ def arrange(
     fusion = share_sums(fusion, multiprocessors, apart, max_cluster)
     fusion = sum_places(fusion, apart)
     fusion = split_scans(fusion, multiprocessors)
-    fusion = group_rows(fusion, layouts, multiprocessors, max_cluster)
+    fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)

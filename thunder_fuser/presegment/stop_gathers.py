@@ -59,11 +59,11 @@ def _after_reductions(places: TensorView) -> TensorView:
 
 
 def _needs(tv: TensorView) -> Demand:
-    return demand([(tv, tuple(map(atom, tv.logical)))], _Ends())
+    return demand([(tv, tuple(map(atom, tv.logical)))], Ends())
 
 
-class _Ends:
-    """What a segment reads from memory or reduces itself."""
+class Ends:
+    """Tensors that a segment reads from memory or reduces itself, as demand's leaves."""
 
     def __contains__(self, tv: object) -> bool:
         assert isinstance(tv, TensorView)
