@@ -4,7 +4,8 @@
 
 where T2 is 0 or 1, as in a dropout and in its gradient, which scales first. The same bits, as the
 scale is above 0; but what is left out of a gradient that the scale takes beyond the largest number
-is 0, not NaN. Only of f32 and f64, which round nothing in between.
+is 0, not NaN, so `strict` scales where the trace does. Only of f32 and f64, which round nothing in
+between.
 """
 
 from __future__ import annotations
