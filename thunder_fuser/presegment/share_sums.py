@@ -37,6 +37,7 @@ from thunder_fuser.analysis.met_rows import MAX_MET, WIDTH, met_rows_held, vecto
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     MET,
+    inputs_of_size,
     is_long,
     walked_rows,
 )
@@ -187,9 +188,7 @@ def _do_meet(
 ) -> bool:
     """True where each block, or each cluster of up to `max_cluster`, has so many rows of the plane,
     and they keep the machine busy."""
-    elements = prod(plane.sizes)
-    read = [tv for tv in fusion.tensors if tv.definition is None and prod(tv.shape) == elements]
-    sizes = [tv.dtype.itemsize for tv in read]
+    sizes = [tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane.sizes))]
     lanes, registers = vector_of(plane.columns, sizes)
     vectors, groups = plane.columns // lanes, prod(plane.rows) // count
     is_whole = lanes == vector_of(WIDTH, sizes)[0]  # odd rows have other vectors when they are met
