@@ -81,7 +81,7 @@ class FusionDefinition(DefinitionCalls):
                 "it, or make another FusionDefinition to define another fusion"
             )
         if self._recorder is not None:
-            raise RuntimeError("this FusionDefinition is already open")
+            raise RuntimeError("this FusionDefinition is already open: leave its `with` first")
         self._recorder = Recorder(self, self._cache, self._max_length)
         return self
 

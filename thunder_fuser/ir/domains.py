@@ -346,7 +346,7 @@ def cat(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (dim,) = _ints((attrs["dim"],))
     first = inputs[0]
     if any(tv.ndim != first.ndim for tv in inputs):
-        raise ValueError(f"cat of ranks {[tv.ndim for tv in inputs]}")
+        raise ValueError(f"cat of ranks {[tv.ndim for tv in inputs]}; legal: one rank")
     total: Scalar = sc.constant(0)
     for tv in inputs:
         total = sc.add(total, tv.extents[dim])
@@ -357,7 +357,8 @@ def cat(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         else:
             root.append(IterDomain(_widest([tv.logical[k] for tv in inputs], inputs).extent))
             if any(tv.logical[k].is_unit != root[k].is_unit for tv in inputs):
-                raise ValueError(f"cat along dim {dim}: extents differ in dim {k}")
+                sizes = ", ".join(str(tv.extents[k]) for tv in inputs)
+                raise ValueError(f"cat along dim {dim}: extents differ in dim {k}: {sizes}")
     return Derived(tensor_domain(root), (tuple(range(first.ndim)),) * len(inputs))
 
 

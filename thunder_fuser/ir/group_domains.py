@@ -64,7 +64,10 @@ def group_pieces(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     size, count = _int(attrs, "size"), sc.static_int(_only_axis("order", order).extent)
     _only_axis("keys", keys)
     if count is None or size < 1:
-        raise ValueError(f"pieces of {size} of an order of {order.extents[0]}")
+        raise ValueError(
+            f"pieces of {size} of an order of {order.extents[0]}; legal: 1 and above, of an extent "
+            "that is known"
+        )
     domain, maps = _summed(x, order, _int(attrs, "dim"), axis(count // size))
     return domain, (*maps, (None,))
 
@@ -83,7 +86,10 @@ def digit_counts(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     places = sc.static_int(_only_axis("the operand", x).extent)
     low, bits, chunk = (_int(attrs, name) for name in ("low", "bits", "chunk"))
     if places is None or low < 0 or bits < 1 or chunk < 1:
-        raise ValueError(f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on")
+        raise ValueError(
+            f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on; legal: 1 and "
+            "above, from 0 on, of an extent that is known"
+        )
     return tensor_domain([axis(counted_chunks(places, chunk) << bits)]), ((None,),)
 
 
