@@ -36,7 +36,7 @@ def risen_from(needs: Demand, fast: Set[TensorView]) -> Key | None:
         return None
     (leaf,) = needs.leaves
     is_risen = leaf[0].dtype.is_reduced_precision and all(_rises(tv, fast) for tv in steps)
-    return leaf if is_risen and not all(map(_is_cast, steps)) else None
+    return leaf if is_risen and not all(tv.is_of("cast") for tv in steps) else None
 
 
 def scaled(op: OpDef, operands: tuple[T, ...]) -> T | None:
@@ -57,10 +57,6 @@ def _is_moderate(value: object) -> bool:
     return False
 
 
-def _is_cast(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "cast"
-
-
 def _rises(tv: TensorView, fast: Set[TensorView]) -> bool:
     """True for an element that a function which keeps order makes of one other."""
     if not tv.dtype.is_floating:
@@ -70,4 +66,4 @@ def _rises(tv: TensorView, fast: Set[TensorView]) -> bool:
             return True
         case Expr(OpDef(rises=True)):
             return tv not in fast
-    return _is_cast(tv)
+    return tv.is_of("cast")

@@ -48,7 +48,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
 
 def is_sum(tv: TensorView) -> bool:
     """True for sums of any length."""
-    return tv.definition is not None and tv.definition.op.name == "sum"
+    return tv.is_of("sum")
 
 
 def _has_factor(rows: OfRows, terms: TensorView) -> bool:
@@ -121,8 +121,7 @@ class OfRows:
 
     def are_terms(self, values: TensorView) -> bool:
         """True for values of the plane. Operands of fewer dims or elements are broadcast to it."""
-        assert self.tv.definition is not None
-        return values.shape == self.tv.definition.tensors[0].shape
+        return values.shape == self.tv.expr.tensors[0].shape
 
     def _computed(self, factor: TensorView) -> TensorView | None:
         """One that is computed from others."""
@@ -139,9 +138,7 @@ class OfRows:
 
     def _repeated(self, factor: TensorView) -> TensorView | None:
         """One that is a view of what there is one of per row."""
-        assert self.tv.definition is not None
-        dims = self.tv.definition.attr("dims")
-        assert isinstance(dims, tuple)
+        dims = self.tv.expr.dims()
         chain = follow(factor, lambda _: False)
         if chain is None or chain.root.dtype is not self.tv.dtype:
             return None

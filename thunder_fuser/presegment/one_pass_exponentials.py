@@ -47,18 +47,15 @@ def one_pass_exponentials(fusion: Fusion, max_cluster: int = 1) -> Fusion:
 
 
 def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    made = tv.definition
-    assert made is not None
-    if made.op.name != "sum" or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
+    if not tv.is_of("sum") or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
         return None
     (term,) = inputs
     assert isinstance(term, TensorView)
     top = distance_from_max(term)
     if top is None or top.dtype not in EXPONENTIALS.dtypes or term.dtype is not top.dtype:
         return None
-    assert top.definition is not None
-    (x,), dims = top.definition.tensors, made.attr("dims")
-    if top.definition.attr("dims") != dims or not reads_in_place(term, x, top, dims):
+    (x,), dims = top.expr.tensors, tv.expr.dims()
+    if top.expr.dims() != dims or not reads_in_place(term, x, top, dims):
         return None
     total = apply(EXPONENTIALS, [x], {"dims": dims})
     assert isinstance(total, TensorView)

@@ -27,8 +27,7 @@ def scale_masks(fusion: Fusion) -> Fusion:
 
 
 def _scale(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    assert tv.definition is not None
-    if tv.definition.op.name != "mul" or tv.dtype not in (DataType.Float, DataType.Double):
+    if tv.expr.op.name != "mul" or tv.dtype not in (DataType.Float, DataType.Double):
         return None
     factors = [factor for value in inputs for factor in _factors(value, tv.dtype)]
     scales = [f for f in factors if _is_scale(f)]

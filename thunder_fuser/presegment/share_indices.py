@@ -23,8 +23,7 @@ def share_indices(fusion: Fusion) -> Fusion:
     apart, known = set(fusion.roots), dict[object, TensorView]()
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        expr = tv.definition
-        assert expr is not None
+        expr = tv.expr
         is_drawn = expr.op.family is Family.RANDOM
         if tv in apart or is_drawn or tv.dtype.is_floating or tv.dtype.is_complex:
             return None

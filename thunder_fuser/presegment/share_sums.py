@@ -159,9 +159,8 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
             late.add(tv)
     results = [*fusion.outputs, *(w.value for w in fusion.writes)]
     for tv in topological(results, planes.keys()):
-        is_product = tv.definition is not None and tv.definition.op.name == "mul"
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
-        if is_product and is_exact and tv not in late and prod(tv.shape) in sizes:
+        if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
             yield tv
 
 
@@ -235,9 +234,9 @@ def _operand_shape(tv: TensorView) -> tuple[int, ...]:
 
 def _is_sum(tv: TensorView) -> bool:
     """True for a long sum of what is not rounded on the way."""
-    if tv.definition is None or tv.definition.op.name != "sum" or not is_long(tv):
+    if not tv.is_of("sum") or not is_long(tv):
         return False
-    (terms,) = tv.definition.tensors
+    (terms,) = tv.producers
     is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
     return is_exact and terms.dtype is tv.dtype and walked_rows(tv) is None
 

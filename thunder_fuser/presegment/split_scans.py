@@ -63,8 +63,7 @@ def _parts(tv: TensorView, multiprocessors: int) -> int | None:
 
 
 def _in_parts(tv: TensorView, x: TensorView, parts: int) -> TensorView:
-    assert tv.definition is not None
-    dim, reverse = scanned_dim(tv), tv.definition.attr("reverse")
+    dim, reverse = scanned_dim(tv), tv.expr.attr("reverse")
     wide = tv.dtype.compute_type
     if wide is not x.dtype and not x.dtype.compute_type.is_integral:
         x = call("cast", x, dtype=wide)
@@ -89,9 +88,8 @@ def _first_of(x: TensorView, before: TensorView, dim: int, reverse: bool) -> Ten
 
 
 def _scan(tv: TensorView, x: TensorView, dim: int) -> TensorView:
-    assert tv.definition is not None
-    attrs = {"dim": dim, "reverse": tv.definition.attr("reverse")}
-    made = apply(tv.definition.op, [x], attrs)
+    attrs = {"dim": dim, "reverse": tv.expr.attr("reverse")}
+    made = apply(tv.expr.op, [x], attrs)
     assert isinstance(made, TensorView)
     return made
 

@@ -29,8 +29,7 @@ def stop_gathers(fusion: Fusion) -> Fusion:
 
 
 def _stop(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    expr = tv.definition
-    assert expr is not None
+    expr = tv.expr
     if expr.op.family is not Family.GATHER:
         return None
     x, places = inputs
@@ -44,8 +43,7 @@ def _stop(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 
 def _is_near(tv: TensorView, inputs: tuple[Value, ...]) -> bool:
     """True where the producer's elements are computed where they are gathered."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
+    made = apply(tv.expr.op, inputs, dict(tv.expr.attrs))
     assert isinstance(made, TensorView)
     gathered = [(leaf, index) for leaf, index in _needs(made).leaves if any(loads_in(index))]
     return len(gathered) <= MAX_READS and not any(is_long(leaf) for leaf, _ in gathered)

@@ -137,16 +137,12 @@ def _is_long_reduction(tv: TensorView) -> bool:
 
 
 def _operand(tv: TensorView) -> TensorView:
-    assert tv.definition is not None
-    return tv.definition.tensors[0]
+    return tv.expr.tensors[0]
 
 
 def _dims(tv: TensorView) -> tuple[int, ...]:
     """The reduced dims, also those of one element."""
-    assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    return tuple(d for d in dims if isinstance(d, int))
+    return tv.expr.dims()
 
 
 def _reduced_dim(tv: TensorView) -> int | None:
@@ -164,17 +160,13 @@ def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
 
 
 def _neutral(tv: TensorView) -> int | None:
-    assert tv.definition is not None
-    return tv.definition.op.neutral
+    return tv.expr.op.neutral
 
 
 def _is_over_all(tv: TensorView, dim: int) -> bool:
     """True for a sum over all dims but the rows'."""
-    assert tv.definition is not None
     kept = [d for d in range(_operand(tv).ndim) if d not in _dims(tv)]
-    return [d for d in kept if _operand(tv).shape[d] != 1] == [dim] and (
-        tv.definition.op.state_size == 1
-    )
+    return [d for d in kept if _operand(tv).shape[d] != 1] == [dim] and (tv.expr.op.state_size == 1)
 
 
 def _groups(
@@ -440,8 +432,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, [source], {"dims": dims, **mark_of(tv)})
+    made = apply(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
     assert isinstance(made, TensorView)
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)
 

@@ -39,9 +39,8 @@ def walk_short(fusion: Fusion) -> Fusion:
         plane = _plane(tv)
         if plane is None or tv not in whole[plane]:
             return None
-        assert tv.definition is not None
-        attrs = {**dict(tv.definition.attrs), WALKED: plane[0]}
-        made = apply(tv.definition.op, inputs, attrs)
+        attrs = {**dict(tv.expr.attrs), WALKED: plane[0]}
+        made = apply(tv.expr.op, inputs, attrs)
         assert isinstance(made, TensorView)
         return made
 
