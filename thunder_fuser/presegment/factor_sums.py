@@ -76,8 +76,7 @@ def _summed(rows: OfRows, terms: TensorView) -> TensorView:
 
 def summed_alike(tv: TensorView, terms: TensorView) -> TensorView:
     """The reduction `tv` of other terms."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, [terms], dict(tv.definition.attrs))
+    made = apply(tv.expr.op, [terms], dict(tv.expr.attrs))
     assert isinstance(made, TensorView)
     return made
 
@@ -138,7 +137,9 @@ class OfRows:
 
     def _repeated(self, factor: TensorView) -> TensorView | None:
         """One that is a view of what there is one of per row."""
-        dims = self.tv.expr.dims()
+        assert self.tv.definition is not None
+        dims = self.tv.definition.attr("dims")
+        assert isinstance(dims, tuple)
         chain = follow(factor, lambda _: False)
         if chain is None or chain.root.dtype is not self.tv.dtype:
             return None

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from thunder_fuser.analysis.kept_rows import are_kept
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lies_in, lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -180,6 +180,4 @@ def _rebuilt(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView:
     """`tv` of `inputs`; itself where these are its own."""
     if all(a is b for a, b in zip(inputs, tv.expr.inputs, strict=True)):
         return tv
-    made = apply(tv.expr.op, inputs, dict(tv.expr.attrs))
-    assert isinstance(made, TensorView)
-    return made
+    return again(tv.expr, inputs)

@@ -18,7 +18,7 @@ from thunder_fuser.analysis.digits import ZERO, atom, inverted, weight_of
 from thunder_fuser.analysis.layout import Layout, dense_strides, linear, offset_of
 from thunder_fuser.analysis.reductions import is_along
 from thunder_fuser.analysis.views import Chain, follow
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -40,8 +40,7 @@ def lay_results(fusion: Fusion) -> Fusion:
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in orders or tv.definition is None:
             return None
-        made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
-        assert isinstance(made, TensorView)
+        made = again(tv.expr, inputs)
         return lying(made, orders[tv])
 
     return rewrite(fusion, rule) if orders else fusion

@@ -22,7 +22,7 @@ from thunder_fuser.analysis.kept_rows import are_kept, are_packed
 from thunder_fuser.analysis.precision import distance_from_max, is_guarded
 from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, stored_planes
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -57,6 +57,5 @@ def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorVie
     (x,), dims = top.expr.tensors, tv.expr.dims()
     if top.expr.dims() != dims or not reads_in_place(term, x, top, dims):
         return None
-    total = apply(EXPONENTIALS, [x], {"dims": dims})
-    assert isinstance(total, TensorView)
+    total = produce(EXPONENTIALS, [x], {"dims": dims})
     return total if is_guarded(term) else call("add", total, call("sub", top, top))

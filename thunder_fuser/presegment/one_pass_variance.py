@@ -18,7 +18,7 @@ from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
@@ -54,9 +54,7 @@ def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> Ten
             if x is None:
                 return None
             turned = x if order is None else call("permute", x, dims=order)
-            made = apply(SQUARED_DEVIATION, [turned], {"dims": tv.expr.dims(), **mark_of(tv)})
-            assert isinstance(made, TensorView)
-            return made
+            return produce(SQUARED_DEVIATION, [turned], {"dims": tv.expr.dims(), **mark_of(tv)})
     return None
 
 

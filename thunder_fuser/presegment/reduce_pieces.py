@@ -19,14 +19,14 @@ from math import prod
 
 from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION, is_long
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.domains import cat_starts
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, op_of
+from thunder_fuser.presegment.split_reductions import constants
 
 _COMBINED = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "mul"}
 
@@ -43,7 +43,7 @@ def reduce_pieces(fusion: Fusion) -> Fusion:
         match inputs:
             case (TensorView() as source,) if tv in found:
                 return _reduced(tv, source, found[tv], parts[_dim(tv)])
-            case (TensorView() as source,) if op_of(tv).name == "slice":
+            case (TensorView() as source,) if tv.is_of("slice"):
                 dim, piece = planes.get(source.shape, (-1, (0, 0)))
                 cut = _cut_along(tv, dim) if dim >= 0 else None
                 is_part = cut is not None and (cut == piece or not _meet(cut, piece))
@@ -59,9 +59,8 @@ def _reduced(tv: TensorView, source: TensorView, piece: Stretch, parts: _Parts) 
     for stretch in (piece, (0, start), (end, extent)):
         if stretch[0] < stretch[1]:
             terms = parts.of(source, stretch)
-            own = apply(tv.expr.op, [terms], dict(tv.expr.attrs))
-            assert isinstance(own, TensorView)
-            made = own if made is None else call(_COMBINED[op_of(tv).name], made, own)
+            own = again(tv.expr, [terms])
+            made = own if made is None else call(_COMBINED[tv.expr.op.name], made, own)
     assert made is not None
     return made
 
@@ -84,8 +83,8 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
 
 def _is_in_parts(tv: TensorView) -> bool:
     """True for a reduction of one dim that its parts lead to without a rounding."""
-    name = op_of(tv).name
-    if op_of(tv).family is not Family.REDUCTION or name not in _COMBINED:
+    name = tv.expr.op.name
+    if tv.expr.op.family is not Family.REDUCTION or name not in _COMBINED:
         return False
     is_exact = name in ("max", "min") or not tv.dtype.is_reduced_precision
     return len(tv.expr.dims()) == 1 and is_exact

@@ -17,7 +17,7 @@ from math import prod
 from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_scan, row_shape, scanned_dim
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -89,9 +89,7 @@ def _first_of(x: TensorView, before: TensorView, dim: int, reverse: bool) -> Ten
 
 def _scan(tv: TensorView, x: TensorView, dim: int) -> TensorView:
     attrs = {"dim": dim, "reverse": tv.expr.attr("reverse")}
-    made = apply(tv.expr.op, [x], attrs)
-    assert isinstance(made, TensorView)
-    return made
+    return produce(tv.expr.op, [x], attrs)
 
 
 def _moved(tv: TensorView, dim: int, reverse: bool) -> TensorView:

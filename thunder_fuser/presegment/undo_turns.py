@@ -19,7 +19,7 @@ from math import prod
 
 from thunder_fuser.analysis.kept_rows import are_kept
 from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -134,8 +134,7 @@ class _Undo:
         if order is None or made.op.family is not Family.POINTWISE:
             return None
         operands = [_undone(v, order) if isinstance(v, TensorView) else v for v in inputs]
-        moved = apply(made.op, operands, dict(made.attrs))
-        assert isinstance(moved, TensorView)
+        moved = again(made, operands)
         return call("permute", moved, dims=order)
 
 
@@ -152,8 +151,7 @@ def _reduced(made: Expr, source: Value, order: Order) -> TensorView:
     assert isinstance(source, TensorView)
     dims = made.dims()
     attrs = {**dict(made.attrs), "dims": tuple(sorted(order[d] for d in dims))}
-    found = apply(made.op, [_undone(source, order)], attrs)
-    assert isinstance(found, TensorView)
+    found = produce(made.op, [_undone(source, order)], attrs)
     kept = [order[d] for d in range(source.ndim) if d not in dims]
     if kept == sorted(kept):
         return found

@@ -35,7 +35,7 @@ from thunder_fuser.analysis.reductions import (
     mark_of,
     state_bytes,
 )
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -432,8 +432,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
-    made = apply(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
-    assert isinstance(made, TensorView)
+    made = produce(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)
 
 
