@@ -41,7 +41,8 @@ Attrs = Mapping[str, Attr]
 
 
 def derive(name: str, inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """The consumer's domain for the op whose row names `name`; empty means elementwise."""
+    """The consumer's domain for the op whose row names `name`; empty means elementwise. Raises
+    ValueError for shapes and attributes that contradict each other."""
     return _FUNCTIONS[name](inputs, attrs)
 
 
