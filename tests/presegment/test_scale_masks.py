@@ -13,6 +13,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
 from thunder_fuser.presegment import tidy
 from thunder_fuser.presegment.scale_masks import scale_masks
 
@@ -66,3 +67,10 @@ def test_scaled_masks_make_the_same_bits(first: bool) -> None:
     x, mask = inputs()
     x[0, :4] = torch.tensor([float("inf"), -float("inf"), float("nan"), -0.0])
     check(program(torch.float32, 1 / 0.9, first=first), x, mask)
+
+
+@pytest.mark.usefixtures("device")
+def test_strict_scales_before_it_masks_as_the_trace_does() -> None:
+    x, mask = torch.full((5, 33), 3e38), torch.rand(5, 33) < 0.5
+    found = program(torch.float32, 1.25, first=True)  # infinity, or infinity times 0
+    check(found, x, mask, options=Options(strict=True))

@@ -23,7 +23,7 @@ from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, either, narrow
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.fusion import topological
-from thunder_fuser.ir.tensor import Attr, TensorView
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 Index: TypeAlias = tuple[Form, ...]
@@ -130,10 +130,11 @@ def demand(
     return found
 
 
-def reads_in_place(tv: TensorView, x: TensorView, reduced: TensorView, dims: Attr) -> bool:
+def reads_in_place(
+    tv: TensorView, x: TensorView, reduced: TensorView, dims: tuple[int, ...]
+) -> bool:
     """True where each element of `tv` reads that of `x`, and what it was `reduced` to over `dims`
     at its own place."""
-    assert isinstance(dims, tuple)
     index = tuple(map(atom, tv.logical))
     kept = tuple(form for k, form in enumerate(index) if k not in dims)
     return set(demand([(tv, index)], {x, reduced}).leaves) == {(x, index), (reduced, kept)}

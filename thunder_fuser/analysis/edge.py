@@ -162,8 +162,7 @@ def _uncut(placement: Placement, reducing: AxisEdge | None) -> Placement | None:
 
 def _pending(consumer: TensorView) -> Partial | None:
     """What a cut reduced axis leaves to do; None where terms of devices cannot be combined."""
-    assert consumer.definition is not None
-    row = consumer.definition.op
+    row = consumer.expr.op
     return Partial(row.name) if row.combine else None
 
 

@@ -118,8 +118,7 @@ class _Walk:
 
 def _read(tv: TensorView, edges: Sequence[Edge]) -> Sequence[Edge]:
     """Of pieces of groups and the sum of these, each term is read by one: the sum is charged."""
-    assert tv.definition is not None
-    return edges[1:] if tv.definition.op.name == "group_pieces" else edges
+    return edges[1:] if tv.expr.op.name == "group_pieces" else edges
 
 
 def _only_axis(form: Form) -> IterDomain | None:

@@ -139,6 +139,11 @@ def _weighted(strides: Sequence[int], index: Sequence[Form]) -> Form:
     return total
 
 
+def bytes_of(tensors: Iterable[TensorView]) -> int:
+    """Of an element of each."""
+    return sum(tv.dtype.itemsize for tv in tensors)
+
+
 def registers_of(itemsizes: Iterable[int], lanes: int = 1) -> int:
     """Registers of a vector of so many lanes of each tensor whose elements have so many bytes."""
     return sum(ceil_div(size * lanes, REGISTER_BYTES) for size in itemsizes)

@@ -62,7 +62,7 @@ def _is_extremum(tv: TensorView) -> bool:
 
 def _exponents(summed: TensorView, term: TensorView) -> tuple[TensorView, ...]:
     """The exponents of such terms, on which a sum depends as on any value; empty for others."""
-    if term.dtype is not DataType.Float or not _is(summed, "sum") or term.definition is None:
+    if term.dtype is not DataType.Float or not summed.is_of("sum") or term.definition is None:
         return ()
     if distance_from_max(term) is not None:
         return term.definition.tensors
@@ -79,7 +79,7 @@ def _joined(tv: TensorView) -> set[TensorView]:
     below = [pair for s in sums if (pair := _below(s)) is not None]
     if len(sums) == 1 or len(below) < len(sums) or len({top for _, top in below}) > 1:
         return set()
-    made = (m.definition for m in _combined(below[0][1], "maximum") if _is(m, "max"))
+    made = (m.definition for m in _combined(below[0][1], "maximum") if m.is_of("max"))
     largest_of = {source for expr in made if expr is not None for source in expr.tensors}
     return sums if {x for x, _ in below} <= largest_of else set()
 
@@ -89,8 +89,8 @@ def _combined(tv: TensorView, name: str) -> Iterator[TensorView]:
     todo = [tv]
     while todo:
         found = _behind_views(todo.pop())
-        if found.definition is not None and _is(found, name):
-            todo += found.definition.tensors
+        if found.is_of(name):
+            todo += found.producers
         else:
             yield found
 
@@ -106,10 +106,6 @@ def _below(summed: TensorView) -> tuple[TensorView, TensorView] | None:
         case TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as m))):
             return x, _behind_views(m)
     return None
-
-
-def _is(tv: TensorView, name: str) -> bool:
-    return tv.definition is not None and tv.definition.op.name == name
 
 
 def _is_share_of(share: TensorView, logarithm: TensorView) -> bool:

@@ -246,8 +246,7 @@ class _Propagation:
         """A gather may read any index of its axis, a running sum needs all before it, and an order
         is one of all elements."""
         for consumer, edges in self.edges.items():
-            expr = consumer.definition
-            assert expr is not None
+            expr = consumer.expr
             if expr.op.family not in _WHOLE:
                 continue
             dim = dict(expr.attrs).get("dim", 0)

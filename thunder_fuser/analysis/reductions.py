@@ -55,8 +55,7 @@ def is_stage(tv: TensorView) -> bool:
 def made_by(tv: TensorView) -> TensorView:
     """Of what puts an index in order by one digit: the counts, its second operand, which all that
     the same launch makes have in common. Of others `tv` itself."""
-    assert tv.definition is not None
-    operands = tv.definition.tensors
+    operands = tv.expr.tensors
     return operands[1] if is_stage(tv) and len(operands) > 1 else tv
 
 
@@ -103,8 +102,7 @@ def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
 
 def state_bytes(tv: TensorView) -> int:
     """Bytes of what a thread knows of one result of a reduction."""
-    assert tv.definition is not None
-    return tv.dtype.compute_type.itemsize * tv.definition.op.state_size
+    return tv.dtype.compute_type.itemsize * tv.expr.op.state_size
 
 
 def is_scattered(tv: TensorView) -> bool:
@@ -142,8 +140,7 @@ def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
 
 def scanned_dim(tv: TensorView) -> int:
     """The dim along which a scan runs."""
-    assert tv.definition is not None
-    dim = tv.definition.attr("dim")
+    dim = tv.expr.attr("dim")
     assert isinstance(dim, int)
     return dim
 

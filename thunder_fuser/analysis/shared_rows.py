@@ -82,7 +82,7 @@ def _fits(fusion: Fusion, plane: tuple[int, int], limit: int) -> bool:
 
 def _is_maximum(tv: TensorView) -> bool:
     """True for what a block may find beside a sum below it, in one pass (`schedule/streams.py`)."""
-    return tv.definition is not None and tv.definition.op.name == "max"
+    return tv.is_of("max")
 
 
 def _is_too_long(fusion: Fusion, plane: tuple[int, int]) -> bool:

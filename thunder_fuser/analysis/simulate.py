@@ -155,8 +155,7 @@ def _element(
     where: Coordinates,
     scalars: Mapping[Scalar, Number],
 ) -> Number:
-    expr = tensor.definition
-    assert expr is not None
+    expr = tensor.expr
     at = dict(zip(tensor.logical, point, strict=True))
     if expr.op.family is Family.REDUCTION:
         return _reduce_local(plans[0], held[0], at, where)
@@ -225,5 +224,4 @@ def _reduce_local(
             source = read(edge, here)
             assert source is not None
             terms.append(held[source])
-    assert edge.consumer.definition is not None
-    return combine(edge.consumer.definition.op.name, terms)
+    return combine(edge.consumer.expr.op.name, terms)

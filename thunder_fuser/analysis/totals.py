@@ -48,8 +48,7 @@ def totals_of(
         return ()
     (rows,) = planes
     for tv in computed:
-        assert tv.definition is not None
-        needs_row = not of_rows.isdisjoint(tv.definition.tensors)
+        needs_row = not of_rows.isdisjoint(tv.expr.tensors)
         if is_total(tv, rows) and (needs_row or is_long(tv)):
             found[tv] = None
         elif needs_row or is_long(tv):

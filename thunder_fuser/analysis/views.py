@@ -60,7 +60,7 @@ def is_metadata(tv: TensorView) -> bool:
 
 def is_stop(tv: TensorView) -> bool:
     """True for a stop point: the same elements, read by another segment."""
-    return tv.definition is not None and tv.definition.op.name == "segment_set"
+    return tv.is_of("segment_set")
 
 
 def without_padding(element: tuple[TensorView, Index], size: int) -> tuple[TensorView, Index]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.beside_text import (
     if_row,
     results_beside,
@@ -29,7 +28,7 @@ from thunder_fuser.codegen.odd_text import (
     own_column,
 )
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
-from thunder_fuser.codegen.shared_text import arrays_in_shared
+from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
@@ -203,7 +202,7 @@ def _emptied(kernel: KeptKernel) -> list[str]:
         return []
     lines = []
     for a in kernel.empties:
-        move = f"tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {_run_bytes(a)}>"
+        move = f"tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {run_bytes(a)}>"
         lines.append(store_call(a, f"{address(a, kernel.names)}, {move}({_run(a, kernel.strip)})"))
     left = [f"{a.pointer}[element] = {a.name}[own];" for a in kernel.empties]
     return ["__syncthreads();", *_over_pieces(kernel, lines), *_over_left(kernel, left)]
@@ -255,11 +254,6 @@ def _run(access: VectorAccess, strip: Strip) -> str:
     """Where a piece lies in the strip of an access."""
     sizes = ", ".join(map(str, strip.moved))
     return f"{access.name} + tf::strip_place<{sizes}>(own, {strip.run} * piece)"
-
-
-def _run_bytes(access: VectorAccess) -> int:
-    """Of one access to a strip, whose pieces are aligned."""
-    return min(access.length * access.dtype.itemsize, MAX_ALIGNMENT)
 
 
 def _active(kernel: KeptKernel, lines: list[str], tests: list[str] | None = None) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.codegen.shared_text import arrays_in_shared
+from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
@@ -179,11 +178,11 @@ def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str
 def _fill(access: VectorAccess, tile: Tile) -> str:
     """What was loaded before, for the compiler stores one load before it begins the next."""
     place = f"{access.name} + {_run(tile)}"
-    return f"tf::store<{_run_bytes(access)}>({place}, {access.name}_held[k]);"
+    return f"tf::store<{run_bytes(access)}>({place}, {access.name}_held[k]);"
 
 
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
-    kind, width = CUDA_TYPES[access.dtype], _run_bytes(access)
+    kind, width = CUDA_TYPES[access.dtype], run_bytes(access)
     run = f"tf::load<{kind}, {access.length}, {width}>({access.name} + {_run(tile)})"
     return store_call(access, f"{address(access, names)}, {run}")
 
@@ -196,8 +195,3 @@ def _run(tile: Tile) -> str:
         element = "vector" if tile.run == 1 else f"{tile.run} * vector"
         return f"tf::square_run<{tile.side}, {tile.lanes}>(row, {element})"
     return f"tf::square_vector<{tile.side}, {tile.lanes}>(row, vector)"
-
-
-def _run_bytes(access: VectorAccess) -> int:
-    """Of one access to a square, whose vectors are aligned."""
-    return min(access.length * access.dtype.itemsize, MAX_ALIGNMENT)

@@ -154,7 +154,8 @@ class Builder:
     # What an operation may do while it builds (operations.Scope).
 
     def apply(self, row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr]) -> Value:
-        """The value of a row; it is numbered as a hidden value if no record names it."""
+        """The value of a row; it is numbered as a hidden value if no record names it. Raises
+        TypeError and ValueError for inputs that the row does not take."""
         scalars_only = not any(isinstance(v, TensorView) for v in inputs)
         if row.family is Family.POINTWISE and scalars_only and not row.host:
             raise TypeError(

@@ -81,7 +81,7 @@ class FusionDefinition(DefinitionCalls):
                 "it, or make another FusionDefinition to define another fusion"
             )
         if self._recorder is not None:
-            raise RuntimeError("this FusionDefinition is already open")
+            raise RuntimeError("this FusionDefinition is already open: leave its `with` first")
         self._recorder = Recorder(self, self._cache, self._max_length)
         return self
 
@@ -98,7 +98,8 @@ class FusionDefinition(DefinitionCalls):
             self._places = tuple(recorder.places)
 
     def definition(self) -> None:
-        """What a subclass overrides to define its fusion; called at the first `execute`."""
+        """What a subclass overrides to define its fusion; called at the first `execute`. Raises
+        NotImplementedError where none did."""
         raise NotImplementedError(
             f"{type(self).__name__} has nothing to run: define it with `with fd:` or override "
             "definition(self) in a subclass"
@@ -108,7 +109,8 @@ class FusionDefinition(DefinitionCalls):
 
     @property
     def leaf(self) -> Leaf:
-        """The shared object this definition stands for; a subclass is defined now if need be."""
+        """The shared object this definition stands for; a subclass is defined now if need be.
+        Raises RuntimeError while the definition is open."""
         if self._leaf is None:
             if self._recorder is not None:
                 raise RuntimeError("this FusionDefinition is still open: leave its `with` first")
@@ -124,6 +126,7 @@ class FusionDefinition(DefinitionCalls):
 
     @property
     def fids(self) -> Fids:
+        """The numbers of its inputs, their extents and its outputs."""
         return self.leaf.fids
 
     def inputs(self) -> list[int]:

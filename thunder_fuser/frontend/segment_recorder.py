@@ -98,15 +98,13 @@ class SegmentRecorder:
 
     def _read_tensors(self) -> set[TensorView]:
         inside = set(self._group)
-        exprs = (tv.definition for tv in self._group if tv.definition is not None)
-        return {p for expr in exprs for p in expr.tensors if p not in inside}
+        return {p for tv in self._group for p in tv.producers if p not in inside}
 
     def _scalars(self) -> Iterator[sc.Scalar]:
         """Every scalar that the group's expressions mention."""
         for tv in self._group:
-            assert tv.definition is not None
-            yield from (v for v in tv.definition.inputs if not isinstance(v, TensorView))
-            for _, attr in tv.definition.attrs:
+            yield from (v for v in tv.expr.inputs if not isinstance(v, TensorView))
+            for _, attr in tv.expr.attrs:
                 yield from _scalars_of(attr)
 
     def _unread(self, scalar: sc.Scalar, read: set[TensorView]) -> Iterator[sc.Symbol]:
@@ -125,8 +123,7 @@ class SegmentRecorder:
     def _compute(self, tv: TensorView, outputs: Sequence[TensorView]) -> None:
         index = self._whole_record(tv, outputs)
         if index is None:
-            assert tv.definition is not None
-            self._handles[tv] = self._row(tv.definition)
+            self._handles[tv] = self._row(tv.expr)
             return
         handles = self._replay(self._parent.records[index])
         for fid, handle in zip(self._made(index), handles, strict=True):

@@ -74,8 +74,7 @@ def _complete(parent: Leaf, groups: Sequence[Group]) -> list[tuple[TensorView, .
 def _external(group: Sequence[TensorView]) -> tuple[TensorView, ...]:
     """The tensors that a group reads and does not compute, in order of first use."""
     inside = set(group)
-    read = (p for tv in group if tv.definition is not None for p in tv.definition.tensors)
-    return tuple(dict.fromkeys(p for p in read if p not in inside))
+    return tuple(dict.fromkeys(p for tv in group for p in tv.producers if p not in inside))
 
 
 def _run_order(

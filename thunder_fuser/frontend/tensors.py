@@ -23,7 +23,9 @@ def described_tensor(
     is_cpu: bool,
     stride_order: Sequence[int],
 ) -> Record:
-    """By shape (-1 symbolic, 0 empty, 1 broadcast, n static) and contiguity, True if not given."""
+    """By shape (-1 symbolic, 0 empty, 1 broadcast, n static) and contiguity, True if not given.
+    Raises TypeError for a size that is no int, ValueError for one below -1 and for `is_cpu` of a
+    rank above 0."""
     dims = []
     for dim, size in enumerate(shape):
         if isinstance(size, bool) or not hasattr(size, "__index__"):
@@ -55,7 +57,8 @@ def derived_tensor(
 
 
 def torch_tensor(tensor: torch.Tensor, static_sizes: bool) -> Record:
-    """By a torch tensor on CUDA, or on the CPU if its rank is 0."""
+    """By a torch tensor on CUDA, or on the CPU if its rank is 0. Raises TypeError and ValueError
+    for others."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"wants a torch.Tensor, not {type(tensor).__name__}")
     device = tensor.device.type

@@ -9,7 +9,7 @@ import torch
 
 from thunder_fuser.analysis.views import is_metadata
 from thunder_fuser.frontend.arguments import check_arguments
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -95,9 +95,7 @@ def _after_writes(tv: TensorView, fusion: Fusion) -> TensorView:
     new = _after_writes(old, fusion)
     if new is old:
         return tv
-    made = apply(tv.definition.op, [new, *rest], dict(tv.definition.attrs))
-    assert isinstance(made, TensorView)
-    return made
+    return again(tv.expr, [new, *rest])
 
 
 def reduced_elements(tv: TensorView, inputs: Sequence[object]) -> int:

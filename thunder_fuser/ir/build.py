@@ -98,7 +98,19 @@ def _check_numbers(row: OpDef, inputs: Sequence[Value], dtype: DataType) -> None
 
 def call(name: str, *inputs: Value, **attrs: Attr) -> TensorView:
     """`apply` for a tensor result, by the op's name."""
-    made = apply(op(name), inputs, attrs)
+    return produce(op(name), inputs, attrs)
+
+
+def again(expr: Expr, inputs: Sequence[Value]) -> TensorView:
+    """What the op of `expr` makes of other inputs."""
+    return produce(expr.op, inputs, dict(expr.attrs))
+
+
+def produce(
+    row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr] | None = None
+) -> TensorView:
+    """`apply` for a tensor result."""
+    made = apply(row, inputs, attrs)
     assert isinstance(made, TensorView)
     return made
 

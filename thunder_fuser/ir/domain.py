@@ -128,6 +128,11 @@ def axis(extent: int | Scalar, iter_type: IterType = IterType.ITERATION) -> Iter
     return IterDomain(sc.constant(extent) if isinstance(extent, int) else extent, iter_type)
 
 
+def like(source: IterDomain) -> IterDomain:
+    """A fresh axis that runs over the same extent as `source`."""
+    return IterDomain(source.extent, source.iter_type)
+
+
 def split(
     input: IterDomain, factor: int | Scalar, inner: bool = True
 ) -> tuple[IterDomain, IterDomain]:

@@ -18,6 +18,7 @@ from thunder_fuser.ir.domain import (
     TensorDomain,
     axis,
     flip,
+    like,
     merge,
     resize,
     split,
@@ -40,13 +41,9 @@ Attrs = Mapping[str, Attr]
 
 
 def derive(name: str, inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
-    """The consumer's domain for the op whose row names `name`; empty means elementwise."""
+    """The consumer's domain for the op whose row names `name`; empty means elementwise. Raises
+    ValueError for shapes and attributes that contradict each other."""
     return _FUNCTIONS[name](inputs, attrs)
-
-
-def _copy(source: IterDomain) -> IterDomain:
-    """A consumer's axis that runs over the same extent as a producer's."""
-    return IterDomain(source.extent, source.iter_type)
 
 
 def pointwise(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
@@ -57,7 +54,7 @@ def pointwise(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         column = [
             tv.logical[position - rank + tv.ndim] for tv in inputs if position - rank + tv.ndim >= 0
         ]
-        root.append(_copy(_widest(column, inputs)))
+        root.append(like(_widest(column, inputs)))
     maps = []
     for tv in inputs:
         start = rank - tv.ndim
@@ -115,7 +112,7 @@ def broadcast(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
             f"for an input of rank {producer.ndim}"
         )
     source = iter(producer.logical)
-    root = [axis(1, IterType.BROADCAST) if flag else _copy(next(source)) for flag in flags]
+    root = [axis(1, IterType.BROADCAST) if flag else like(next(source)) for flag in flags]
     kept = tuple(k for k, flag in enumerate(flags) if not flag)
     return Derived(tensor_domain(root), (kept,))
 
@@ -138,7 +135,7 @@ def permute(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     dims = _ints(attrs["dims"])
     if sorted(dims) != list(range(producer.ndim)):
         raise ValueError(f"dims {list(dims)} are not a permutation of rank {producer.ndim}")
-    root = [_copy(producer.logical[d]) for d in dims]
+    root = [like(producer.logical[d]) for d in dims]
     return Derived(tensor_domain(root), (tuple(dims.index(k) for k in range(producer.ndim)),))
 
 
@@ -150,7 +147,7 @@ def squeeze(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         if extent not in (None, 1) and not attrs["squeeze_expanded"]:
             raise ValueError(f"dim {dim} has extent {extent}; only extent 1 can be squeezed")
     kept = [k for k in range(producer.ndim) if k not in dims]
-    root = [_copy(producer.logical[k]) for k in kept]
+    root = [like(producer.logical[k]) for k in kept]
     positions = {k: n for n, k in enumerate(kept)}
     return Derived(tensor_domain(root), (tuple(positions.get(k) for k in range(producer.ndim)),))
 
@@ -158,7 +155,7 @@ def squeeze(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
 def reshape(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
     shape = _infer(list(_scalars(attrs["new_shape"])), producer)
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     logical: list[IterDomain] = []
     for source, target in _reshape_groups(root, shape):
         logical += _regroup(source, target)
@@ -271,7 +268,7 @@ def slice_(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
             f"slice of rank {producer.ndim} has {len(starts)} starts, {len(ends)} ends, "
             f"{len(strides)} strides"
         )
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     logical = [
         _slice_axis(dim, *bounds)
         for dim, bounds in enumerate(zip(root, starts, ends, strides, strict=True))
@@ -305,7 +302,7 @@ def _slice_axis(
 
 def flip_(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     dims = _ints(attrs["dims"])
     logical = [flip(a) if k in dims else a for k, a in enumerate(root)]
     return Derived(tensor_domain(logical, root), (tuple(range(producer.ndim)),))
@@ -317,7 +314,7 @@ def stride_order(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     order = _ints(attrs["stride_order"])
     if sorted(order) != list(range(producer.ndim)):
         raise ValueError(f"stride_order {list(order)} is not a permutation of rank {producer.ndim}")
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     allocation = [root[dim] for dim in sorted(range(producer.ndim), key=lambda d: -order[d])]
     return Derived(tensor_domain(root, allocation=allocation), (tuple(range(producer.ndim)),))
 
@@ -328,7 +325,7 @@ def pad(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     widths = _scalars(attrs["pad_widths"])
     if len(widths) % 2 or len(widths) > 2 * producer.ndim:
         raise ValueError(f"{len(widths)} pad widths for an input of rank {producer.ndim}")
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     logical = list(root)
     for k in range(len(widths) // 2):
         left, right = widths[2 * k], widths[2 * k + 1]
@@ -346,7 +343,7 @@ def cat(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (dim,) = _ints((attrs["dim"],))
     first = inputs[0]
     if any(tv.ndim != first.ndim for tv in inputs):
-        raise ValueError(f"cat of ranks {[tv.ndim for tv in inputs]}")
+        raise ValueError(f"cat of ranks {[tv.ndim for tv in inputs]}; legal: one rank")
     total: Scalar = sc.constant(0)
     for tv in inputs:
         total = sc.add(total, tv.extents[dim])
@@ -357,7 +354,8 @@ def cat(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         else:
             root.append(IterDomain(_widest([tv.logical[k] for tv in inputs], inputs).extent))
             if any(tv.logical[k].is_unit != root[k].is_unit for tv in inputs):
-                raise ValueError(f"cat along dim {dim}: extents differ in dim {k}")
+                sizes = ", ".join(str(tv.extents[k]) for tv in inputs)
+                raise ValueError(f"cat along dim {dim}: extents differ in dim {k}: {sizes}")
     return Derived(tensor_domain(root), (tuple(range(first.ndim)),) * len(inputs))
 
 
@@ -375,8 +373,8 @@ def index_select(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (dim,) = _ints((attrs["dim"],))
     if index.ndim > 1:
         raise ValueError(f"the index has rank {index.ndim}; legal: 0 or 1")
-    root = [_copy(a) for a in x.logical]
-    root[dim] = _copy(index.logical[0]) if index.ndim else axis(1, IterType.BROADCAST)
+    root = [like(a) for a in x.logical]
+    root[dim] = like(index.logical[0]) if index.ndim else axis(1, IterType.BROADCAST)
     kept = tuple(None if k == dim else k for k in range(x.ndim))
     return Derived(tensor_domain(root), (kept, (dim,) * index.ndim))
 
@@ -388,7 +386,7 @@ def take_along_axis(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     if index.ndim != x.ndim:
         raise ValueError(f"the index has rank {index.ndim}, x has rank {x.ndim}")
     root = [
-        _copy(b if k == dim else _widest([a, b], inputs))
+        like(b if k == dim else _widest([a, b], inputs))
         for k, (a, b) in enumerate(zip(x.logical, index.logical, strict=True))
     ]
     maps = [
@@ -403,7 +401,7 @@ def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
     dims = _ints(attrs["dims"])
     root = [
-        IterDomain(a.extent, IterType.REDUCTION) if k in dims else _copy(a)
+        IterDomain(a.extent, IterType.REDUCTION) if k in dims else like(a)
         for k, a in enumerate(producer.logical)
     ]
     return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
@@ -411,7 +409,7 @@ def reduce(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
 
 def scan(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
     (producer,) = inputs
-    root = [_copy(a) for a in producer.logical]
+    root = [like(a) for a in producer.logical]
     return Derived(tensor_domain(root), (tuple(range(producer.ndim)),))
 
 

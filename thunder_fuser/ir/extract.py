@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, Write, topological
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -30,8 +30,7 @@ def extract(
             continue
         expr = tv.definition
         assert expr is not None, "an input of the part is missing"
-        made = apply(expr.op, [value(v) for v in expr.inputs], dict(expr.attrs))
-        assert isinstance(made, TensorView)
+        made = again(expr, [value(v) for v in expr.inputs])
         new[tv] = made
     return Fusion(
         (*(new[tv] for tv in inputs), *scalars),

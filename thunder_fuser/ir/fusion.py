@@ -49,9 +49,8 @@ class Fusion:
         """The direct consumers of each tensor, in topological order."""
         found: dict[TensorView, list[TensorView]] = {tv: [] for tv in self.tensors}
         for consumer in self.tensors:
-            if consumer.definition is not None:
-                for producer in dict.fromkeys(consumer.definition.tensors):
-                    found[producer].append(consumer)
+            for producer in dict.fromkeys(consumer.producers):
+                found[producer].append(consumer)
         return {tv: tuple(consumers) for tv, consumers in found.items()}
 
     def __str__(self) -> str:
@@ -70,9 +69,7 @@ def topological(
         stack = [root]
         while stack:
             tv = stack[-1]
-            is_end = tv.definition is None or tv in leaves
-            producers = () if is_end or tv.definition is None else tv.definition.tensors
-            waiting = [p for p in producers if p not in done]
+            waiting = [] if tv in leaves else [p for p in tv.producers if p not in done]
             if tv in done:
                 stack.pop()
             elif waiting:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.domain import IterDomain, IterType, TensorDomain, axis, tensor_domain
+from thunder_fuser.ir.domain import IterDomain, IterType, TensorDomain, axis, like, tensor_domain
 from thunder_fuser.ir.tensor import Attr, TensorView
 from thunder_fuser.ops.groups import counted_chunks
 
@@ -25,14 +25,14 @@ GroupDomain: TypeAlias = "Callable[[Inputs, Attrs], tuple[TensorDomain, Maps]]"
 def group_order(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     """One axis, of the operand's extent."""
     (x,) = inputs
-    return tensor_domain([_copy(_only_axis("the operand", x))]), ((0,),)
+    return tensor_domain([like(_only_axis("the operand", x))]), ((0,),)
 
 
 def group_keys(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     """The axis of the order."""
     x, order = inputs
     _only_axis("the operand", x)
-    return tensor_domain([_copy(_only_axis("order", order))]), ((None,), (0,))
+    return tensor_domain([like(_only_axis("order", order))]), ((None,), (0,))
 
 
 def group_ends(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
@@ -64,7 +64,10 @@ def group_pieces(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     size, count = _int(attrs, "size"), sc.static_int(_only_axis("order", order).extent)
     _only_axis("keys", keys)
     if count is None or size < 1:
-        raise ValueError(f"pieces of {size} of an order of {order.extents[0]}")
+        raise ValueError(
+            f"pieces of {size} of an order of {order.extents[0]}; legal: 1 and above, of an extent "
+            "that is known"
+        )
     domain, maps = _summed(x, order, _int(attrs, "dim"), axis(count // size))
     return domain, (*maps, (None,))
 
@@ -83,7 +86,10 @@ def digit_counts(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     places = sc.static_int(_only_axis("the operand", x).extent)
     low, bits, chunk = (_int(attrs, name) for name in ("low", "bits", "chunk"))
     if places is None or low < 0 or bits < 1 or chunk < 1:
-        raise ValueError(f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on")
+        raise ValueError(
+            f"chunks of {chunk} of {x.extents[0]} places, {bits} bits from {low} on; legal: 1 and "
+            "above, from 0 on, of an extent that is known"
+        )
     return tensor_domain([axis(counted_chunks(places, chunk) << bits)]), ((None,),)
 
 
@@ -92,7 +98,7 @@ def digit_order(inputs: Inputs, attrs: Attrs) -> tuple[TensorDomain, Maps]:
     x, *others = inputs
     for other in others:
         _only_axis("the operand", other)
-    own = tensor_domain([_copy(_only_axis("the operand", x))])
+    own = tensor_domain([like(_only_axis("the operand", x))])
     return own, ((0,), *((None,) for _ in others))
 
 
@@ -104,7 +110,7 @@ def _summed(
     sizes = [sc.static_int(e) for e in (x.extents[dim], places)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise ValueError(f"dim {dim} of x has {sizes[0]} elements, the order has {sizes[1]}")
-    root = [_copy(along if k == dim else a) for k, a in enumerate(x.logical)]
+    root = [like(along if k == dim else a) for k, a in enumerate(x.logical)]
     root.append(IterDomain(places, IterType.REDUCTION))
     return tensor_domain(root), (tuple(None if k == dim else k for k in range(x.ndim)), (x.ndim,))
 
@@ -113,10 +119,6 @@ def _only_axis(what: str, tv: TensorView) -> IterDomain:
     if tv.ndim != 1:
         raise ValueError(f"{what} has rank {tv.ndim}; legal: 1")
     return tv.logical[0]
-
-
-def _copy(source: IterDomain) -> IterDomain:
-    return IterDomain(source.extent, source.iter_type)
 
 
 def _int(attrs: Attrs, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView, Value
 
@@ -22,11 +22,10 @@ def rewrite(fusion: Fusion, rule: Rule) -> Fusion:
             new[tv] = tv
             continue
         inputs = tuple(new[v] if isinstance(v, TensorView) else v for v in expr.inputs)
-        made: Value | None = rule(tv, inputs)
+        made = rule(tv, inputs)
         if made is None:
             same = all(a is b for a, b in zip(inputs, expr.inputs, strict=True))
-            made = tv if same else lying_like(tv, apply(expr.op, inputs, dict(expr.attrs)))
-        assert isinstance(made, TensorView)
+            made = tv if same else lying_like(tv, again(expr, inputs))
         new[tv] = made
     if all(old is made for old, made in new.items()):
         return fusion
@@ -46,9 +45,7 @@ def lies_in(tv: TensorView) -> tuple[int, ...]:
     return tuple(tv.logical.index(a) for a in tv.domain.allocation)
 
 
-def lying_like(old: TensorView, made: Value) -> Value:
+def lying_like(old: TensorView, made: TensorView) -> TensorView:
     """`made`, which takes the place of `old`, in its order in memory."""
     order = lies_in(old)
-    if not isinstance(made, TensorView) or order == tuple(range(made.ndim)):
-        return made
-    return lying(made, order)
+    return made if order == tuple(range(made.ndim)) else lying(made, order)

@@ -30,6 +30,21 @@ class TensorView:
         return f"<{self.dtype}[{', '.join(map(str, self.extents))}]{of}>"
 
     @property
+    def expr(self) -> Expr:
+        """The definition of a tensor that is no input."""
+        assert self.definition is not None, f"{self} is an input"
+        return self.definition
+
+    @property
+    def producers(self) -> tuple[TensorView, ...]:
+        """The tensors that it is computed from, in order; an input from none."""
+        return () if self.definition is None else self.definition.tensors
+
+    def is_of(self, *names: str) -> bool:
+        """True for what an op of one of these names makes."""
+        return self.definition is not None and self.definition.op.name in names
+
+    @property
     def logical(self) -> tuple[IterDomain, ...]:
         """The axes a consumer sees: logical without reductions."""
         return self.domain.without_reductions
@@ -68,6 +83,12 @@ class Expr:
 
     def attr(self, name: str) -> Attr:
         return dict(self.attrs)[name]
+
+    def dims(self, name: str = "dims") -> tuple[int, ...]:
+        """The attribute of that name, which lists dims."""
+        found = self.attr(name)
+        assert isinstance(found, tuple)
+        return tuple(dim for dim in found if isinstance(dim, int))
 
     @cached_property
     def tensors(self) -> tuple[TensorView, ...]:

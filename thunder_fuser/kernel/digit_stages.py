@@ -15,7 +15,6 @@ from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digit_stages import round_of
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.integers import INDEX, Index, index_of
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
@@ -73,7 +72,7 @@ def lower_digits(planned: DigitSchedule, strict: bool = False) -> DigitKernel:
     """The kernel of a stage, which rounds nothing."""
     segment, threads = planned.segment, planned.threads
     names = name_values(segment)
-    results = {_op(s.value): names.tensors[s.target] for s in segment.stores}
+    results = {s.value.expr.op.name: names.tensors[s.target] for s in segment.stores}
     constants: tuple[int, ...]
     arguments: tuple[str | int, ...]
     index = None
@@ -111,8 +110,3 @@ def _made(results: Mapping[str, str], *ops: str) -> str:
 
 def _constants(digit: Digit, threads: int) -> tuple[int, ...]:
     return digit.low, digit.bits, digit.chunk, round_of(digit.chunk), threads
-
-
-def _op(tv: TensorView) -> str:
-    assert tv.definition is not None
-    return tv.definition.op.name

@@ -111,8 +111,7 @@ def _is_plain(planned: GroupSchedule, loop: Scope) -> bool:
 
 
 def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
-    assert tv.definition is not None
-    dtype, op = tv.dtype, tv.definition.op
+    dtype, op = tv.dtype, tv.expr.op
     return GroupSum(names.tensors[tv], dtype.compute_type, op, rounding(dtype, strict))
 
 

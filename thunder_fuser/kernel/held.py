@@ -58,8 +58,7 @@ def _firsts(scopes: Sequence[Demand]) -> dict[Key, Key]:
     known: dict[object, Key] = {}
     first: dict[Key, Key] = {}
     for key, element in ((k, e) for needs in scopes for k, e in needs.elements.items()):
-        made = element.tensor.definition
-        assert made is not None
+        made = element.tensor.expr
         if made.op.family is not Family.POINTWISE:
             first[key] = key
             continue

@@ -172,8 +172,7 @@ class _KeptWriter:
         lane = "[lane]" if self.axes.lane is not None else "[0]"
         accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
-            assert tv.definition is not None
-            name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op
+            name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             part = f"{name}_part" if phase.met else f"{name}_part{lane}"
             accumulated.append(Accumulate(Variable(part, dtype), op, value))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.pairs import beside_pairs, pairs_of, used
-from thunder_fuser.kernel.rising import is_moderate
+from thunder_fuser.kernel.rising import scaled
 from thunder_fuser.kernel.row_ir import Pairs, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
@@ -28,12 +28,11 @@ from thunder_fuser.kernel.statements import (
     Compute,
     Expression,
     LaneStatement,
-    Literal,
     Operand,
     Variable,
     VectorAccess,
 )
-from thunder_fuser.ops import OpDef, op
+from thunder_fuser.ops import op
 
 FARTHEST = Variable("farthest", DataType.Float)  # from zero that an operand of the thread lies
 
@@ -62,15 +61,15 @@ def near_of(scope: Scope, loads: Sequence[VectorAccess], lanes: int) -> Near | N
     ((place, (result, call)),) = calls.items()
     function, (operand,) = call.op, call.args
     known = [s for s in statements[:place] if isinstance(s, Assign)]
-    element, scaled = _unscaled(operand, {s.variable: s.value for s in known})
+    element, multiple = _unscaled(operand, {s.variable: s.value for s in known})
     size = Variable("size", DataType.Float)
     away = Assign(size, Compute(op("abs"), (element,), DataType.Float, Accuracy.NORMAL))
     tests = replace(scope, statements=used([*known, away, Accumulate(FARTHEST, op("max"), size)]))
     pairs = pairs_of(tests, loads, lanes)
     short = Assign(result, replace(call, op=replace(function, cuda=function.near)))
     near = replace(scope, statements=(*statements[:place], short, *statements[place + 1 :]))
-    reach = scaled[-1].variable if scaled else FARTHEST
-    return Near(beside_pairs(tests, pairs), pairs, scaled, reach, function.within, near)
+    reach = multiple[-1].variable if multiple else FARTHEST
+    return Near(beside_pairs(tests, pairs), pairs, multiple, reach, function.within, near)
 
 
 def _unscaled(
@@ -78,28 +77,19 @@ def _unscaled(
 ) -> tuple[Operand, tuple[Assign, ...]]:
     """What the operand is a multiple of, and how it is made of that, for the farthest of all."""
     steps: list[Compute] = []
-    while (found := _scaling(made.get(operand))) is not None:
-        operand, step = found
+    while isinstance(step := made.get(operand), Compute):
+        factor = scaled(step.op, step.args)
+        if not isinstance(factor, Variable):
+            break
+        operand = factor
         steps.append(step)
-    scaled: list[Assign] = []
+    again: list[Assign] = []
     for number, step in enumerate(reversed(steps)):
-        before = scaled[-1].variable if scaled else FARTHEST
+        before = again[-1].variable if again else FARTHEST
         args = tuple(before if isinstance(a, Variable) else a for a in step.args)
         after = Variable(f"{FARTHEST.name}_{number}", DataType.Float)
-        scaled.append(Assign(after, replace(step, args=args)))
-    return operand, tuple(scaled)
-
-
-def _scaling(value: Expression | None) -> tuple[Operand, Compute] | None:
-    """What is multiplied or divided by a number, which turns no sign, and that step."""
-    match value:
-        case Compute(OpDef(name="mul" | "div" | "truediv"), (Variable() as x, Literal(number))) if (
-            is_moderate(number)
-        ):
-            return x, value
-        case Compute(OpDef(name="mul"), (Literal(number), Variable() as x)) if is_moderate(number):
-            return x, value
-    return None
+        again.append(Assign(after, replace(step, args=args)))
+    return operand, tuple(again)
 
 
 def _shorter_near_zero(statement: LaneStatement) -> tuple[Variable, Compute] | None:

@@ -52,8 +52,7 @@ def lower_order(planned: OrderSchedule, strict: bool = False) -> OrderKernel:
     names = name_values(segment)
     results = {}
     for store in segment.stores:
-        assert store.value.definition is not None
-        results[store.value.definition.op.name] = names.tensors[store.target]
+        results[store.value.expr.op.name] = names.tensors[store.target]
     return OrderKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),

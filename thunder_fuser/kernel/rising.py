@@ -15,12 +15,16 @@ operands are as far apart as these. None is less than what it makes of minus inf
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import TypeVar
 
 from thunder_fuser.analysis.access import Demand
-from thunder_fuser.ir.scalar import Constant, Number
+from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.elements import Key
+from thunder_fuser.kernel.statements import Literal
 from thunder_fuser.ops import OpDef
+
+T = TypeVar("T")
 
 LEAST, MOST = 2.0**-20, 2.0**20  # factors that values of a model meet are within
 
@@ -32,16 +36,25 @@ def risen_from(needs: Demand, fast: Set[TensorView]) -> Key | None:
         return None
     (leaf,) = needs.leaves
     is_risen = leaf[0].dtype.is_reduced_precision and all(_rises(tv, fast) for tv in steps)
-    return leaf if is_risen and not all(map(_is_cast, steps)) else None
+    return leaf if is_risen and not all(tv.is_of("cast") for tv in steps) else None
 
 
-def is_moderate(number: Number) -> bool:
-    """True for a factor that turns no sign, and leaves what is neither 0 nor infinite so."""
-    return not isinstance(number, complex) and LEAST <= number <= MOST
+def scaled(op: OpDef, operands: tuple[T, ...]) -> T | None:
+    """The operand that is multiplied or divided by a number which turns no sign, and leaves what is
+    neither 0 nor infinite so; None for another op."""
+    match op.name, operands:
+        case "mul" | "div" | "truediv", (factor, number) if _is_moderate(number):
+            return factor
+        case "mul", (number, factor) if _is_moderate(number):
+            return factor
+    return None
 
 
-def _is_cast(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "cast"
+def _is_moderate(value: object) -> bool:
+    match value:
+        case Constant(float() | int() as number) | Literal(float() | int() as number):
+            return LEAST <= number <= MOST
+    return False
 
 
 def _rises(tv: TensorView, fast: Set[TensorView]) -> bool:
@@ -49,10 +62,8 @@ def _rises(tv: TensorView, fast: Set[TensorView]) -> bool:
     if not tv.dtype.is_floating:
         return False
     match tv.definition:
-        case Expr(OpDef(name="mul" | "div" | "truediv"), (TensorView(), Constant(number))):
-            return is_moderate(number)
-        case Expr(OpDef(name="mul"), (Constant(number), TensorView())):
-            return is_moderate(number)
+        case Expr(op, operands) if isinstance(scaled(op, operands), TensorView):
+            return True
         case Expr(OpDef(rises=True)):
             return tv not in fast
-    return _is_cast(tv)
+    return tv.is_of("cast")

@@ -49,7 +49,6 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     fold_sums,
     divide_first,
     compare_words,
-    scale_masks,
     share_exponentials,
     reduce_pieces,  # of what is shared by then
     fold_flips,
@@ -68,9 +67,10 @@ def arrange(
     strict: bool = False,
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
-    comes first: it decides which reductions are along rows. `strict` keeps all exponentials and
-    logarithms of the trace."""
-    fusion = undo_turns(fusion if strict else fold_logs(fusion), max_cluster)
+    comes first: it decides which reductions are along rows. `strict` keeps all products,
+    exponentials and logarithms of the trace."""
+    fusion = fusion if strict else scale_masks(fold_logs(fusion))
+    fusion = undo_turns(fusion, max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)

@@ -33,8 +33,7 @@ def compare_words(fusion: Fusion) -> Fusion:
 
 
 def _compare(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    assert tv.definition is not None
-    match tv.definition.op.name, inputs:
+    match tv.expr.op.name, inputs:
         case "lt", (
             TensorView(
                 dtype=DataType.BFloat16 | DataType.Half | DataType.Float,

@@ -48,7 +48,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
 
 def is_sum(tv: TensorView) -> bool:
     """True for sums of any length."""
-    return tv.definition is not None and tv.definition.op.name == "sum"
+    return tv.is_of("sum")
 
 
 def _has_factor(rows: OfRows, terms: TensorView) -> bool:
@@ -76,8 +76,7 @@ def _summed(rows: OfRows, terms: TensorView) -> TensorView:
 
 def summed_alike(tv: TensorView, terms: TensorView) -> TensorView:
     """The reduction `tv` of other terms."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, [terms], dict(tv.definition.attrs))
+    made = apply(tv.expr.op, [terms], dict(tv.expr.attrs))
     assert isinstance(made, TensorView)
     return made
 
@@ -121,8 +120,7 @@ class OfRows:
 
     def are_terms(self, values: TensorView) -> bool:
         """True for values of the plane. Operands of fewer dims or elements are broadcast to it."""
-        assert self.tv.definition is not None
-        return values.shape == self.tv.definition.tensors[0].shape
+        return values.shape == self.tv.expr.tensors[0].shape
 
     def _computed(self, factor: TensorView) -> TensorView | None:
         """One that is computed from others."""

@@ -20,8 +20,7 @@ def fold_flips(fusion: Fusion) -> Fusion:
 
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    outer = tv.definition
-    assert outer is not None
+    outer = tv.expr
     summed = inputs[0] if inputs else None
     if outer.op.name != "flip" or not isinstance(summed, TensorView):
         return None

@@ -36,10 +36,9 @@ def fold_powers(fusion: Fusion) -> Fusion:
 
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    assert tv.definition is not None
     if not tv.dtype.is_floating:
         return None
-    match tv.definition.op.name, inputs:
+    match tv.expr.op.name, inputs:
         case "pow", (TensorView() as base, Constant(float() | int() as exponent)) if (
             base.dtype is tv.dtype and exponent in _FORMS
         ):

@@ -23,13 +23,12 @@ def fold_sums(fusion: Fusion) -> Fusion:
 
 
 def _fold(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    assert tv.definition is not None
-    if tv.definition.op.name not in OF_TERMS:
+    if tv.expr.op.name not in OF_TERMS:
         return None
     if any(a.is_reduction and a.size != 1 for a in tv.domain.logical):
         return None
     (source,) = inputs
     assert isinstance(source, TensorView)
-    made = call("squeeze", source, dims=tv.definition.attr("dims"), squeeze_expanded=True)
+    made = call("squeeze", source, dims=tv.expr.attr("dims"), squeeze_expanded=True)
     same = source.dtype is tv.dtype
     return call("set", made) if same else call("cast", made, dtype=tv.dtype)

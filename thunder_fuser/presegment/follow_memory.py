@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from thunder_fuser.analysis.kept_rows import are_kept
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lies_in, lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -113,7 +113,7 @@ def _plain(order: Sequence[int], shape: Sequence[int]) -> Order:
 
 
 def _is_permutation(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "permute"
+    return tv.is_of("permute")
 
 
 @dataclass
@@ -124,18 +124,17 @@ class _Walk:
     mixed: set[TensorView] = field(default_factory=set)  # the same, as they were before
 
     def rule(self, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        assert tv.definition is not None
         operands = [v for v in inputs if isinstance(v, TensorView)]
         if tv in self.orders:
             return None
-        if tv.definition.op.family is Family.POINTWISE:
+        if tv.expr.op.family is Family.POINTWISE:
             return self._element_by_element(tv, inputs, operands)
         order = self.orders.get(operands[0]) if operands else None
         if order is None:
             return None
         if _is_permutation(tv):
             return self._permuted(tv, inputs, order)
-        is_reduced = tv.definition.op.family is Family.REDUCTION
+        is_reduced = tv.expr.op.family is Family.REDUCTION
         return _reduced(tv, operands[0], order) if is_reduced else None
 
     def _element_by_element(
@@ -154,7 +153,7 @@ class _Walk:
         return made
 
     def _permuted(self, tv: TensorView, inputs: tuple[Value, ...], before: Order) -> TensorView:
-        made, dims = _rebuilt(tv, inputs), _dims(tv)
+        made, dims = _rebuilt(tv, inputs), tv.expr.dims()
         order = _plain([dims.index(dim) for dim in before], tv.shape)
         are_channels = order in CHANNELS_LAST and tv.shape[1] >= MIN_TURNED
         if order == tuple(range(tv.ndim)) or are_channels:
@@ -166,10 +165,9 @@ def _reduced(tv: TensorView, operand: TensorView, order: Order) -> TensorView | 
     """The reduction of a permuted operand, which lies in `order`."""
     if order == tuple(range(operand.ndim)):
         return None
-    assert tv.definition is not None
-    turned, dims = call("permute", operand, dims=order), _dims(tv)
+    turned, dims = call("permute", operand, dims=order), tv.expr.dims()
     places = tuple(k for k, dim in enumerate(order) if dim in dims)
-    made = apply(tv.definition.op, [turned], {"dims": places})
+    made = apply(tv.expr.op, [turned], {"dims": places})
     kept = [dim for dim in order if dim not in dims]
     if kept != sorted(kept):
         back = tuple(kept.index(dim) for dim in sorted(kept))
@@ -180,17 +178,6 @@ def _reduced(tv: TensorView, operand: TensorView, order: Order) -> TensorView | 
 
 def _rebuilt(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView:
     """`tv` of `inputs`; itself where these are its own."""
-    assert tv.definition is not None
-    if all(a is b for a, b in zip(inputs, tv.definition.inputs, strict=True)):
+    if all(a is b for a, b in zip(inputs, tv.expr.inputs, strict=True)):
         return tv
-    made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
-    assert isinstance(made, TensorView)
-    return made
-
-
-def _dims(tv: TensorView) -> tuple[object, ...]:
-    """Of a permutation or a reduction."""
-    assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    return dims
+    return again(tv.expr, inputs)

@@ -37,6 +37,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, dense_strides
 from thunder_fuser.analysis.reductions import (
     SIDES,
     WALKED,
+    inputs_of_size,
     is_along,
     plane_of,
 )
@@ -148,9 +149,7 @@ def _images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> _Ima
 
 def _read(fusion: Fusion, images: _Images) -> list[TensorView]:
     """What the fusion reads of the size of the plane."""
-    rows, columns = images.plane
-    read = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    return [tv for tv in read if prod(tv.shape) == rows * columns]
+    return inputs_of_size(fusion, prod(images.plane))
 
 
 def _deal(

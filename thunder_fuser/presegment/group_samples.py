@@ -31,7 +31,7 @@ from thunder_fuser.analysis.walked_rows import (
     is_busy,
     rows_at_once,
 )
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -42,7 +42,6 @@ from thunder_fuser.presegment.split_reductions import (
     SHORT_THREADS,
     constants,
     is_summed,
-    op_of,
     reduced,
     reshaped,
     walked_row,
@@ -131,7 +130,6 @@ def _grouped(tv: TensorView, source: Value, samples: _Samples, parts: int) -> Te
     sizes = [samples.images, samples.count, parts, samples.rows // parts, samples.columns]
     pieces = reshaped(widened(tv, source), sizes)
     mine = call("permute", pieces, dims=(1, 2, 0, 3, 4))
-    walked = apply(op_of(tv), [mine], {"dims": (2, 3), WALKED: samples.plane[0]})
-    assert isinstance(walked, TensorView)
+    walked = produce(tv.expr.op, [mine], {"dims": (2, 3), WALKED: samples.plane[0]})
     made = reduced(tv, walked, (1,))
     return call("reshape", made, new_shape=constants(tv.shape))

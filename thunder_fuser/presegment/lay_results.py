@@ -12,14 +12,13 @@ stores: of T3 an axis has the rows of several heads.
 
 from __future__ import annotations
 
-from itertools import permutations
 from math import prod
 
-from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.layout import Layout, dense_strides, numbered, offset_of
+from thunder_fuser.analysis.digits import ZERO, atom, inverted, weight_of
+from thunder_fuser.analysis.layout import Layout, dense_strides, linear, offset_of
 from thunder_fuser.analysis.reductions import is_along
 from thunder_fuser.analysis.views import Chain, follow
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lying, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -41,8 +40,7 @@ def lay_results(fusion: Fusion) -> Fusion:
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in orders or tv.definition is None:
             return None
-        made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
-        assert isinstance(made, TensorView)
+        made = again(tv.expr, inputs)
         return lying(made, orders[tv])
 
     return rewrite(fusion, rule) if orders else fusion
@@ -50,15 +48,16 @@ def lay_results(fusion: Fusion) -> Fusion:
 
 def _order(tv: TensorView, chain: Chain) -> tuple[int, ...] | None:
     """The order of the dims of the root, from the outermost, in which the elements of `tv` lie one
-    after another; None for that which they have, and where there is none."""
-    root, found = chain.root, range(chain.root.ndim)
-    if prod(root.shape) != prod(tv.shape):
+    after another; None for that which they have, and where there is none or rows are not whole."""
+    root = chain.root
+    axes = inverted(chain.index, tuple(map(atom, root.logical)))
+    if axes is None or prod(root.shape) != prod(tv.shape):
         return None
-    wanted = offset_of(numbered(tv), tuple(map(atom, tv.logical)))
-    sizable = [k for k in found if root.shape[k] != 1]
-    ones = tuple(k for k in found if root.shape[k] == 1)
-    for outer in permutations(sizable[:-1]):
-        order = (*ones, *outer, *sizable[-1:])
-        if offset_of(Layout(root.shape, dense_strides(root.shape, order)), chain.index) == wanted:
-            return None if list(outer) == sizable[:-1] else order
-    return None
+    place = linear(tv.shape, [axes.get(a, ZERO) for a in tv.logical])
+    numbers = [k for k in range(root.ndim) if root.shape[k] != 1]
+    order = sorted(numbers, key=lambda k: weight_of(place, root.logical[k]) or 0, reverse=True)
+    if order == numbers or order[-1] != numbers[-1]:
+        return None
+    whole = (*(k for k in range(root.ndim) if root.shape[k] == 1), *order)
+    lies_so = offset_of(Layout(root.shape, dense_strides(root.shape, whole)), chain.index)
+    return whole if lies_so == linear(tv.shape, tuple(map(atom, tv.logical))) else None

@@ -28,7 +28,7 @@ from thunder_fuser.analysis.reductions import (
     mark_of,
     state_bytes,
 )
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -53,9 +53,7 @@ def _rule(
     if tv not in marked or tv.definition is None:
         return None
     attrs = {**dict(tv.definition.attrs), MET: marked[tv]}
-    made = apply(tv.definition.op, [*inputs], attrs)
-    assert isinstance(made, TensorView)
-    return made
+    return produce(tv.definition.op, [*inputs], attrs)
 
 
 def _meeting(

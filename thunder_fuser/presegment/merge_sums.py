@@ -49,8 +49,7 @@ def merge_sums(fusion: Fusion) -> Fusion:
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if not is_sum(tv) or not tv.dtype.is_floating:
             return None
-        assert tv.definition is not None
-        (old,), (terms,) = tv.definition.tensors, inputs
+        (old,), (terms,) = tv.expr.tensors, inputs
         assert isinstance(terms, TensorView)
         before, sums = _sums_in(old, planes), _sums_in(terms, planes)
         if before is None or sums is None or before.down in topological(results, {tv}):
@@ -84,8 +83,7 @@ def _source(tv: TensorView) -> TensorView:
 
 def _is_reshaped(tv: TensorView) -> bool:
     """True for a view of all elements in their order."""
-    assert tv.definition is not None
-    (source,) = tv.definition.tensors
+    (source,) = tv.expr.tensors
     (edge,) = edges(tv, tuple(map(atom, tv.logical)))
     is_whole = prod(source.shape) == prod(tv.shape) and not edge.windows
     return is_whole and offset_of(numbered(source), edge.index) == offset_of(
@@ -96,8 +94,7 @@ def _is_reshaped(tv: TensorView) -> bool:
 def _merged(tv: TensorView, sums: _Sums) -> TensorView | None:
     """`tv` as a sum of the plane; None where it does not sum along rows, or others of its dims."""
     down = sums.down
-    assert down.definition is not None
-    (source,) = down.definition.tensors
+    (source,) = down.expr.tensors
     summed = [k for k, a in enumerate(down.domain.logical) if a.is_reduction]
     kept = [k for k, size in enumerate(source.shape) if k not in summed and size != 1]
     own = [a for a in tv.domain.logical if a.size != 1]

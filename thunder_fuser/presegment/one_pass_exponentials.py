@@ -22,7 +22,7 @@ from thunder_fuser.analysis.kept_rows import are_kept, are_packed
 from thunder_fuser.analysis.precision import distance_from_max, is_guarded
 from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of, stored_planes
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -47,19 +47,15 @@ def one_pass_exponentials(fusion: Fusion, max_cluster: int = 1) -> Fusion:
 
 
 def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    made = tv.definition
-    assert made is not None
-    if made.op.name != "sum" or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
+    if not tv.is_of("sum") or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
         return None
     (term,) = inputs
     assert isinstance(term, TensorView)
     top = distance_from_max(term)
     if top is None or top.dtype not in EXPONENTIALS.dtypes or term.dtype is not top.dtype:
         return None
-    assert top.definition is not None
-    (x,), dims = top.definition.tensors, made.attr("dims")
-    if top.definition.attr("dims") != dims or not reads_in_place(term, x, top, dims):
+    (x,), dims = top.expr.tensors, tv.expr.dims()
+    if top.expr.dims() != dims or not reads_in_place(term, x, top, dims):
         return None
-    total = apply(EXPONENTIALS, [x], {"dims": dims})
-    assert isinstance(total, TensorView)
+    total = produce(EXPONENTIALS, [x], {"dims": dims})
     return total if is_guarded(term) else call("add", total, call("sub", top, top))

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
+from typing import TypeAlias
 
 from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import kept_columns
 from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
-from thunder_fuser.ir.tensor import Attr, Expr, TensorView, Value
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+
+Dims: TypeAlias = tuple[int, ...]
 
 
 def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
@@ -38,12 +41,11 @@ def one_pass_variance(fusion: Fusion, is_shared: Test) -> Fusion:
 
 
 def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    if not (_is_sum(tv) and is_long(tv) and is_read_twice(tv)):
+    if not (tv.is_of("sum") and is_long(tv) and is_read_twice(tv)):
         return None
     (operand,) = inputs
-    assert tv.definition is not None
     assert isinstance(operand, TensorView)
-    squares, dims, order = _unturned(operand, tv.definition.attr("dims"))
+    squares, dims, order = _unturned(operand, tv.expr.dims())
     match squares.definition:
         case Expr(op=row, inputs=(TensorView() as a, b)) if (
             row.name == "mul" and a is b and tv.dtype is a.dtype
@@ -52,26 +54,20 @@ def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> Ten
             if x is None:
                 return None
             turned = x if order is None else call("permute", x, dims=order)
-            attrs = {"dims": tv.definition.attr("dims"), **mark_of(tv)}
-            made = apply(SQUARED_DEVIATION, [turned], attrs)
-            assert isinstance(made, TensorView)
-            return made
+            return produce(SQUARED_DEVIATION, [turned], {"dims": tv.expr.dims(), **mark_of(tv)})
     return None
 
 
-def _unturned(operand: TensorView, dims: Attr) -> tuple[TensorView, Attr, Attr | None]:
+def _unturned(operand: TensorView, dims: Dims) -> tuple[TensorView, Dims, Dims | None]:
     """The tensor that `operand` is a permutation of, `dims` among its own, and the permutation."""
-    made = operand.definition
-    if made is None or made.op.name != "permute":
+    if not operand.is_of("permute"):
         return operand, dims, None
-    order = made.attr("dims")
-    assert isinstance(order, tuple)
-    assert isinstance(dims, tuple)
-    own = tuple(dim for k, dim in enumerate(order) if k in dims)
-    return made.tensors[0], tuple(sorted(own)), order  # type: ignore[type-var]
+    order = operand.expr.dims()
+    own = (dim for k, dim in enumerate(order) if k in dims)
+    return operand.producers[0], tuple(sorted(own)), order
 
 
-def _centred(distance: TensorView, dims: Attr) -> TensorView | None:
+def _centred(distance: TensorView, dims: Dims) -> TensorView | None:
     """x, where `distance` is x - mean(x) over `dims`; else None."""
     match distance.definition:
         case Expr(op=row, inputs=(TensorView() as x, TensorView() as spread)) if (
@@ -90,16 +86,12 @@ def _origin(tv: TensorView) -> TensorView:
     return tv
 
 
-def _is_mean(mean: TensorView, x: TensorView, dims: Attr) -> bool:
+def _is_mean(mean: TensorView, x: TensorView, dims: Dims) -> bool:
     match mean.definition:
         case Expr(op=row, inputs=(TensorView(definition=Expr() as total) as of, Constant(n))) if (
-            row.name == "truediv" and _is_sum(of)
+            row.name == "truediv" and of.is_of("sum")
         ):
             count = prod(a.size for a in of.domain.logical if a.is_reduction)
-            operand, summed, _ = _unturned(total.tensors[0], total.attr("dims"))
+            operand, summed, _ = _unturned(total.tensors[0], total.dims())
             return n == count and summed == dims and operand is x
     return False
-
-
-def _is_sum(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.name == "sum"

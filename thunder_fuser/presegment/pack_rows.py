@@ -52,7 +52,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
@@ -62,7 +62,6 @@ from thunder_fuser.presegment.split_reductions import (
     constants,
     in_stretches,
     in_two,
-    op_of,
     padded,
     reduced,
     reshaped,
@@ -118,7 +117,7 @@ def _without_rows(
     """The sums down columns, where reductions along rows are no part of their kernel."""
     down = [tv for tv in sums if _is_down(tv)]
     row = walked_row(plane, fusion, len(down))
-    is_apart = any(not op_of(tv).is_finished for tv in down)
+    is_apart = any(not tv.expr.op.is_finished for tv in down)
     return down if is_apart or blocks_of_row(row, max_cluster) is None else sums
 
 
@@ -149,7 +148,7 @@ def _way(
     if rows % packed == 0 and rows // packed >= MIN_TERMS:
         return packed
     is_in_one_dim = all(tv.shape == (columns,) for tv in sums)
-    has_rest = any(op_of(tv).neutral is None for tv in sums)
+    has_rest = any(tv.expr.op.neutral is None for tv in sums)
     if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
         is_dealt = walks and is_in_one_dim and not has_rest
         dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
@@ -243,7 +242,7 @@ class _Planes:
             self.found[source] = _in_packs(source, terms, columns, rows)
         whole, left = self.found[source]
         if rows == 1:
-            return reduced(tv, self.parts.of(op_of(tv), whole, terms, tv.shape))
+            return reduced(tv, self.parts.of(tv.expr.op, whole, terms, tv.shape))
         left = None if left is None else reshaped(left, [terms % rows, *tv.shape])
         return self.parts.whole(tv, whole, terms // rows, [rows, *tv.shape], 0, left)
 
@@ -258,8 +257,7 @@ class _Planes:
             )
             self.found[source] = packs, None
         packs, _ = self.found[source]
-        made = apply(op_of(tv), [packs], {"dims": (0,), PACKED: terms * columns})
-        assert isinstance(made, TensorView)
+        made = produce(tv.expr.op, [packs], {"dims": (0,), PACKED: terms * columns})
         return reduced(tv, reshaped(made, [rows, *tv.shape]), (0,))
 
 

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.ops.reductions import EXPONENTIALS, SQUARED_DEVIATION
-from thunder_fuser.presegment.split_reductions import constants, op_of, reduced, reshaped
+from thunder_fuser.presegment.split_reductions import constants, reduced, reshaped
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127  # the largest finite f32
 
 
 def has_parts(tv: TensorView) -> bool:
     """True for a reduction that what its parts come to leads to."""
-    return op_of(tv).is_finished or op_of(tv) in (SQUARED_DEVIATION, EXPONENTIALS)
+    return tv.expr.op.is_finished or tv.expr.op in (SQUARED_DEVIATION, EXPONENTIALS)
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class Parts:
         plane = self.planes.setdefault((source, terms), reshaped(source, [terms, prod(shape)]))
         key = row.name, plane
         if key not in self.found:
-            made = apply(row, [plane], {"dims": (0,)})
-            assert isinstance(made, TensorView)
+            made = produce(row, [plane], {"dims": (0,)})
             self.found[key] = made
         return reshaped(self.found[key], shape)
 
@@ -59,10 +58,10 @@ class Parts:
         left: TensorView | None = None,
     ) -> TensorView:
         """`tv` of its parts along `dim`, and of the terms that are `left`."""
-        own = self.of(op_of(tv), source, terms, shape)
-        if op_of(tv) is SQUARED_DEVIATION:
+        own = self.of(tv.expr.op, source, terms, shape)
+        if tv.expr.op is SQUARED_DEVIATION:
             return _deviations(own, self.of(op("sum"), source, terms, shape), terms, dim, left)
-        if op_of(tv) is EXPONENTIALS:
+        if tv.expr.op is EXPONENTIALS:
             return _exponentials(own, self.of(op("max"), source, terms, shape), dim, left)
         every = own if left is None else call("cat", own, left, dim=dim)
         return reduced(tv, every, (dim,))

@@ -19,14 +19,14 @@ from math import prod
 
 from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION, is_long
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.domains import cat_starts
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, op_of
+from thunder_fuser.presegment.split_reductions import constants
 
 _COMBINED = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "mul"}
 
@@ -43,7 +43,7 @@ def reduce_pieces(fusion: Fusion) -> Fusion:
         match inputs:
             case (TensorView() as source,) if tv in found:
                 return _reduced(tv, source, found[tv], parts[_dim(tv)])
-            case (TensorView() as source,) if op_of(tv).name == "slice":
+            case (TensorView() as source,) if tv.is_of("slice"):
                 dim, piece = planes.get(source.shape, (-1, (0, 0)))
                 cut = _cut_along(tv, dim) if dim >= 0 else None
                 is_part = cut is not None and (cut == piece or not _meet(cut, piece))
@@ -55,14 +55,12 @@ def reduce_pieces(fusion: Fusion) -> Fusion:
 
 def _reduced(tv: TensorView, source: TensorView, piece: Stretch, parts: _Parts) -> TensorView:
     """The reduction `tv` of the `piece`, and what lies before and behind it."""
-    assert tv.definition is not None
     (start, end), extent, made = piece, source.shape[parts.dim], None
     for stretch in (piece, (0, start), (end, extent)):
         if stretch[0] < stretch[1]:
             terms = parts.of(source, stretch)
-            own = apply(tv.definition.op, [terms], dict(tv.definition.attrs))
-            assert isinstance(own, TensorView)
-            made = own if made is None else call(_COMBINED[op_of(tv).name], made, own)
+            own = again(tv.expr, [terms])
+            made = own if made is None else call(_COMBINED[tv.expr.op.name], made, own)
     assert made is not None
     return made
 
@@ -85,13 +83,11 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
 
 def _is_in_parts(tv: TensorView) -> bool:
     """True for a reduction of one dim that its parts lead to without a rounding."""
-    assert tv.definition is not None
-    name = op_of(tv).name
-    if op_of(tv).family is not Family.REDUCTION or name not in _COMBINED:
+    name = tv.expr.op.name
+    if tv.expr.op.family is not Family.REDUCTION or name not in _COMBINED:
         return False
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    return len(dims) == 1 and (name in ("max", "min") or not tv.dtype.is_reduced_precision)
+    is_exact = name in ("max", "min") or not tv.dtype.is_reduced_precision
+    return len(tv.expr.dims()) == 1 and is_exact
 
 
 def _longest(tv: TensorView) -> Stretch | None:
@@ -157,8 +153,7 @@ class _Parts:
         """Of what is the same all along the dim."""
         (source,) = made.tensors
         lead = tuple(range(tv.ndim - source.ndim, tv.ndim))
-        dims = lead if made.op.name == "expand" else made.attr("broadcast_dims")
-        assert isinstance(dims, tuple)
+        dims = lead if made.op.name == "expand" else made.dims("broadcast_dims")
         if self.dim in dims and source.shape[dims.index(self.dim)] != 1:
             return None
         shape = [stretch[1] - stretch[0] if d == self.dim else n for d, n in enumerate(tv.shape)]
@@ -188,10 +183,9 @@ def _padded(tv: TensorView, made: Expr, dim: int) -> Stretch:
 
 def _cut_along(tv: TensorView, dim: int) -> Stretch | None:
     """What a slice takes, if it is a stretch of `dim` and all of the others."""
-    assert tv.definition is not None
-    (source,) = tv.definition.tensors
+    (source,) = tv.expr.tensors
     names = ("start_indices", "end_indices", "strides")
-    starts, ends, steps = (_numbers(tv.definition, name) for name in names)
+    starts, ends, steps = (_numbers(tv.expr, name) for name in names)
     whole = (d for d in range(tv.ndim) if d != dim)
     is_stretch = all(tv.shape[d] == source.shape[d] for d in whole) and steps[dim] == 1
     return (starts[dim], ends[dim]) if is_stretch else None
@@ -209,14 +203,9 @@ def _meet(a: Stretch, b: Stretch) -> bool:
 
 
 def _operand(tv: TensorView) -> TensorView:
-    assert tv.definition is not None
-    return tv.definition.tensors[0]
+    return tv.expr.tensors[0]
 
 
 def _dim(tv: TensorView) -> int:
-    assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    (dim,) = dims
-    assert isinstance(dim, int)
+    (dim,) = tv.expr.dims()
     return dim

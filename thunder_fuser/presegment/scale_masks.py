@@ -4,7 +4,8 @@
 
 where T2 is 0 or 1, as in a dropout and in its gradient, which scales first. The same bits, as the
 scale is above 0; but what is left out of a gradient that the scale takes beyond the largest number
-is 0, not NaN. Only of f32 and f64, which round nothing in between.
+is 0, not NaN, so `strict` scales where the trace does. Only of f32 and f64, which round nothing in
+between.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ def scale_masks(fusion: Fusion) -> Fusion:
 
 
 def _scale(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    assert tv.definition is not None
-    if tv.definition.op.name != "mul" or tv.dtype not in (DataType.Float, DataType.Double):
+    if tv.expr.op.name != "mul" or tv.dtype not in (DataType.Float, DataType.Double):
         return None
     factors = [factor for value in inputs for factor in _factors(value, tv.dtype)]
     scales = [f for f in factors if _is_scale(f)]

@@ -9,7 +9,7 @@ apart.
 
 from __future__ import annotations
 
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import again
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -23,8 +23,7 @@ def share_indices(fusion: Fusion) -> Fusion:
     apart, known = set(fusion.roots), dict[object, TensorView]()
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        expr = tv.definition
-        assert expr is not None
+        expr = tv.expr
         is_drawn = expr.op.family is Family.RANDOM
         if tv in apart or is_drawn or tv.dtype.is_floating or tv.dtype.is_complex:
             return None
@@ -32,8 +31,7 @@ def share_indices(fusion: Fusion) -> Fusion:
         if key in known:
             return known[key]
         same = inputs == expr.inputs
-        made = tv if same else apply(expr.op, inputs, dict(expr.attrs))
-        assert isinstance(made, TensorView)
+        made = tv if same else again(expr, inputs)
         known[key] = made
         return None if same else made
 

@@ -37,6 +37,7 @@ from thunder_fuser.analysis.met_rows import MAX_MET, WIDTH, met_rows_held, vecto
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     MET,
+    inputs_of_size,
     is_long,
     walked_rows,
 )
@@ -158,9 +159,8 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
             late.add(tv)
     results = [*fusion.outputs, *(w.value for w in fusion.writes)]
     for tv in topological(results, planes.keys()):
-        is_product = tv.definition is not None and tv.definition.op.name == "mul"
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
-        if is_product and is_exact and tv not in late and prod(tv.shape) in sizes:
+        if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
             yield tv
 
 
@@ -187,9 +187,7 @@ def _do_meet(
 ) -> bool:
     """True where each block, or each cluster of up to `max_cluster`, has so many rows of the plane,
     and they keep the machine busy."""
-    elements = prod(plane.sizes)
-    read = [tv for tv in fusion.tensors if tv.definition is None and prod(tv.shape) == elements]
-    sizes = [tv.dtype.itemsize for tv in read]
+    sizes = [tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane.sizes))]
     lanes, registers = vector_of(plane.columns, sizes)
     vectors, groups = plane.columns // lanes, prod(plane.rows) // count
     is_whole = lanes == vector_of(WIDTH, sizes)[0]  # odd rows have other vectors when they are met
@@ -236,9 +234,9 @@ def _operand_shape(tv: TensorView) -> tuple[int, ...]:
 
 def _is_sum(tv: TensorView) -> bool:
     """True for a long sum of what is not rounded on the way."""
-    if tv.definition is None or tv.definition.op.name != "sum" or not is_long(tv):
+    if not tv.is_of("sum") or not is_long(tv):
         return False
-    (terms,) = tv.definition.tensors
+    (terms,) = tv.producers
     is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
     return is_exact and terms.dtype is tv.dtype and walked_rows(tv) is None
 

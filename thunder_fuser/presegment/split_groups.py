@@ -27,8 +27,7 @@ def split_groups(fusion: Fusion) -> Fusion:
 
 
 def _split(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    expr = tv.definition
-    assert expr is not None
+    expr = tv.expr
     if expr.op.name != "group_sum":
         return None
     x, order, ends = inputs

@@ -26,19 +26,18 @@ _PUT = ("group_order", "group_keys")
 
 def split_orders(fusion: Fusion) -> Fusion:
     """`fusion` itself where an order is returned, or none is long."""
-    if any(_name(tv) in _PUT for tv in fusion.roots):
+    if any(tv.is_of(*_PUT) for tv in fusion.roots):
         return fusion
     keys_of: dict[Value, TensorView] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if _name(tv) == "group_keys":
+        if tv.is_of("group_keys"):
             return keys_of.get(inputs[1])
         groups = _groups(tv)
         if groups is None or not is_worth_stages(tv.shape[0], groups):
             return None
-        assert tv.definition is not None
         assert isinstance(inputs[0], TensorView)
-        order, keys = in_stages(inputs[0], tv.definition.attr("count"), stages_of(groups))
+        order, keys = in_stages(inputs[0], tv.expr.attr("count"), stages_of(groups))
         keys_of[order] = keys
         return order
 
@@ -67,13 +66,8 @@ def in_stages(
 def _groups(tv: TensorView) -> int | None:
     """How many groups `tv` puts an index in order of; None for what does not, or an extent that is
     not known."""
-    if _name(tv) != "group_order":
+    if not tv.is_of("group_order"):
         return None
-    assert tv.definition is not None
-    count = tv.definition.attr("count")
+    count = tv.expr.attr("count")
     assert isinstance(count, tuple)
     return sc.static_int(count[0])  # type: ignore[arg-type]
-
-
-def _name(tv: TensorView) -> str:
-    return "" if tv.definition is None else tv.definition.op.name

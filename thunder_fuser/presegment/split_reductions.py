@@ -62,6 +62,7 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     column_shape,
+    inputs_of_size,
     is_down,
     is_long,
     plane_of,
@@ -180,7 +181,7 @@ def _operands(tv: TensorView) -> tuple[object, ...]:
 def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
     """A row of a plane, with so many sums down its columns."""
     rows, columns = plane or (0, 0)
-    read = [t for t in fusion.tensors if t.definition is None and prod(t.shape) == rows * columns]
+    read = inputs_of_size(fusion, rows * columns)
     along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
     is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
     is_plain = not any(_is_gathered(t) for t in fusion.tensors if prod(t.shape) == rows * columns)

@@ -17,7 +17,7 @@ from math import prod
 from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_scan, row_shape, scanned_dim
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -63,8 +63,7 @@ def _parts(tv: TensorView, multiprocessors: int) -> int | None:
 
 
 def _in_parts(tv: TensorView, x: TensorView, parts: int) -> TensorView:
-    assert tv.definition is not None
-    dim, reverse = scanned_dim(tv), tv.definition.attr("reverse")
+    dim, reverse = scanned_dim(tv), tv.expr.attr("reverse")
     wide = tv.dtype.compute_type
     if wide is not x.dtype and not x.dtype.compute_type.is_integral:
         x = call("cast", x, dtype=wide)
@@ -89,11 +88,8 @@ def _first_of(x: TensorView, before: TensorView, dim: int, reverse: bool) -> Ten
 
 
 def _scan(tv: TensorView, x: TensorView, dim: int) -> TensorView:
-    assert tv.definition is not None
-    attrs = {"dim": dim, "reverse": tv.definition.attr("reverse")}
-    made = apply(tv.definition.op, [x], attrs)
-    assert isinstance(made, TensorView)
-    return made
+    attrs = {"dim": dim, "reverse": tv.expr.attr("reverse")}
+    return produce(tv.expr.op, [x], attrs)
 
 
 def _moved(tv: TensorView, dim: int, reverse: bool) -> TensorView:

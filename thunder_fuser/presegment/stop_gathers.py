@@ -14,7 +14,7 @@ from thunder_fuser.analysis.access import Demand, demand
 from thunder_fuser.analysis.digits import atom, loads_in
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.views import is_stop
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -29,24 +29,20 @@ def stop_gathers(fusion: Fusion) -> Fusion:
 
 
 def _stop(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    expr = tv.definition
-    assert expr is not None
+    expr = tv.expr
     if expr.op.family is not Family.GATHER:
         return None
     x, places = inputs
     assert isinstance(x, TensorView)
     assert isinstance(places, TensorView)
     kept = (x if _is_near(tv, inputs) else call("segment_set", x), _after_reductions(places))
-    made = apply(expr.op, kept, dict(expr.attrs))
-    assert isinstance(made, TensorView)
+    made = again(expr, kept)
     return None if kept == inputs else made
 
 
 def _is_near(tv: TensorView, inputs: tuple[Value, ...]) -> bool:
     """True where the producer's elements are computed where they are gathered."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, inputs, dict(tv.definition.attrs))
-    assert isinstance(made, TensorView)
+    made = again(tv.expr, inputs)
     gathered = [(leaf, index) for leaf, index in _needs(made).leaves if any(loads_in(index))]
     return len(gathered) <= MAX_READS and not any(is_long(leaf) for leaf, _ in gathered)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import Rule, lying_like, rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -36,8 +36,6 @@ def store_first(fusion: Fusion, reduce: Rule) -> Fusion:
             stored.setdefault(new, call("segment_set", new)) if old in following else new
             for old, new in zip(tv.definition.inputs, inputs, strict=True)
         ]
-        larger = lying_like(tv, apply(tv.definition.op, read, dict(tv.definition.attrs)))
-        assert isinstance(larger, TensorView)
-        return larger
+        return lying_like(tv, again(tv.definition, read))
 
     return rewrite(fusion, rule)

@@ -40,8 +40,7 @@ def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
 
 def _is_total(tv: TensorView) -> bool:
     """True for a long sum of all elements."""
-    is_sum = tv.definition is not None and tv.definition.op.name == "sum"
-    return is_sum and is_long(tv) and tv.ndim == 0
+    return tv.is_of("sum") and is_long(tv) and tv.ndim == 0
 
 
 def _rows_ahead(tv: TensorView) -> tuple[int, int] | None:

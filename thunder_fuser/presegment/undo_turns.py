@@ -19,7 +19,7 @@ from math import prod
 
 from thunder_fuser.analysis.kept_rows import are_kept
 from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -59,7 +59,7 @@ def _turns(fusion: Fusion) -> tuple[dict[TensorView, Order], set[TensorView]]:
         match tv.definition:
             case Expr(op=row, inputs=(TensorView() as source,)) as made if row.name == "permute":
                 before = found.get(source, tuple(range(source.ndim)))
-                order = tuple(before[d] for d in _dims(made))
+                order = tuple(before[d] for d in made.dims())
                 if order != tuple(range(tv.ndim)):
                     found[tv] = order
             case Expr(op=row) as made if row.family is Family.POINTWISE:
@@ -98,8 +98,7 @@ def _is_long(tv: TensorView) -> bool:
 
 
 def _operand(tv: TensorView) -> TensorView:
-    assert tv.definition is not None
-    return tv.definition.tensors[0]
+    return tv.expr.tensors[0]
 
 
 def _terms(tv: TensorView) -> int:
@@ -114,7 +113,7 @@ def _is_misread(tv: TensorView, turns: Mapping[TensorView, Order]) -> bool:
     if order is None or tv.definition is None:
         return False
     sizable = [d for d, size in enumerate(_operand(tv).shape) if size != 1]
-    innermost, dims = max(sizable, key=lambda d: order[d]), _dims(tv.definition)
+    innermost, dims = max(sizable, key=lambda d: order[d]), tv.definition.dims()
     return (innermost in dims) != (sizable[-1] in dims)
 
 
@@ -126,8 +125,7 @@ class _Undo:
     within: Container[TensorView]
 
     def rule(self, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        made = tv.definition
-        assert made is not None
+        made = tv.expr
         if tv not in self.within:
             return None
         if is_reduction(tv) and (order := self.turns.get(made.tensors[0])) is not None:
@@ -136,15 +134,14 @@ class _Undo:
         if order is None or made.op.family is not Family.POINTWISE:
             return None
         operands = [_undone(v, order) if isinstance(v, TensorView) else v for v in inputs]
-        moved = apply(made.op, operands, dict(made.attrs))
-        assert isinstance(moved, TensorView)
+        moved = again(made, operands)
         return call("permute", moved, dims=order)
 
 
 def _undone(tv: TensorView, order: Order) -> TensorView:
     """What `tv` is a permutation of in that order."""
     made = tv.definition
-    if made is not None and made.op.name == "permute" and _dims(made) == order:
+    if made is not None and made.op.name == "permute" and made.dims() == order:
         return made.tensors[0]
     return call("permute", tv, dims=tuple(order.index(d) for d in range(tv.ndim)))
 
@@ -152,17 +149,10 @@ def _undone(tv: TensorView, order: Order) -> TensorView:
 def _reduced(made: Expr, source: Value, order: Order) -> TensorView:
     """The reduction `made` of what `source` is a permutation of."""
     assert isinstance(source, TensorView)
-    dims = _dims(made)
+    dims = made.dims()
     attrs = {**dict(made.attrs), "dims": tuple(sorted(order[d] for d in dims))}
-    found = apply(made.op, [_undone(source, order)], attrs)
-    assert isinstance(found, TensorView)
+    found = produce(made.op, [_undone(source, order)], attrs)
     kept = [order[d] for d in range(source.ndim) if d not in dims]
     if kept == sorted(kept):
         return found
     return call("permute", found, dims=tuple(sorted(kept).index(d) for d in kept))
-
-
-def _dims(made: Expr) -> Order:
-    dims = made.attr("dims")
-    assert isinstance(dims, tuple)
-    return dims  # type: ignore[return-value]

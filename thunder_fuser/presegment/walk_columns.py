@@ -27,8 +27,15 @@ from thunder_fuser.analysis.kept_rows import HELD as HELD_REGISTERS
 from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
-from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, mark_of, state_bytes
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.analysis.reductions import (
+    inputs_of_size,
+    is_long,
+    is_reduction,
+    is_scan,
+    mark_of,
+    state_bytes,
+)
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -130,16 +137,12 @@ def _is_long_reduction(tv: TensorView) -> bool:
 
 
 def _operand(tv: TensorView) -> TensorView:
-    assert tv.definition is not None
-    return tv.definition.tensors[0]
+    return tv.expr.tensors[0]
 
 
 def _dims(tv: TensorView) -> tuple[int, ...]:
     """The reduced dims, also those of one element."""
-    assert tv.definition is not None
-    dims = tv.definition.attr("dims")
-    assert isinstance(dims, tuple)
-    return tuple(d for d in dims if isinstance(d, int))
+    return tv.expr.dims()
 
 
 def _reduced_dim(tv: TensorView) -> int | None:
@@ -157,17 +160,13 @@ def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
 
 
 def _neutral(tv: TensorView) -> int | None:
-    assert tv.definition is not None
-    return tv.definition.op.neutral
+    return tv.expr.op.neutral
 
 
 def _is_over_all(tv: TensorView, dim: int) -> bool:
     """True for a sum over all dims but the rows'."""
-    assert tv.definition is not None
     kept = [d for d in range(_operand(tv).ndim) if d not in _dims(tv)]
-    return [d for d in kept if _operand(tv).shape[d] != 1] == [dim] and (
-        tv.definition.op.state_size == 1
-    )
+    return [d for d in kept if _operand(tv).shape[d] != 1] == [dim] and (tv.expr.op.state_size == 1)
 
 
 def _groups(
@@ -186,8 +185,7 @@ def _groups(
     inner = _inner(fusion, plane, dim)
     if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
         return None
-    inputs = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    itemsizes = [tv.dtype.itemsize for tv in inputs if prod(tv.shape) == prod(plane)]
+    itemsizes = [tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane))]
     read, rows = sum(itemsizes), plane[dim]
     if read * prod(plane) < MIN_WALKED * multiprocessors:
         return None
@@ -260,10 +258,8 @@ def _in_slots(
 ) -> int:
     """Blocks of a multiprocessor that have images in shared memory, one after another; 0 for others
     than such images, and where more planes are stored than read."""
-    inputs = [tv for tv in fusion.inputs if isinstance(tv, TensorView)]
-    read, made = (
-        [tv for tv in tvs if prod(tv.shape) == prod(plane)] for tvs in (inputs, fusion.roots)
-    )
+    read = inputs_of_size(fusion, prod(plane))
+    made = [tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]
     turned = {tv: _is_turned(tv, plane[dim], inner) for tv in (*read, *made)}
     if None in turned.values():
         return 0
@@ -278,7 +274,7 @@ def _in_slots(
         return 0
     along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
     of_place, of_rows = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
-    of_row = sum(tv.dtype.itemsize for tv in inputs if prod(tv.shape) == plane[dim])
+    of_row = sum(tv.dtype.itemsize for tv in inputs_of_size(fusion, plane[dim]))
     held = sizes, of_place, of_rows, of_row
     turns_out = any(turned[tv] for tv in made)
     images = ImagePlanes(
@@ -436,9 +432,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
-    assert tv.definition is not None
-    made = apply(tv.definition.op, [source], {"dims": dims, **mark_of(tv)})
-    assert isinstance(made, TensorView)
+    made = produce(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
     return made if made.shape == tv.shape else _reshaped(made, tv.shape)
 
 

@@ -20,7 +20,7 @@ from thunder_fuser.analysis.reductions import (
     is_long,
     is_reduction,
 )
-from thunder_fuser.ir.build import apply
+from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -39,11 +39,8 @@ def walk_short(fusion: Fusion) -> Fusion:
         plane = _plane(tv)
         if plane is None or tv not in whole[plane]:
             return None
-        assert tv.definition is not None
-        attrs = {**dict(tv.definition.attrs), WALKED: plane[0]}
-        made = apply(tv.definition.op, inputs, attrs)
-        assert isinstance(made, TensorView)
-        return made
+        attrs = {**dict(tv.expr.attrs), WALKED: plane[0]}
+        return produce(tv.expr.op, inputs, attrs)
 
     return rewrite(fusion, rule)
 

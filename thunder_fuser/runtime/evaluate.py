@@ -229,8 +229,7 @@ def row_function(row: OpDef) -> Callable[..., Tensor]:
 def op_function(tv: TensorView, device: torch.device) -> Callable[..., Tensor]:
     """The op that makes a tensor of a concrete fusion as a function of its operands, all of them
     tensors of the types that it takes."""
-    expr = tv.definition
-    assert expr is not None
+    expr = tv.expr
     attrs = [_attribute(attr, {}, _Types(None)) for _, attr in expr.attrs]
     function = _function(expr.op, len(expr.inputs), tuple(name for name, _ in expr.attrs))
 

@@ -64,8 +64,7 @@ def _line(tv: TensorView, names: Mapping[TensorView, str], place: Place) -> str:
 
 
 def _inputs(tv: TensorView, names: Mapping[TensorView, str]) -> str:
-    assert tv.definition is not None
-    return ", ".join(names.get(v, "?") for v in tv.definition.tensors)
+    return ", ".join(names.get(v, "?") for v in tv.expr.tensors)
 
 
 def _where(tv: TensorView, place: Place) -> str:

@@ -55,10 +55,9 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
     turn, number = divmod_form(stretch, group.size)
     reductions, terms, stores = [], [], []
     for tv in sums:
-        assert tv.definition is not None
         if plane_of(tv) != (columns, rows) or column_shape(tv) is None or is_scan(tv):
             raise Rejected("sums over other columns than a block walks")
-        if tv.definition.op.state_size != 1 or tv.dtype.is_complex:
+        if tv.expr.op.state_size != 1 or tv.dtype.is_complex:
             raise Rejected("a sum of several values over the columns that a block walks")
         index = unflatten(combine(number, atom(axes.row), rows), tv.shape)
         term = without_padding(term_at(tv, index, (turn, place)), rows * columns)

@@ -18,10 +18,10 @@ from typing import TypeAlias
 from thunder_fuser.analysis.digit_stages import MAX_BITS, MIN_BITS, is_chunk, threads_of
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.reductions import is_stage, made_by
-from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.groups import counted_chunks
 from thunder_fuser.schedule.needs import check_index
+from thunder_fuser.schedule.ordering import groups_of
 from thunder_fuser.schedule.parameters import DigitParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.segment.segment import Segment
@@ -79,7 +79,7 @@ class PutSchedule:
 
     def __str__(self) -> str:
         names = self.segment.names
-        made = ", ".join(f"{names[s.value]} = {_name(s.value)}" for s in self.segment.stores)
+        made = ", ".join(f"{names[s.value]} = {s.value.expr.op.name}" for s in self.segment.stores)
         shape = _shape(self.segment, self.digit)
         return f"order by the digits of {shape} of {self.threads}\n  {made}"
 
@@ -122,7 +122,7 @@ def schedule(
     values = [store.value for store in segment.stores]
     if any(store.is_in_place for store in segment.stores):
         raise Rejected("a stage of an order goes to a buffer of its own")
-    if len(values) == 1 and _name(values[0]) == "group_ends":
+    if len(values) == 1 and values[0].is_of("group_ends"):
         return ends_of(segment, values[0], parameters.threads)
     if not values or not all(map(is_stage, values)):
         raise Rejected("not a stage of the order of an index, or others beside it")
@@ -134,22 +134,22 @@ def schedule(
         raise Rejected(f"no block has {digit}")
     check_index(segment, digit.keys)
     threads = threads_of(digit.bits)
-    if len(values) == 1 and _name(values[0]) == "digit_counts":
-        return CountSchedule(segment, digit, _count(values[0]), threads)
+    if len(values) == 1 and values[0].is_of("digit_counts"):
+        return CountSchedule(segment, digit, groups_of(values[0]), threads)
     return _put(segment, values, digit, threads)
 
 
 def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: int) -> PutSchedule:
     """Counts and orders that a caller gives would lead to places outside of the order."""
-    kinds = ["order" if _name(tv) in ORDERS else _name(tv) for tv in values]
+    kinds = ["order" if tv.is_of(*ORDERS) else tv.expr.op.name for tv in values]
     made = {made_by(tv) for tv in values}
     if len(made) > 1 or len(set(kinds)) < len(kinds) or "digit_counts" in kinds:
         raise Rejected("several orders by a digit")
     counts = made.pop()
-    if _name(counts) != "digit_counts" or _digit(counts) != digit:
+    if not counts.is_of("digit_counts") or _digit(counts) != digit:
         raise Rejected("counts of other digits than those that are put in order")
-    before = [_inputs(tv)[2] for tv in values if _name(tv) == "digit_reorder"]
-    if any(_name(tv) not in ORDERS for tv in before):
+    before = [_inputs(tv)[2] for tv in values if tv.is_of("digit_reorder")]
+    if any(not tv.is_of(*ORDERS) for tv in before):
         raise Rejected("another order than one by the digits before")
     for tv in (counts, *before):
         if tv not in segment.leaves or segment.layouts[tv].strides != (1,):
@@ -162,16 +162,15 @@ def ends_of(segment: Segment, ends: TensorView, threads: int) -> EndsSchedule:
     """How blocks of so many threads find `ends`. Raises Rejected for keys that a caller gives,
     which may be in no order."""
     keys = _inputs(ends)[0]
-    if _name(ends) != "group_ends" or _name(keys) != KEYS:
+    if not ends.is_of("group_ends") or not keys.is_of(KEYS):
         raise Rejected("ends of keys that no stage has put in order")
     if keys not in segment.leaves or segment.layouts[keys].strides != (1,):
         raise Rejected("what a stage before made is not in memory")
-    return EndsSchedule(segment, keys, _count(ends), threads)
+    return EndsSchedule(segment, keys, groups_of(ends), threads)
 
 
 def _digit(tv: TensorView) -> Digit:
-    assert tv.definition is not None
-    attrs = dict(tv.definition.attrs)
+    attrs = dict(tv.expr.attrs)
     low, bits, chunk = (attrs[name] for name in ("low", "bits", "chunk"))
     assert isinstance(low, int)
     assert isinstance(bits, int)
@@ -179,19 +178,5 @@ def _digit(tv: TensorView) -> Digit:
     return Digit(_inputs(tv)[0], low, bits, chunk)
 
 
-def _count(tv: TensorView) -> int:
-    assert tv.definition is not None
-    count = tv.definition.attr("count")
-    assert isinstance(count, tuple)
-    size = static_int(count[0])  # type: ignore[arg-type]
-    assert size is not None
-    return size
-
-
 def _inputs(tv: TensorView) -> tuple[TensorView, ...]:
-    assert tv.definition is not None
-    return tv.definition.tensors
-
-
-def _name(tv: TensorView) -> str:
-    return "" if tv.definition is None else tv.definition.op.name
+    return tv.expr.tensors

@@ -34,7 +34,8 @@ class Columns:
 
 
 def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> Columns:
-    """Column sums whose results are only stored, as they are when all rows have been walked."""
+    """Column sums whose results are only stored, as they are when all rows have been walked.
+    Raises Rejected."""
     reductions, terms, stores = [], [], []
     for tv in down:
         if tv.definition is not None and not tv.definition.op.is_finished:
@@ -100,7 +101,7 @@ def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView
 
 
 def turns_of(down: Sequence[TensorView]) -> int:
-    """Rows that one block walks: the terms of every column sum."""
+    """Rows that one block walks: the terms of every column sum. Raises Rejected."""
     terms = {prod(a.size for a in tv.domain.logical if a.is_reduction) for tv in down}
     if len(terms) > 1:
         raise Rejected(f"column sums of {sorted(terms)} terms")

@@ -231,8 +231,7 @@ def _held(
 ) -> _Deal | None:
     """How a block has as many rows as it may hold the terms of: short ones whose terms lie in one
     stretch of an order that nobody gives. None if it cannot."""
-    assert sums[0].definition is not None
-    orders = sums[0].definition.tensors[1:3]
+    orders = sums[0].expr.tensors[1:3]
     is_one = group.terms > 0 and prod(group.shape[: group.dim]) == 1
     if group.makes_pieces or not is_one or not all(map(is_ordering, orders)):
         return None
@@ -299,14 +298,13 @@ class _Group:
 
 
 def _group_of(tv: TensorView) -> _Group:
-    assert tv.definition is not None
-    _, order, by, *_ = tv.definition.tensors
-    attrs = dict(tv.definition.attrs)
+    _, order, by, *_ = tv.expr.tensors
+    attrs = dict(tv.expr.attrs)
     dim, skip, size = (attrs.get(name, 0) for name in ("dim", "skip", "size"))
     assert isinstance(dim, int)
     assert isinstance(skip, int)
     assert isinstance(size, int)
-    makes_pieces = tv.definition.op.name == "group_pieces"
+    makes_pieces = tv.expr.op.name == "group_pieces"
     return _Group(tv.shape, dim, order.shape[0], by, skip, size, makes_pieces)
 
 
@@ -341,8 +339,7 @@ def _walk(
 
 def _piece(tv: TensorView, index: Index, group: _Group, axes: GroupAxes) -> Values:
     """The sum of a piece of the order that `tv` adds in place of its terms."""
-    assert tv.definition is not None
-    _, _, _, *pieces = tv.definition.tensors
+    _, _, _, *pieces = tv.expr.tensors
     at = (*index[: group.dim], atom(axes.piece), *index[group.dim + 1 :])
     return tuple((sums, at) for sums in pieces)
 

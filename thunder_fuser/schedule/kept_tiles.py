@@ -137,8 +137,7 @@ class _Room:
 
     def _state_bytes(self, tile: Tile, tv: TensorView) -> int:
         """Of shared memory, for the parts of each column: of warps, or of threads, padded."""
-        assert tv.definition is not None
-        lanes, values = self.axes.lanes, tv.definition.op.state_size
+        lanes, values = self.axes.lanes, tv.expr.op.state_size
         parts = parts_of_columns(tile.across, tile.down, values)
         places = lanes * parts if parts is not None else (lanes + 1) * tile.down
         sent = (lanes + 1) * tile.cluster if tile.cluster > 1 else 0

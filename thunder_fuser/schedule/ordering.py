@@ -51,7 +51,7 @@ class OrderSchedule:
 
     def __str__(self) -> str:
         names = self.segment.names
-        made = ", ".join(f"{names[s.value]} = {_name(s.value)}" for s in self.segment.stores)
+        made = ", ".join(f"{names[s.value]} = {s.value.expr.op.name}" for s in self.segment.stores)
         return (
             f"order of {self.terms} places in {self.count} groups by {names[self.index]}, "
             f"{self.own} groups a block of {self.threads}\n  {made}"
@@ -73,7 +73,7 @@ def schedule(
     if any(store.is_in_place for store in segment.stores):
         raise Rejected("the order of an index goes to a buffer of its own")
     found = {_ordered(tv) for tv in values}
-    if len(found) != 1 or len({_name(tv) for tv in values}) != len(values):
+    if len(found) != 1 or len({tv.expr.op.name for tv in values}) != len(values):
         raise Rejected("orders of several indices")
     index, count = found.pop()
     check_index(segment, index)
@@ -93,30 +93,24 @@ def _ordered(tv: TensorView) -> tuple[TensorView, int]:
     """The index that `tv` is an order of, or the keys or the ends of one, and of how many groups.
     Raises Rejected for keys or ends of an order that a caller gives."""
     chain = [tv]
-    while chain[-1].definition is not None and _name(chain[-1]) != "group_order":
-        chain.append(chain[-1].definition.tensors[-1])
+    while not chain[-1].is_of("group_order"):
+        chain.append(chain[-1].producers[-1])
         if not is_ordering(chain[-1]):
             raise Rejected("keys or ends of an order that comes from elsewhere")
-    found = {(_index(tv), _count(tv)) for tv in chain if _name(tv) != "group_ends"}
-    if len(found) != 1 or any(_count(a) != _count(b) for a, b in pairwise(chain)):
+    found = {(_index(tv), groups_of(tv)) for tv in chain if not tv.is_of("group_ends")}
+    if len(found) != 1 or any(groups_of(a) != groups_of(b) for a, b in pairwise(chain)):
         raise Rejected("keys of another index than the order")
     return found.pop()
 
 
 def _index(tv: TensorView) -> TensorView:
-    assert tv.definition is not None
-    return tv.definition.tensors[0]
+    return tv.expr.tensors[0]
 
 
-def _count(tv: TensorView) -> int:
-    assert tv.definition is not None
-    count = tv.definition.attr("count")
+def groups_of(tv: TensorView) -> int:
+    """How many groups an op puts an index in order of."""
+    count = tv.expr.attr("count")
     assert isinstance(count, tuple)
     size = static_int(count[0])  # type: ignore[arg-type]
     assert size is not None
     return size
-
-
-def _name(tv: TensorView) -> str:
-    assert tv.definition is not None
-    return tv.definition.op.name

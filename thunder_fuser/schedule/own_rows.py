@@ -14,13 +14,12 @@ packs of rows reads the same columns in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
 from thunder_fuser.analysis.digits import Form, atom, combine
+from thunder_fuser.analysis.layout import bytes_of
 from thunder_fuser.ir.domain import IterDomain, split
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import replace_axis
 from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
@@ -77,9 +76,9 @@ def _traffic(group: IterationClass) -> _Traffic | None:
     plane = [tv for tv, form in group.loads if _is_whole(form, flat)]
     if len(set(repeated.values())) != 1:
         return None
-    loaded = _bytes(plane)
-    moved = loaded + _bytes([nest.store.target for nest in group.nests])
-    values = _bytes([tv for tv, _ in repeated])
+    loaded = bytes_of(plane)
+    moved = loaded + bytes_of([nest.store.target for nest in group.nests])
+    values = bytes_of([tv for tv, _ in repeated])
     return _Traffic(moved, loaded, values, len(repeated), min(repeated.values()))
 
 
@@ -119,8 +118,3 @@ def _owned(group: IterationClass, pack: int, count: int) -> IterationClass:
     value = combine(combine(atom(outer), atom(own), count), atom(inner), pack)
     nests = (replace_axis(n, flat, (outer, own, inner), value) for n in group.nests)
     return IterationClass(group.segment, tuple(replace(n, unrolled=(own,)) for n in nests))
-
-
-def _bytes(tensors: Sequence[TensorView]) -> int:
-    """Of an element of each."""
-    return sum(tv.dtype.itemsize for tv in tensors)

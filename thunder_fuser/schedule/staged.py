@@ -9,12 +9,12 @@ row of bias, is a stretch too. Of a vector in which the plane ends the elements 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, divmod_form
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, dense_strides, offset_of
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, bytes_of, dense_strides, offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.segment.segment import Segment, Store
@@ -40,11 +40,6 @@ def is_staged(segment: Segment, axes: RowAxes, count: int, reads: Reads, full: S
         and size <= MAX_STAGED
         and all(lies_in_plane(segment, axes, count, *m) for m in moved)
     )
-
-
-def bytes_of(tensors: Iterable[TensorView]) -> int:
-    """Of an element of each."""
-    return sum(tv.dtype.itemsize for tv in tensors)
 
 
 def moved_rows(

@@ -60,12 +60,9 @@ def _places(value: TensorView, terms: Sequence[Element]) -> Iterator[Index]:
 def _behind(views: Sequence[TensorView], index: Index) -> Index:
     """Where the first of `views`, each of the next one and the last of what is at `index`, is."""
     for view in reversed(views):
-        made = view.definition
-        assert made is not None
+        made = view.expr
         if made.op.name == "permute":
-            dims = made.attr("dims")
-            assert isinstance(dims, tuple)
-            index = tuple(index[d] for d in dims if isinstance(d, int))
+            index = tuple(index[d] for d in made.dims())
         else:
             index = unflatten(linear(made.tensors[0].shape, index), view.shape)
     return index

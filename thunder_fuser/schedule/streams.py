@@ -58,9 +58,9 @@ def schedule(
     if len(planned.phases) != 2 or planned.columns.reductions:
         raise Rejected("not two phases of reductions along rows")
     first, second = planned.phases
-    tops = [tv for tv, _ in first.reductions if tv.definition and tv.definition.op.name == "max"]
+    tops = [tv for tv, _ in first.reductions if tv.is_of("max")]
     below = [distance_from_max(term) for term, _ in second.terms]
-    is_sum = all(tv.definition and tv.definition.op.name == "sum" for tv, _ in second.reductions)
+    is_sum = all(tv.is_of("sum") for tv, _ in second.reductions)
     if len(tops) != 1 or not is_sum or any(found is not tops[0] for found in below):
         raise Rejected("the second phase is not sums of exp(x - max(x))")
     if planned.axes.vector.size < MIN_VECTORS:

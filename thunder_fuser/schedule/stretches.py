@@ -18,7 +18,7 @@ from dataclasses import replace
 from math import prod
 
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, combine, divmod_form
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, bytes_of
 from thunder_fuser.analysis.reductions import is_scan, sides_of
 from thunder_fuser.analysis.short_rows import (
     THREADS,
@@ -36,7 +36,7 @@ from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residenc
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.schedule.row_reads import SMALL
 from thunder_fuser.schedule.row_schedule import RowWork
-from thunder_fuser.schedule.staged import Reads, bytes_of, lies_in_plane, moved_rows
+from thunder_fuser.schedule.staged import Reads, lies_in_plane, moved_rows
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
 

@@ -60,8 +60,8 @@ def _after(segment: Segment, totals: Sequence[TensorView]) -> set[TensorView]:
     """The totals and what needs them."""
     found = set(totals)
     for tv in segment.tensors:
-        if tv not in segment.leaves and tv.definition is not None:
-            found |= set() if found.isdisjoint(tv.definition.tensors) else {tv}
+        if tv not in segment.leaves and not found.isdisjoint(tv.producers):
+            found.add(tv)
     return found
 
 

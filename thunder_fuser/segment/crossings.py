@@ -71,7 +71,7 @@ class _Crossings:
                 continue
             seen[tv] = None
             if tv.definition is not None and not self.is_read(tv, depth):
-                stack.extend(tv.definition.tensors)
+                stack.extend(tv.producers)
         return [tv for tv in seen if tv not in roots]
 
     def is_read(self, tv: TensorView, depth: int) -> bool:
@@ -154,8 +154,7 @@ class _Crossings:
 def _repeated(tv: TensorView) -> int:
     """Bytes that a gather reads beyond those that its producer has: of rows that are there several
     times."""
-    assert tv.definition is not None
-    if tv.definition.op.family is not Family.GATHER:
+    if tv.expr.op.family is not Family.GATHER:
         return 0
-    table = tv.definition.tensors[0]
+    table = tv.expr.tensors[0]
     return max(prod(tv.shape) - prod(table.shape), 0) * table.dtype.itemsize

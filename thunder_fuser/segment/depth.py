@@ -57,8 +57,7 @@ class Depths:
         needs."""
         found: dict[int, str] = {}
         for tv in self.fusion.tensors:
-            producers = tv.definition.tensors if tv.definition is not None else ()
-            before = [p for p in producers if self[p] < self[tv]]
+            before = [p for p in tv.producers if self[p] < self[tv]]
             if before and tv not in self.opaque:
                 found.setdefault(self[tv], self._reason(tv, before))
         return found
@@ -111,7 +110,7 @@ def depths(
         totals.single,
     )
     for tv in totals.rows_first():
-        producers = tv.definition.tensors if tv.definition is not None else ()
+        producers = tv.producers
         cut_after = {p for p in producers if is_stop(p) or p in opaque}
         if is_ordering(tv):  # of an index in memory, or computed of what is
             cut_after |= {p for p in producers if not (is_elementwise(p) or is_ordering(p))}
@@ -132,9 +131,8 @@ def depths(
 
 
 def _stopped(tv: TensorView) -> str:
-    assert tv.definition is not None
-    if tv.definition.op.family is Family.GATHER:
-        return f"{tv.definition.op.name} reads what must be stored first"
+    if tv.expr.op.family is Family.GATHER:
+        return f"{tv.expr.op.name} reads what must be stored first"
     return "behind a stop point"
 
 
@@ -218,10 +216,9 @@ def _joins_rows(producer: TensorView, consumer: TensorView) -> bool:
 
 def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
     """False for what is computed from a running sum element by element, or reduces its rows."""
-    assert consumer.definition is not None
     if is_long(consumer):
         return row_shape(consumer) is None
-    is_pointwise = consumer.definition.op.family is Family.POINTWISE
+    is_pointwise = consumer.expr.op.family is Family.POINTWISE
     is_same = is_pointwise or _merges(producer, consumer)
     return not is_same or prod(consumer.shape) != prod(producer.shape)
 
@@ -246,10 +243,9 @@ def _stays_in_group(producer: TensorView, consumer: TensorView) -> bool:
 
 def _leaves_group(producer: TensorView, consumer: TensorView) -> bool:
     """False for what is computed from sums of groups element by element."""
-    assert consumer.definition is not None
     if prod(consumer.shape) != prod(producer.shape) or _reduces(consumer) or is_long(consumer):
         return True
-    is_pointwise = consumer.definition.op.family is Family.POINTWISE
+    is_pointwise = consumer.expr.op.family is Family.POINTWISE
     return not (is_pointwise or _lines_up(producer, consumer))
 
 

@@ -99,7 +99,7 @@ class Kernels:
         for tv in segment.tensors:
             above: list[tuple[int, ...]] = [_NO_SUMS]
             if tv not in segment.leaves and tv.definition is not None:
-                above += [found[p] for p in tv.definition.tensors]
+                above += [found[p] for p in tv.producers]
                 above += [self._own_sums(tv)] if is_long(tv) else []
             orders, *sums = zip(*above, strict=True)
             found[tv] = min(filter(None, orders), default=0), *map(max, sums)

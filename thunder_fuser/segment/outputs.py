@@ -101,8 +101,7 @@ def _view(tv: TensorView, root: TensorView, layout: Layout) -> View | None:
     view = None
     step = tv
     while step is not root:
-        chain, expr = follow(step, lambda t: t is root), step.definition
-        assert expr is not None
+        chain, expr = follow(step, lambda t: t is root), step.expr
         seen = None if chain is None or expr.op.copies else view_of(step, chain, layout)
         if seen is None or not keeps_order(step, seen):
             return None

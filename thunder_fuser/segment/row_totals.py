@@ -52,10 +52,9 @@ class RowTotals:
         for tv in self.fusion.tensors:
             terms = prod(a.size for a in tv.domain.logical)
             is_whole = terms in counts and is_long(tv) and is_total(tv, terms)
-            producers = tv.definition.tensors if tv.definition is not None else ()
             is_down = column_shape(tv) is not None and plane_of(tv) in shared
             comes_last = is_down or (is_whole and not self._read_at(tv))
-            if comes_last or not last.keys().isdisjoint(producers):
+            if comes_last or not last.keys().isdisjoint(tv.producers):
                 last[tv] = None
         return [*(tv for tv in self.fusion.tensors if tv not in last), *last]
 
@@ -93,8 +92,7 @@ class RowTotals:
 
     def _needs_row(self, tv: TensorView, depth: int) -> bool:
         """True where an operand needs a row's result at that depth."""
-        assert tv.definition is not None
-        beside = self.of_rows.members.intersection(tv.definition.tensors)
+        beside = self.of_rows.members.intersection(tv.expr.tensors)
         return any(self.depth[p] == depth for p in beside)
 
     def _read_at(self, tv: TensorView) -> set[int]:

@@ -68,9 +68,8 @@ def waits_of(fusion: Fusion, is_shared: Test) -> Waits:
 
 def why_torch(tv: TensorView) -> str:
     """Why torch runs `tv`."""
-    assert tv.definition is not None
     if is_ordering(tv):
-        return f"{tv.definition.op.name} is done by torch"
+        return f"{tv.expr.op.name} is done by torch"
     return "no template holds a reduction this long yet"
 
 

@@ -38,6 +38,5 @@ class Walks:
 def _walk_of(tv: TensorView) -> object:
     """What the reductions of one kernel have in common: a plane, or an order and its groups."""
     if is_grouped(tv):
-        assert tv.definition is not None
-        return tv.shape, *tv.definition.tensors[1:]
+        return tv.shape, *tv.expr.tensors[1:]
     return plane_of(tv)

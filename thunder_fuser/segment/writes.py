@@ -81,7 +81,7 @@ def _is_read(memory: Memory, target: TensorView, depth: int) -> bool:
         tv = stack.pop()
         if memory.storage(tv) is target:
             return True
-        if tv not in seen and tv not in memory.values and tv.definition is not None:
+        if tv not in seen and tv not in memory.values:
             seen.add(tv)
-            stack.extend(tv.definition.tensors)
+            stack.extend(tv.producers)
     return False
