@@ -69,6 +69,7 @@ ALLOWED = {
     "schedule/slabs.py:_in_two_orders": LANES,
     "schedule/row_axes.py:whole_vectors": LANES,
     "schedule/stored_rows.py:_few": PARTS,
+    "schedule/stored_rows.py:_parts": PARTS,
     "schedule/stretches.py:of_images_in_stretches": PARTS,
     "schedule/stretches.py:_begin_whole": LANES,
     "analysis/short_rows.py:threads_of_row": THREADS,
