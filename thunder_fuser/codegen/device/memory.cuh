@@ -480,11 +480,15 @@ TF_FN const T* address_here(const T* p) {
 
 // chunk: copy_async_within
 // The same of a vector as load_within takes it. One that ends early is moved at once: the hardware would
-// copy all of it, whatever size is said.
+// copy all of it, whatever size is said; and so is one that is aligned to its elements only.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent, class IsWhole>
 TF_FN void copy_async_within(
     tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent, IsWhole is_whole) {
 #ifndef TF_HOST
+  if constexpr (ACCESS_BYTES < 4) {
+    slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent, is_whole);
+    return;
+  }
   if (is_whole || first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
 #endif
 #pragma unroll
