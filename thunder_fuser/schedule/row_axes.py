@@ -176,7 +176,7 @@ class RowAxes(VectorAxes):
         return {whole(Opaque(self.row)): (0, self.rows - 1)}
 
     def is_inside(self, window: Window) -> bool:
-        """True for what says no more than that a place lies in the row, or in what it is part of."""
+        """True for what says no more than that a place lies in the row, or what that is part of."""
         before = add(window.form, scale(self.column, -1))
         if not before.terms:
             return 0 <= before.constant <= window.extent - self.columns
