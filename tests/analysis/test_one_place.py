@@ -194,6 +194,7 @@ ALLOWED = {
     "schedule/own_rows.py:_count": PARTS,
     "schedule/own_rows.py:own_rows": PARTS,
     "schedule/residency.py:_fitting": THREADS,
+    "schedule/residency.py:_with_room": THREADS,
     "schedule/residency.py:_in_both": THREADS,
     "schedule/residency.py:_preferred": LANES,
     "schedule/residency.py:_in_one_block": THREADS,

@@ -72,7 +72,7 @@ class Residency:
     @property
     def has_room_ahead(self) -> bool:
         """True where so many blocks leave registers for weights of the next vector."""
-        return bool(self.blocks) and REGISTERS // (self.blocks * self.threads) >= AHEAD
+        return self.blocks is not None and AHEAD * self.threads * self.blocks <= REGISTERS
 
 
 @dataclass(frozen=True)
