@@ -176,6 +176,23 @@ def test_weights_of_the_shape_of_a_row(name: str, count: int, is_shared: bool) -
     check(fusion([a, *others], stored, sums), x, *weights)
 
 
+@pytest.mark.parametrize("columns", [257, 1026, 4098, 50_258])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_odd_parts_of_longer_rows_are_read_in_vectors(columns: int, dtype: torch.dtype) -> None:
+    """As both halves of rows of which one is normed: they begin anywhere in a vector too. The last
+    row ends where memory does."""
+    x = whole(5, columns, dtype=dtype)
+    (tv,) = like(x)
+    half = columns // 2
+    u, v = piece(tv, 1, 0, half), piece(tv, 1, half, 2 * half)
+    below = call("sub", v, spread(call("max", v, dims=(1,)), v, 1))
+    program = fusion([tv], call("mul", u, below), call("min", below, dims=(1,)))
+    assert check(program, x, orders=ORDERS).launches == 1
+    _, (kernel,) = cuda_kernels(program, x)
+    assert f"{16 // dtype.itemsize} x " in str(kernel)
+    assert "(T0[" not in emit(kernel).text  # an element
+
+
 def test_what_columns_have_alike_is_read_beside_vectors_of_a_plane() -> None:
     x, w, scale = whole(257, 311), whole(311), whole(257)
     a, b, c = like(x, w, scale)

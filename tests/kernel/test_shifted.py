@@ -55,6 +55,17 @@ def test_loads_end_with_the_plane_and_stores_with_the_row() -> None:
     assert f" where 0 <= {first} + lane < 4097" in text
 
 
+@pytest.mark.parametrize(("count", "is_constant"), [(1, False), (2, True)])
+def test_weights_are_loaded_ahead_where_there_are_registers(count: int, is_constant: bool) -> None:
+    """Two tensors leave room for three blocks of a cluster each, which have 80 registers."""
+    planes, w = [halves(1335, 50257) for _ in range(count)], halves(50257)
+    x = planes[0] if count == 1 else call("mul", *planes)
+    made = call("cast", normed(x, w), dtype=DataType.BFloat16)
+    kernel = kernel_of(segment_of([*planes, w], made))
+    assert ("tf::load_within<tf::bf16, 8, 2, true>(T" in emit(kernel).text) is is_constant
+    assert cubin_of(kernel).spill_bytes == 0
+
+
 @pytest.mark.parametrize(("columns", "held", "threads"), [(257, 2, 16), (1023, 4, 32)])
 def test_vectors_of_rows_with_edges_lie_in_their_rows(
     columns: int, held: int, threads: int

@@ -81,15 +81,21 @@ def test_few_long_rows_have_blocks_for_every_multiprocessor(
     assert found.cluster == cluster
 
 
-@pytest.mark.parametrize(("is_shifted", "blocks"), [(False, None), (True, 6)])
+@pytest.mark.parametrize(
+    ("count", "is_shifted", "blocks", "ahead"),
+    [(1, False, None, False), (1, True, 6, False), (2, True, 3, True)],
+)
 def test_the_compiler_is_told_of_blocks_where_weights_are_put_together(
-    is_shifted: bool, blocks: int | None
+    count: int, is_shifted: bool, blocks: int | None, ahead: bool
 ) -> None:
-    """A row of 50257 elements in 16 bits: 224 threads of four blocks, 48 registers each."""
-    found = of_rows(replace(halves_of(50257), weights=8, is_shifted=is_shifted), H200)
+    """A row of 50257 elements in 16 bits: 224 threads of four blocks, 48 registers each; of two
+    tensors as many as shared memory leaves room for, with registers for weights ahead."""
+    row = replace(halves_of(50257, count), weights=8, is_shifted=is_shifted)
+    found = of_rows(row, H200)
     assert found is not None
     assert (found.cluster, found.threads, found.blocks) == (4, 224, blocks)
     assert found.shared
+    assert found.has_room_ahead is ahead
 
 
 def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:

@@ -94,6 +94,42 @@ def test_a_whole_row_of_few_columns_is_no_few_elements() -> None:
     assert "store whole rows" in str(rows.schedule(segment_of([x], y), H200))
 
 
+@pytest.mark.parametrize(
+    ("dim", "second"),
+    [
+        (0, "6 + (group/4), (group%4), 4*vector + lane"),
+        (1, "(group/4), 4 + (group%4), 4*vector + lane"),
+        (2, "(group/4), (group%4), 128 + 4*vector + lane"),
+    ],
+)
+def test_both_halves_are_rows_of_one_kernel(dim: int, second: str) -> None:
+    x = floats(6, 4, 128)
+    segment = segment_of([x], cat(normalised(x), x, dim=dim))
+    assert rows.reject(segment, H200) is None
+    (line,) = (k for k in str(rows.schedule(segment, H200)).splitlines() if "whole rows" in k)
+    assert line.endswith(f"T5[(group/4), (group%4), 4*vector + lane], T5[{second}]")
+
+
+def test_halves_that_read_other_rows_are_refused() -> None:
+    x = floats(24, 128)
+    both = cat(normalised(x), call("flip", normalised(x), dims=(0,)), dim=1)
+    assert rows.reject(segment_of([x], both), H200) is not None
+
+
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("shape", [(37, 256), (7, 3, 90), (5, 50), (3, 33000), (3, 2514)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_gradient_of_halves_is_one_launch(shape: tuple[int, ...], dim: int) -> None:
+    """As of u * norm(v) where x = [u, v]: of any length, and wherever in a vector v begins."""
+    x, g = whole(*shape), whole(*shape[:-1], shape[-1] // 2)
+    tv, grad = like(x, g)
+    half = shape[-1] // 2
+    u, v = (piece(tv, len(shape) - 1, at, at + half) for at in (0, half))
+    gated = call("mul", u, below_largest(v))
+    both = cat(call("mul", grad, gated), below_largest(call("mul", grad, u)), dim=dim % len(shape))
+    assert check(fusion([tv, grad], both), x, g, orders=ORDERS).launches == 1
+
+
 def below_largest(x: TensorView) -> TensorView:
     largest = call("max", x, dims=(x.ndim - 1,))
     return call("sub", x, expand(unsqueeze(largest, x.ndim - 1), *x.shape))

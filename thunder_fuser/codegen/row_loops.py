@@ -120,10 +120,14 @@ def located(kernel: RowKernel, turn: str) -> list[str]:
 
 
 def is_whole(access: VectorAccess, kernel: RowKernel) -> str:
-    """The constant for an access to a row: behind what is of the plane there are the next rows."""
+    """The constant for an access to a row: behind what is of the plane, or of a part of rows that
+    are longer, there are the next rows."""
     axes = kernel.axes
-    is_of_plane = access.window is not None and access.window.extent == axes.rows * axes.columns
-    return WHOLE if is_of_plane else NOT_KNOWN
+    if access.window is None:
+        return NOT_KNOWN
+    is_of_plane = access.window.extent == axes.rows * axes.columns
+    is_part = axes.is_shifted and axes.goes_on(access.offset)
+    return WHOLE if is_of_plane or is_part else NOT_KNOWN
 
 
 def with_whole(

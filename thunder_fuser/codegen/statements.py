@@ -61,6 +61,7 @@ def load_call(
         inside = _inside(access.window, names)
         if access.is_apart:
             return f"tf::load_apart<{arguments}>({address(access, names)}, {inside})"
+        arguments += ", true" if access.is_constant else ""
         return f"tf::load_within<{arguments}>({address(access, names)}, {inside}, {is_whole})"
     test = _needed(access, names)
     if test:

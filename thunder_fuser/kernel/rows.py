@@ -73,7 +73,9 @@ class _RowWriter:
         layouts, tensors = self.segment.layouts, self.names.tensors
         accesses: Accesses
         if self.axes.is_shifted:
-            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix)
+            writes_anew = not any(s.is_in_place for s in self.segment.stores)
+            ahead = writes_anew and planned.residency.has_room_ahead
+            accesses = ShiftedAccesses(layouts, self.axes, tensors, self._suffix, ahead)
         else:
             lane, suffix = self.axes.lane, self._suffix
             accesses = Accesses(

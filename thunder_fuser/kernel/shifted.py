@@ -20,12 +20,13 @@ from thunder_fuser.analysis.layout import Layout, end_inside_word
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.statements import LaneStatement, Operand, VectorAccess
 from thunder_fuser.kernel.vectors import Accesses
-from thunder_fuser.schedule.row_axes import RowAxes
+from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows
 from thunder_fuser.schedule.vector_axes import ShiftedAxes
 
 
 class ShiftedAccesses(Accesses):
-    """Accesses under shifted axes. Loads end with the plane, stores with the row."""
+    """Accesses under shifted axes. Loads end with the plane, stores with the row. Where a thread
+    `loads_ahead` the compiler is told that nobody writes weights."""
 
     def __init__(
         self,
@@ -33,9 +34,10 @@ class ShiftedAccesses(Accesses):
         axes: RowAxes,
         names: Mapping[TensorView, str],
         suffix: Callable[[TensorView, Form], str],
+        loads_ahead: bool,
     ) -> None:
         super().__init__(layouts, axes.lane, names, False, suffix)
-        self.axes = axes
+        self.axes, self.loads_ahead = axes, loads_ahead
         first = {} if axes.lane is None else {axes.lane: Form()}
         self.start = substitute(axes.flat, first)
         self.row = axes.shifted
@@ -65,8 +67,10 @@ class ShiftedAccesses(Accesses):
         """The access with the window of those of its elements that it may move."""
         if access.offset == self.start:
             return replace(access, window=plane)
-        is_along = self.row.is_along(access.offset)
-        return replace(access, window=self.row.inside) if is_along else access
+        if not self.row.is_along(access.offset):
+            return access
+        is_constant = self.loads_ahead and is_of_all_rows(access.offset, self.axes)
+        return replace(access, window=self.row.inside, is_constant=is_constant)
 
 
 class RowAccesses(Accesses):

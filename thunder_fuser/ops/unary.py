@@ -90,7 +90,7 @@ def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:
     )
 
 
-_LOGISTIC = "{t}(1) / ({t}(1) + tf::exp(-{0}))"
+_LOGISTIC = "tf::reciprocal_from_one({t}(1) + tf::exp(-{0}))"
 _FAST_LOGISTIC = "tf::fast_reciprocal({t}(1) + tf::fast_exp(-{0}))"
 
 _SIGN = "{t}({0} > {t}(0)) - {t}({0} < {t}(0))"  # two comparisons that make numbers, and no words
@@ -166,7 +166,7 @@ FUNCTIONS = (
           fast="tf::fast_reciprocal({0})"),
     _math("rsqrt", prim="RSQRT", sample=(0.1, 9.0)),
     _math("sigmoid", cuda=_LOGISTIC, ulps=8.0, fast=_FAST_LOGISTIC),
-    _math("silu", "{0} * sigmoid({0})", cuda="{0} / ({t}(1) + tf::exp(-{0}))",
+    _math("silu", "{0} * sigmoid({0})", cuda=f"{{0}} * {_LOGISTIC}",
           torch="torch.nn.functional.silu({0})", dtypes=INEXACT, ulps=8.0,
           fast=f"{{0}} * {_FAST_LOGISTIC}"),
     _math("sin", prim="SIN"),

@@ -12,6 +12,7 @@ from thunder_fuser.presegment.compare_words import compare_words
 from thunder_fuser.presegment.divide_first import divide_first
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
+from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
@@ -46,6 +47,7 @@ from thunder_fuser.target import HOPPER_SHARED_BYTES
 PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_indices,
     fold_powers,
+    fold_logistics,  # of what is a reciprocal by then
     fold_sums,
     divide_first,
     compare_words,

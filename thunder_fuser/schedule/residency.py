@@ -37,6 +37,7 @@ SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_WITH_WEIGHTS = 64  # the vectors of several tensors at a time, as f32
 TOLD = 48  # registers that the compiler may take where rows are shifted: a vector of weights is put
 # together of two, and left to itself, with 32, it waits for those of one tensor after the other
+AHEAD = 64  # registers of a thread from which on it loads weights ahead; with 40 it spilled them
 RESERVED_BYTES = 8 * 1024  # of shared memory, for partial sums and what the driver takes
 BLOCK_BYTES = 2 * 1024  # of shared memory, that a block takes beside its part of a row
 HELD_IN_CLUSTER = 8  # vectors of a row that one thread of a cluster holds
@@ -67,6 +68,11 @@ class Residency:
     gathered: frozenset[TensorView] = frozenset()
     brought: frozenset[TensorView] = frozenset()
     apart: int = 1
+
+    @property
+    def has_room_ahead(self) -> bool:
+        """True where so many blocks leave registers for weights of the next vector."""
+        return self.blocks is not None and AHEAD * self.threads * self.blocks <= REGISTERS
 
 
 @dataclass(frozen=True)
@@ -181,16 +187,25 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
         shared = frozenset(row.by_width[count:])
         fitting = _fitting(row, registers, threads, held, target)
         if fitting > best[0]:
-            told = 1 if fitting == 1 else None if registers else _told(row, threads)
+            told = 1 if fitting == 1 else None if registers else _told(row, threads, held, target)
             slots = 1 if shared else 0
             best = fitting, Residency(threads, registers, shared, slots, told, cluster)
     return best
 
 
-def _told(row: Row, threads: int) -> int | None:
+def _told(row: Row, threads: int, held: int, target: Target) -> int | None:
     """Blocks of which the compiler is told that they fit on a multiprocessor, so that it takes as
-    many registers as that leaves; None to leave it to itself."""
-    return REGISTERS // (TOLD * threads) or None if row.is_shifted and row.weights else None
+    many registers as that leaves: no more than have room there for their rows in shared memory.
+    None to leave it to itself."""
+    if not (row.is_shifted and row.weights):
+        return None
+    fitting = _with_room(4 * held * threads * row.loaded, target)
+    return min(REGISTERS // (TOLD * threads), fitting) or None
+
+
+def _with_room(moved: int, target: Target) -> int:
+    """Blocks for whose bytes of a row the shared memory of a multiprocessor has room."""
+    return target.shared_bytes // (moved + BLOCK_BYTES)
 
 
 def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
@@ -202,7 +217,7 @@ def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, targ
     moved = 4 * held * threads * (row.loaded - sum(row.loads[tv] for tv in registers))
     return min(
         REGISTERS // (kept * threads),
-        target.shared_bytes // (moved + BLOCK_BYTES),
+        _with_room(moved, target),
         target.threads_per_multiprocessor // threads,
     )
 

@@ -23,6 +23,7 @@ from thunder_fuser.analysis.digits import (
     evaluate,
     scale,
     unflatten,
+    weight_of,
 )
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, whole
@@ -176,10 +177,20 @@ class RowAxes(VectorAxes):
         return {whole(Opaque(self.row)): (0, self.rows - 1)}
 
     def is_inside(self, window: Window) -> bool:
-        """True for what says no more than that a place lies in the row."""
+        """True for what says no more than that a place lies in the row, or what that is part of."""
+        before = add(window.form, scale(self.column, -1))
+        if not before.terms:
+            return 0 <= before.constant <= window.extent - self.columns
         if self.columns % window.extent:
             return False
         return divmod_form(self.column, self.columns // window.extent)[0] == window.form
+
+    def goes_on(self, offset: Form) -> bool:
+        """True where the next row, if there is one, lies behind the vectors of a shifted one, of
+        which one begins at `offset`."""
+        start = add(offset, scale(self.shifted.inside.form, -1))
+        step = weight_of(start, self.group) or 0
+        return step >= self.columns and not add(start, scale(self.row, -step)).terms
 
     def side_by_side(self, count: int) -> RowAxes:
         """With so many rows of a group in each turn, of which there are fewer."""
@@ -307,7 +318,8 @@ def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
 @dataclass(frozen=True)
 class _Plane:
     """What a segment reads and stores of the size of a plane, and the tables whose rows are as
-    long; as many elements of them are aligned as a plane has `lanes`."""
+    long; as many elements of them are aligned as a plane has `lanes`. Where it reads none of them,
+    vectors are those of what it reads a part of."""
 
     columns: int
     tensors: tuple[TensorView, ...]
@@ -319,7 +331,7 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     rows, columns = shape
     plane = [tv for tv in segment.inputs if prod(tv.shape) == rows * columns]
     tables = [tv for tv in _tables(segment, columns) if tv not in plane]
-    read = [*plane, *tables]
+    read = [*plane, *tables] or [tv for tv in segment.inputs if prod(tv.shape) > rows * columns]
     plane += [s.target for s in segment.stores if prod(s.target.shape) == rows * columns]
     width = MET_WIDTH if segment.met else MAX_ALIGNMENT
     lanes = width // max(min((tv.dtype.itemsize for tv in read), default=4), 1)

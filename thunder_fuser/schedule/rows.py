@@ -174,9 +174,15 @@ def work_along(
     down = [tv for tv, _ in sums.reductions]
     results = [*read, *((s.value, i) for s, i in stores)]
     _check(segment, reductions, down, axes, results, [k for k in stores if k not in places])
-    full = tuple((s, i) for s, i in stores if prod(s.value.shape) == axes.rows * axes.columns)
+    full = tuple(k for k in stores if _is_whole(*k, axes))
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     return RowWork(segment, axes, phases, full, single, sums, behind, places)
+
+
+def _is_whole(store: Store, index: Index, axes: RowAxes) -> bool:
+    """True for what is stored as whole rows."""
+    is_plane = prod(store.value.shape) == axes.rows * axes.columns
+    return is_plane or any(axes.vector in form.bases for form in index)
 
 
 def placed(

@@ -7,6 +7,7 @@ is stored where it reads the sum of the row, also in windows of 7 x 7 rows, say.
 rolled first, that is one place for each piece: of t < 3 it is t + 53, of others t - 3.
 
     T6[k, r] = cat of mean[r], deviation[r], largest[r]    three elements of row r, at k = 0, 1, 2
+    T7[r, 2 * d] = cat of T8[r, d], T9[r, d]               two elements for each of row r, d apart
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def stored_at(
     shape = store.value.shape
     if prod(shape) == axes.rows:
         return (Stored(store, axes.row_index(shape)),)
-    few = _few(store.value, segment, axes, reductions)
-    if few:
-        return tuple(Stored(store, index) for index in few)
+    found = _few(store.value, segment, axes, reductions) or _parts(store, segment, axes, reductions)
+    if found:
+        return tuple(Stored(store, index) for index in found)
     return (_whole(store, segment, axes, terms, reductions),)
 
 
@@ -96,6 +97,31 @@ def _few(
             read = [(tv, i) for tv, i in needs.leaves if tv in rows]
             if read and all(i == rows[tv] for tv, i in read):
                 return found
+    return ()
+
+
+def _parts(
+    store: Store, segment: Segment, axes: RowAxes, reductions: Elements
+) -> tuple[Index, ...]:
+    """The indices of several elements for each of a row, one in each of the parts of a dim, such as
+    the gradients of both halves of what was split. None where no dim has such parts, or where they
+    are of other rows; nor for rows that are shifted, beside which these are not."""
+    shape, rows = store.value.shape, dict(reductions)
+    count, rest = divmod(prod(shape), axes.rows * axes.columns)
+    if rest or not 1 < count <= FEW or axes.is_shifted or store.is_in_place:
+        return ()
+    for dim, size in enumerate(shape):
+        sizes = (*shape[:dim], size // count, *shape[dim + 1 :])
+        cuts = (k for k in range(len(sizes) + 1) if prod(sizes[k:]) == axes.columns)
+        cut = next((k for k in cuts if prod(sizes[:k]) == axes.rows), None)
+        if size % count or cut is None:
+            continue
+        index = (*axes.row_index(sizes[:cut]), *along(axes, sizes[cut:]))
+        places = (shift(index[dim], k * sizes[dim]) for k in range(count))
+        found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
+        needs = demand([(store.value, i) for i in found], segment.leaves | rows.keys())
+        if all(i == rows[tv] for tv, i in needs.leaves if tv in rows):
+            return found
     return ()
 
 

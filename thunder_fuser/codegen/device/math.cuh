@@ -261,6 +261,17 @@ TF_FAST(fast_reciprocal, 1.0f / x, "rcp.approx.ftz.f32")
 // chunk: fast_sqrt
 TF_FAST(fast_sqrt, __builtin_sqrtf(x), "sqrt.approx.ftz.f32")
 
+// chunk: reciprocal_from_one
+// Of x >= 1 or NaN, within a unit of the last place. A quotient asks where its divisor lies and calls
+// a function for some; of these a quarter has a normal reciprocal, infinity's is 0.
+template <class T>
+TF_FN T reciprocal_from_one(T x) {
+  return T(1) / x;
+}
+#ifndef TF_HOST
+TF_FN float reciprocal_from_one(float x) { return tf::fast_reciprocal(x * 0.25f) * 0.25f; }
+#endif
+
 // chunk: fast_exp
 // Within 2^-17: the product is rounded, and it is at most 128.
 TF_FN float fast_exp(float x) { return tf::fast_exp2(x * 1.44269504f); }

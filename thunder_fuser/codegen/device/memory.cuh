@@ -234,7 +234,8 @@ TF_FN constexpr bool operator<(Place, Endless) {
 // chunk: load_across
 // A vector that is aligned to its elements only: each word is put together of two. Words that end before
 // place 0 or begin at place `extent` are not read, and some are that begin up to one access behind the
-// vector.
+// vector. What no thread of the kernel writes is constant: only that is loaded ahead of a store that
+// stands before it.
 #ifndef TF_HOST
 template <class T, int N>
 union Across {
@@ -242,7 +243,7 @@ union Across {
   tf::Vec<T, N> vec;
   TF_FN Across() {}
 };
-template <class T, int N, class First, class Extent = tf::Endless>
+template <class T, int N, bool IS_CONSTANT = false, class First, class Extent = tf::Endless>
 TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16, count = bytes / 4;
   using Access = tf::Access<step>;
@@ -254,8 +255,9 @@ TF_FN tf::Vec<T, N> load_across(const T* p, First first, Extent extent = {}) {
   for (int k = 0; k < read.count; ++k) {
     constexpr int held = step / sizeof(T);
     read.words[k] = typename Access::Word{};
+    const auto word = reinterpret_cast<const typename Access::Word*>(from) + k;
     if (start + (k + 1) * held > 0 && start + k * held < extent)
-      read.words[k] = Access::load(reinterpret_cast<const typename Access::Word*>(from) + k);
+      read.words[k] = IS_CONSTANT ? __ldg(word) : Access::load(word);
   }
   unsigned* const word = read.vec.v;
   if (step == 16) {
@@ -303,7 +305,8 @@ TF_FN tf::Vec<T, N> load_elements(const T* p, First first, Extent extent) {
 // of a tensor; the others have any value. A GPU reads aligned words, with what is in them before the
 // first place; where words reach behind the last one, element by element. A constant may tell that none
 // does: vectors with a branch around their loads wait for each other.
-template <class T, int N, int ACCESS_BYTES, class First, class Extent, class IsWhole>
+template <
+    class T, int N, int ACCESS_BYTES, bool IS_CONSTANT = false, class First, class Extent, class IsWhole>
 TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole is_whole) {
 #ifndef TF_HOST
   constexpr int bytes = sizeof(T) * N, step = bytes < 16 ? bytes : 16;
@@ -311,7 +314,7 @@ TF_FN tf::Vec<T, N> load_within(const T* p, First first, Extent extent, IsWhole 
     constexpr int reach = ACCESS_BYTES == step ? N : N + step / int(sizeof(T));
     if (!is_whole && first + reach > extent) return tf::load_elements<T, N, step>(p, first, extent);
     if constexpr (ACCESS_BYTES == step) return tf::load<T, N, step>(p);
-    return tf::load_across<T, N>(p, first);
+    return tf::load_across<T, N, IS_CONSTANT>(p, first);
   }
 #endif
   tf::Vec<T, N> x = {};
@@ -480,11 +483,15 @@ TF_FN const T* address_here(const T* p) {
 
 // chunk: copy_async_within
 // The same of a vector as load_within takes it. One that ends early is moved at once: the hardware would
-// copy all of it, whatever size is said.
+// copy all of it, whatever size is said; and so is one that is aligned to its elements only.
 template <int ACCESS_BYTES, class T, int N, class First, class Extent, class IsWhole>
 TF_FN void copy_async_within(
     tf::Vec<T, N>* slots, int index, const T* from, First first, Extent extent, IsWhole is_whole) {
 #ifndef TF_HOST
+  if constexpr (ACCESS_BYTES < 4) {
+    slots[index] = tf::load_within<T, N, ACCESS_BYTES>(from, first, extent, is_whole);
+    return;
+  }
   if (is_whole || first + N <= extent) return tf::copy_async<ACCESS_BYTES>(slots, index, from);
 #endif
 #pragma unroll
