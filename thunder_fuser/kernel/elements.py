@@ -239,7 +239,19 @@ class ElementWriter:
         fill = self._cast(tv, self._scalar(expr.inputs[1]), tv.dtype)
         if not element.sources:
             return fill
-        return self._select(tv, element.sources[0], fill)
+        (source,) = element.sources
+        if _is_zero(fill) and self._is_zero_beside(source):
+            return self._cast(tv, self._source(source), tv.dtype)
+        return self._select(tv, source, fill)
+
+    def _is_zero_beside(self, source: Source) -> bool:
+        """True for what is loaded as zero wherever its windows are left."""
+        tv, index = source.producer, source.index
+        if tv not in self.segment.leaves or (tv, index) in self.known:
+            return False
+        guards = self.accesses.zeros.get((tv, self._offset(tv, index)), ())
+        tests = self._windows(source.windows)
+        return all(any(guard.is_within(test) for guard in guards) for test in tests)
 
     def _cat(self, element: Element) -> Operand:
         tv = element.tensor
@@ -328,6 +340,11 @@ def rounding(dtype: DataType, strict: bool) -> DataType | None:
     """The precision to which the trace rounds a value of `dtype`, where every rounding is kept and
     registers have more."""
     return dtype if strict and dtype.is_reduced_precision else None
+
+
+def _is_zero(value: Operand) -> bool:
+    """True for a zero whose bits are."""
+    return isinstance(value, Literal) and str(value.value) in ("0", "0.0", "False")
 
 
 def _is_in_range(place: Loaded) -> bool:
