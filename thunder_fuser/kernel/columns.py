@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
@@ -106,8 +105,9 @@ def _kept(
     found = list[LaneStatement]()
     for line, delay in zip(planned.delays, delays, strict=True):
         own = writer.convert(line.tensor, writer.values[line.own], delay.dtype)
-        moved = pairwise((own, *delay.values(_lane(planned))))
-        found += reversed([Hold(after, before) for before, after in moved])
+        places = delay.values(_lane(planned))
+        values = (own, *places[:-1])
+        found += [Hold(*each) for each in zip(places[::-1], values[::-1], strict=True)]
     return found
 
 

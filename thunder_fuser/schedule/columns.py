@@ -37,7 +37,13 @@ from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.abreast import abreast
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.column_checks import (
+    check_columns,
+    check_ends,
+    check_levels,
+    check_writes,
+)
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -183,7 +189,7 @@ def schedule(
 def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
     reductions, terms = reduced_by(segment.long, axes)
-    _check_levels(segment, reductions, terms)
+    check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
         if prod(store.value.shape) == axes.size and not store.is_in_place:
@@ -191,10 +197,10 @@ def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
         else:
             stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
-    _check_levels(segment, reductions, results)
-    _check_ends(segment, axes, [*terms, *results], full)
-    _check_columns(segment, reductions, stores)
-    _check_writes(segment, stores, [*terms, *results])
+    check_levels(segment, reductions, results)
+    check_ends(segment, axes, [*terms, *results], full)
+    check_columns(segment, reductions, stores)
+    check_writes(segment, stores, [*terms, *results])
     given = (tuple(reductions), tuple(terms), tuple(full), tuple(stores))
     return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1)
 
@@ -338,72 +344,6 @@ def step_of(offset: Form, axes: ColumnAxes) -> int:
     inner = axes.vector if axes.lane is None else axes.lane
     start = dict.fromkeys(offset.bases, 0)
     return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
-
-
-def _check_levels(
-    segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
-) -> None:
-    """What is read at a row may need what is summed so far, at the same element."""
-    own = dict(reductions)
-    needs = needs_of(segment, own, terms)
-    check_places(segment, own, needs)
-    for tv, index in reductions_read(terms, needs, own):
-        if not is_scan(tv):
-            raise Rejected("a column sum needs another one of the same segment")
-        if index != own[tv]:
-            raise Rejected("a running sum is read at another element")
-
-
-def _check_ends(
-    segment: Segment,
-    axes: ColumnAxes,
-    results: Sequence[Element],
-    full: Sequence[tuple[Store, Index]],
-) -> None:
-    """Of a plane that ends in a row, threads read and store nothing else that rows have."""
-    if axes.elements is None:
-        return
-    needs = needs_of(segment, segment.long, results)
-    moved = [(tv, index) for tv, index in needs.leaves if tv in segment.leaves]
-    moved += [(s.target, index) for s, index in full]
-    offsets = [offset_of(segment.layouts[tv], index) for tv, index in moved]
-    if needs.places or any(axes.row in form.bases and form != axes.flat for form in offsets):
-        raise Rejected("a plane that ends in a row, beside what lies otherwise")
-
-
-def _check_columns(
-    segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """What is stored once a column may need the sums of that column, but no running ones: a thread
-    knows these at each row, and no more behind the last."""
-    own = dict(reductions)
-    results = [(s.value, place) for s, place in stores]
-    for tv, index in reductions_read(results, needs_of(segment, own, results), own):
-        if is_scan(tv):
-            raise Rejected("a running sum is read behind its rows")
-        if index != own[tv]:
-            raise Rejected("a column sum is read at another column")
-
-
-def _check_writes(
-    segment: Segment,
-    stores: Sequence[tuple[Store, Index]],
-    walked: Sequence[tuple[TensorView, Index]],
-) -> None:
-    """An in-place target may be read at the column that is being written, after the rows."""
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
-    during = needs_of(segment, segment.long, walked).leaves
-    after = needs_of(segment, segment.long, [(s.value, i) for s, i in stores]).leaves
-    for tv, index in after:
-        if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
-    if any(tv in targets for tv, _ in during):
-        raise Rejected("an in-place target is read by other threads than the one that writes it")
 
 
 def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
