@@ -195,3 +195,12 @@ def test_what_rows_behind_came_to_is_kept_by_a_thread_that_walks_up(
     assert [delay.rows for delay in kernel.delays] == [min(taps, extents[1]) - 1]
     assert str(kernel.loop).count("exp2") == 1
     check(program, x, out, *weights, orders=ORDERS)
+
+
+@pytest.mark.parametrize(("value", "selects"), [(0.0, 0), (1.0, 1)])
+def test_what_is_read_as_zero_beside_a_pad_is_not_selected(value: float, selects: int) -> None:
+    x = halves(40, 64)
+    before = pad(piece(x, 0, 0, 39), [0, 0, 1, 0], value)
+    text = printed(segment_of([x], total(call("mul", before, x), 0)))
+    assert text.count(f" else {value} where 0 <= -1 + row < 39") == selects
+    assert text.count(" else ") == selects

@@ -172,7 +172,8 @@ def test_of_odd_rows_of_words_it_loads_as_many_bytes(
 def test_blocks_that_sum_much_are_fewer_so_that_nothing_spills(sums: int, at_once: int) -> None:
     """Of two planes of halves, as in the gradient of a batch norm of features."""
     v, w, scale = halves(16384, 4096), halves(16384, 4096), floats(4096)
-    terms = [v, w, call("mul", v, w), call("mul", call("mul", v, w), spread(scale, 16384))]
+    rows = expand(unsqueeze(scale, 0), 16384, 4096)
+    terms = [v, w, call("mul", v, w), call("mul", call("mul", v, w), rows)]
     segment = segment_of([v, w, scale], *(total(t, 0) for t in terms[4 - sums :]))
     found = columns.schedule(segment, H200)
     assert found.blocks_at_once == at_once

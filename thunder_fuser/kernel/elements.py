@@ -75,6 +75,7 @@ class ElementWriter:
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
+        self.zeros: dict[Operand, tuple[Window, ...]] = {}  # where one of these fails
         self.lasting: dict[tuple[Expression, DataType], Variable] = {}
         self.used: Mapping[Key, Known] = {}
         self.begin()
@@ -144,8 +145,10 @@ class ElementWriter:
             read = self.accesses.read(tv, offset, guards)
         else:
             read = ReadElement(self.tensors[tv], offset, tv.dtype, guards)
-        self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
-        return self.values[tv, index]
+        value = self._assign(tv, tv.dtype.compute_type, read)
+        self.zeros[value] = self.accesses.zeros.get((tv, offset), ())
+        self.values[tv, index] = value
+        return value
 
     def _is_located(self, index: Index) -> bool:
         return all(place in self.located for place in loads_in(index))
@@ -240,18 +243,11 @@ class ElementWriter:
         if not element.sources:
             return fill
         (source,) = element.sources
-        if _is_zero(fill) and self._is_zero_beside(source):
-            return self._cast(tv, self._source(source), tv.dtype)
+        inside = self._cast(tv, self._source(source), tv.dtype)
+        guards, tests = self.zeros.get(inside, ()), self._windows(source.windows)
+        if _is_zero(fill) and all(any(g.is_within(test) for g in guards) for test in tests):
+            return inside
         return self._select(tv, source, fill)
-
-    def _is_zero_beside(self, source: Source) -> bool:
-        """True for what is loaded as zero wherever its windows are left."""
-        tv, index = source.producer, source.index
-        if tv not in self.segment.leaves or (tv, index) in self.known:
-            return False
-        guards = self.accesses.zeros.get((tv, self._offset(tv, index)), ())
-        tests = self._windows(source.windows)
-        return all(any(guard.is_within(test) for guard in guards) for test in tests)
 
     def _cat(self, element: Element) -> Operand:
         tv = element.tensor
