@@ -197,6 +197,21 @@ def test_what_rows_behind_came_to_is_kept_by_a_thread_that_walks_up(
     check(program, x, out, *weights, orders=ORDERS)
 
 
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+def test_rows_that_are_only_summed_follow_each_other_too() -> None:
+    x = torch.randint(-1, 2, (2, 1100, 32)).float()
+    (a,) = like(x)
+    made = chain(a, "exp2")
+    behind = piece(pad(made, [0, 0, 0, 1, 0, 0]), 1, 1, 1101)
+    program = fusion([a], total(call("mul", made, behind), 0, 1))
+    _, kernels = cuda_kernels(program, x, target=SMALL)
+    (kernel,) = (k for k in kernels if isinstance(k, ColumnKernel))
+    assert kernel.delays
+    assert kernel.splits > 1
+    assert not kernel.loop.stores
+    check(program, x, orders=ORDERS)
+
+
 @pytest.mark.parametrize(("value", "selects"), [(0.0, 0), (1.0, 1)])
 def test_what_is_read_as_zero_beside_a_pad_is_not_selected(value: float, selects: int) -> None:
     x = halves(40, 64)

@@ -92,8 +92,9 @@ class ColumnKernel:
     @property
     def are_rows_dealt(self) -> bool:
         """True where blocks that share columns walk rows side by side, through one place of memory;
-        those that store rows too have a stretch each, 1.5 % better for gelu's gradient."""
-        return self.splits > 1 and not self.loop.stores
+        those that store rows too have a stretch each, 1.5 % better for gelu's gradient, and so have
+        those whose rows keep something for each other."""
+        return self.splits > 1 and not self.loop.stores and not self.delays
 
     def warp_parts(self, total: Accumulator) -> int | None:
         """None: all threads of the block combine what each of them has."""

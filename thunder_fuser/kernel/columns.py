@@ -130,7 +130,7 @@ def _loop(
     kept = _kept(writer, planned, delays)
     statements = (*writer.statements, *writes, *accumulated, *kept)
     read = loads_read_by(loads, statements)
-    if not vectors:
+    if not (vectors or delays):
         read = tuple(_read_once(load, planned.axes) for load in read)
     return Scope(read, statements, vectors), sums, scans
 
