@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 from textwrap import dedent
 
 import pytest
+import torch
 
+from tests.devices import ORDERS
 from tests.programs import (
     H200,
     SMALL,
@@ -25,6 +28,7 @@ from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.analysis.layout import output_layout
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.columns import lower_columns
 from thunder_fuser.kernel.statements import VectorAccess
@@ -158,3 +162,60 @@ def test_the_vector_in_which_the_last_pack_of_rows_ends_is_done_by_elements(
     assert text.count("load_within") == text.count("store_within") == 1
     assert (walked.splits > 1) == (extents[0] > 4096)
     check(program, x, weight)
+
+
+def causal(x: TensorView, out: TensorView, *weights: TensorView) -> list[TensorView]:
+    """The gradients of a causal convolution of each column, behind a costly function."""
+    taps, rows = len(weights), x.shape[1]
+    before = pad(x, [0, 0, taps - 1, 0, 0, 0])
+    read = [piece(before, 1, k, k + rows) for k in range(taps)]
+    made = reduce(partial(call, "add"), map(partial(call, "mul"), read, weights))
+    inner = call("mul", chain(made, "exp2"), out)
+    after = pad(inner, [0, 0, 0, taps - 1, 0, 0])
+    moved = [piece(after, 1, taps - 1 - k, taps - 1 - k + rows) for k in range(taps)]
+    whole = reduce(partial(call, "add"), map(partial(call, "mul"), moved, weights))
+    return [whole, *(total(call("mul", inner, tv), 0, 1) for tv in read)]
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+@pytest.mark.parametrize(
+    ("extents", "taps"),
+    [((3, 1024, 64), 4), ((1, 1283, 37), 3), ((41, 50, 20), 2), ((700, 3, 64), 4)],
+)
+def test_what_rows_behind_came_to_is_kept_by_a_thread_that_walks_up(
+    extents: tuple[int, int, int], taps: int
+) -> None:
+    x, out = (torch.randint(-1, 2, extents).float() for _ in range(2))
+    weights = [torch.randint(-1, 2, extents[-1:]).float() for _ in range(taps)]
+    a, b, *c = like(x, out, *weights)
+    program = fusion([a, b, *c], *causal(a, b, *c))
+    _, kernels = cuda_kernels(program, x, out, *weights, target=SMALL)
+    (kernel,) = (k for k in kernels if isinstance(k, ColumnKernel))
+    assert [delay.rows for delay in kernel.delays] == [min(taps, extents[1]) - 1]
+    assert str(kernel.loop).count("exp2") == 1
+    check(program, x, out, *weights, orders=ORDERS)
+
+
+@pytest.mark.usefixtures("device", "few_multiprocessors")
+def test_rows_that_are_only_summed_follow_each_other_too() -> None:
+    x = torch.randint(-1, 2, (2, 1100, 32)).float()
+    (a,) = like(x)
+    made = chain(a, "exp2")
+    behind = piece(pad(made, [0, 0, 0, 1, 0, 0]), 1, 1, 1101)
+    program = fusion([a], total(call("mul", made, behind), 0, 1))
+    _, kernels = cuda_kernels(program, x, target=SMALL)
+    (kernel,) = (k for k in kernels if isinstance(k, ColumnKernel))
+    assert kernel.delays
+    assert kernel.splits > 1
+    assert not kernel.loop.stores
+    check(program, x, orders=ORDERS)
+
+
+@pytest.mark.parametrize(("value", "selects"), [(0.0, 0), (1.0, 1)])
+def test_what_is_read_as_zero_beside_a_pad_is_not_selected(value: float, selects: int) -> None:
+    x = halves(40, 64)
+    before = pad(piece(x, 0, 0, 39), [0, 0, 1, 0], value)
+    text = printed(segment_of([x], total(call("mul", before, x), 0)))
+    assert text.count(f" else {value} where 0 <= -1 + row < 39") == selects
+    assert text.count(" else ") == selects

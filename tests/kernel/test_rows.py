@@ -19,6 +19,7 @@ from tests.programs import (
     fusion,
     ints,
     like,
+    pad,
     permute,
     piece,
     plan_of,
@@ -450,3 +451,13 @@ def test_truths_are_counted_in_single_words(
     source = call("eq", x, along(call("max", x, dims=(1,)), 64)) if is_truth else x
     kernel = kernel_of(segment_of([x], total(call("cast", source, dtype=made), 1)))
     assert kernel.phases[-1].reductions[0].accumulator.dtype is counted
+
+
+def test_rows_that_are_copied_with_others_are_masked() -> None:
+    """A stretch has all rows of memory, also those that a pad has none of."""
+    x = halves(4096, 33)
+    rows_of = pad(piece(x, 0, 0, 4000), [0, 0, 0, 96])
+    made = call("add", rows_of, unsqueeze(total(rows_of, 1), 1))
+    planned = rows.schedule(segment_of([x], made), H200)
+    assert planned.is_staged
+    assert str(lower_rows(planned, False)).count(" else 0.0 where 0 <= group < 4000") == 2

@@ -40,6 +40,10 @@ class Window:
     form: Form
     extent: int
 
+    def is_within(self, other: Window) -> bool:
+        """True if what holds in this window holds in another one of the same form."""
+        return self.form == other.form and self.extent <= other.extent
+
 
 @dataclass(frozen=True)
 class Edge:

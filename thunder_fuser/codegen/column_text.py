@@ -25,13 +25,14 @@ from thunder_fuser.codegen.statements import (
     scope_lines,
     vector_type,
 )
-from thunder_fuser.codegen.types import index_type
-from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
+from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
 
 UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
 MAX_TAKEN = 512  # bytes of parts in flight: of more a thread of 80 registers spilled some
+UPWARDS = 2  # rows of a thread that walks up, whose loads are on their way
 SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 
@@ -83,7 +84,7 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             end = f"first + {number(kernel.rows_per_split)}"
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
-    loop = _one_by_one if kernel.batch == 1 else _in_batches
+    loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
     walked = indent([*loop(kernel, first, last), *_end(kernel, kind)])
     return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *walked, "}"]
 
@@ -128,6 +129,42 @@ def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     unroll = SCAN_UNROLL if kernel.scans else UNROLL
     row = scope_lines(kernel.loop, kernel.names, kernel.axes.lanes)
     return [f"#pragma unroll {unroll}", head, *indent(row), "}"]
+
+
+def _upwards(kernel: ColumnKernel, first: str, last: str) -> list[str]:
+    """The thread's rows, which follow each other, from the last to the first. Those behind them
+    that keep something for them come before."""
+    assert kernel.behind is not None
+    kind, names, lanes = index_type(kernel.reach), kernel.names, kernel.axes.lanes
+    scopes, row, own = (kernel.behind, kernel.loop), kernel.axes.row, number(kernel.rows_per_thread)
+    once = dict.fromkeys(a for scope in scopes for a in scope.loads if row not in a.bases)
+    moved = (replace(s, loads=tuple(a for a in s.loads if a not in once)) for s in scopes)
+    behind, loop = (indent(scope_lines(scope, names, lanes)) for scope in moved)
+    far = max(delay.rows for delay in kernel.delays)
+    return [
+        *(load_text(access, names) for access in once),
+        *(line for delay in kernel.delays for line in _declared(delay, lanes)),
+        f"const {kind} begin = {first} * {own};",
+        f"const {kind} end = begin + {own} < {last} ? begin + {own} : {last};",
+        f"for ({kind} row = end + {far - 1}; row >= end; --row) {{",
+        f"  if (row >= {number(row.size)}) continue;",
+        *behind,
+        "}",
+        f"#pragma unroll {UPWARDS}",
+        f"for ({kind} row = end - 1; row >= begin; --row) {{",
+        *loop,
+        "}",
+    ]
+
+
+def _declared(delay: Delay, lanes: int) -> list[str]:
+    """The array of what rows keep: where a sample ends, they need none of it."""
+    name, kind = f"{delay.name}_ago", COMPUTE_TYPES[delay.dtype]
+    cleared = (f"{name}[{k}][lane] = 0;" for k in range(delay.rows))
+    return [
+        f"{kind} {name}[{delay.rows}][{lanes}];",
+        *(line for each in cleared for line in per_lane(each, lanes)),
+    ]
 
 
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:

@@ -19,10 +19,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
+from thunder_fuser.kernel.statements import Variable
 from thunder_fuser.schedule.column_axes import ColumnAxes
+
+
+@dataclass(frozen=True)
+class Delay:
+    """What a thread keeps of the last `rows` that it walked: an element a lane of each."""
+
+    name: str
+    dtype: DataType
+    rows: int
+
+    def values(self, lane: str) -> tuple[Variable, ...]:
+        """Those of a lane, the last one first."""
+        return tuple(Variable(f"{self.name}_ago[{k}]{lane}", self.dtype) for k in range(self.rows))
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,9 @@ class ColumnKernel:
     where the sum `name` is the array `name_row` of one value per lane. A thread loads a `batch`
     of rows before it sums them. `scans` are what it has summed so far, from the last row to the
     first where they are reversed. `blocks_at_once` are to fit on a multiprocessor, None for as many
-    as do. Of a plane that ends inside a vector of the last row, one thread does the `end`."""
+    as do. Of a plane that ends inside a vector of the last row, one thread does the `end`. With
+    `delays` a thread walks rows that follow each other from the last one up, and of as many rows
+    behind them does what is `behind`."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -47,6 +64,8 @@ class ColumnKernel:
     is_reversed: bool = False
     blocks_at_once: int | None = None
     end: Scope | None = None
+    behind: Scope | None = None
+    delays: tuple[Delay, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -66,10 +85,16 @@ class ColumnKernel:
         return ceil_div(self.axes.row.size, self.splits)
 
     @property
+    def rows_per_thread(self) -> int:
+        """Of a thread whose rows follow each other."""
+        return ceil_div(self.rows_per_split, self.threads_down)
+
+    @property
     def are_rows_dealt(self) -> bool:
         """True where blocks that share columns walk rows side by side, through one place of memory;
-        those that store rows too have a stretch each, 1.5 % better for gelu's gradient."""
-        return self.splits > 1 and not self.loop.stores
+        those that store rows too have a stretch each, 1.5 % better for gelu's gradient, and so have
+        those whose rows keep something for each other."""
+        return self.splits > 1 and not self.loop.stores and not self.delays
 
     def warp_parts(self, total: Accumulator) -> int | None:
         """None: all threads of the block combine what each of them has."""
@@ -88,7 +113,8 @@ class ColumnKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        forms = (*self.loop.forms, *self.final.forms, *(self.end.forms if self.end else ()))
+        scopes = (self.loop, self.final, self.end, self.behind)
+        forms = (form for scope in scopes if scope is not None for form in scope.forms)
         return max((form.reach for form in forms), default=0)
 
     def __str__(self) -> str:
@@ -96,9 +122,12 @@ class ColumnKernel:
         rows = f"{self.axes.row.size}" + (f" in {self.splits} splits" if self.splits > 1 else "")
         rows += " side by side" if self.are_rows_dealt else ""
         rows += f", {self.batch} at a time," if self.batch > 1 else ""
+        rows += f", {self.rows_per_thread} of a thread from the last one up" if self.delays else ""
         columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
         lines += print_scope(self.loop, self.names)
         if self.end is not None:
             lines += ["  at the end of the plane", *print_scope(self.end, self.names)]
+        if self.behind is not None:
+            lines += ["  per row behind", *print_scope(self.behind, self.names)]
         return "\n".join([*lines, "  per column", *print_scope(self.final, self.names)])

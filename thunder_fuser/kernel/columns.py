@@ -11,12 +11,13 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.column_ir import ColumnKernel
+from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.statements import (
     Accumulate,
+    Hold,
     LaneStatement,
     Operand,
     Variable,
@@ -44,13 +45,13 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     writer = ElementWriter(
         segment, names.tensors, names.scalars, accesses, strict, holds=axes.holds
     )
-    full = [(s.value, i) for s, i in planned.full]
-    before_rows, in_rows = _request(writer, planned, _needs(planned, [*planned.terms, *full]))
-    ends = _needs(planned, _ends(planned))
+    before_rows, in_rows = _request(writer, planned, planned.needs_of(planned.of_rows))
+    ends = _needs_of_ends(planned)
     before_ends, in_ends = _request(writer, planned, ends)
     loads = accesses.group_loads()
     writer.located = in_rows
-    loop, sums, scans = _loop(writer, planned, loads)
+    behind, delays = _behind(writer, planned, loads)
+    loop, sums, scans = _loop(writer, planned, loads, delays)
     writer.located = in_ends
     final = _final(writer, planned, ends, loads)
     return ColumnKernel(
@@ -68,6 +69,8 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         scans=tuple(scans),
         is_reversed=planned.is_reversed,
         blocks_at_once=planned.blocks_at_once,
+        behind=behind,
+        delays=delays,
     )
 
 
@@ -77,17 +80,57 @@ def _ends(planned: ColumnSchedule) -> list[Element]:
     return [r for r in results if r not in planned.reductions]
 
 
-def _loop(
+def _behind(
     writer: ElementWriter, planned: ColumnSchedule, loads: Sequence[VectorAccess]
+) -> tuple[Scope | None, tuple[Delay, ...]]:
+    """What is computed of rows behind those of a thread, and what rows keep of those they have
+    seen."""
+    if not planned.delays:
+        return None, ()
+    delays = []
+    for line in planned.delays:
+        name, dtype = writer.tensors[line.tensor], line.tensor.dtype.compute_type
+        delays.append(Delay(name, dtype, len(line.ago)))
+        writer.known |= zip(line.kept, delays[-1].values(_lane(planned)), strict=True)
+    writer.begin()
+    writer.evaluate(planned.needs_of([line.own for line in planned.delays]))
+    statements = (*writer.statements, *_kept(writer, planned, delays))
+    return Scope(loads_read_by(loads, statements), statements), tuple(delays)
+
+
+def _kept(
+    writer: ElementWriter, planned: ColumnSchedule, delays: Sequence[Delay]
+) -> list[LaneStatement]:
+    """What a row leaves for the one above it: each value is another row ago, the oldest first."""
+    found = list[LaneStatement]()
+    for line, delay in zip(planned.delays, delays, strict=True):
+        own = writer.convert(line.tensor, writer.values[line.own], delay.dtype)
+        places = delay.values(_lane(planned))
+        values = (own, *places[:-1])
+        found += [Hold(*each) for each in zip(places[::-1], values[::-1], strict=True)]
+    return found
+
+
+def _lane(planned: ColumnSchedule) -> str:
+    """Where an array of a value a lane has that of this lane."""
+    return "[lane]" if planned.axes.lane is not None else "[0]"
+
+
+def _loop(
+    writer: ElementWriter,
+    planned: ColumnSchedule,
+    loads: Sequence[VectorAccess],
+    delays: Sequence[Delay],
 ) -> tuple[Scope, list[Accumulator], list[Accumulator]]:
     """What is done for each row, the sums to which it adds, and the running sums."""
     writer.begin()
     accumulated, sums, scans = _accumulated(writer, planned)
-    writer.evaluate(_needs(planned, [(s.value, i) for s, i in planned.full]))
+    writer.evaluate(planned.needs_of([(s.value, i) for s, i in planned.full]))
     writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.full))
-    statements = (*writer.statements, *writes, *accumulated)
+    kept = _kept(writer, planned, delays)
+    statements = (*writer.statements, *writes, *accumulated, *kept)
     read = loads_read_by(loads, statements)
-    if not vectors:
+    if not (vectors or delays):
         read = tuple(_read_once(load, planned.axes) for load in read)
     return Scope(read, statements, vectors), sums, scans
 
@@ -133,12 +176,12 @@ def _accumulated(
 ) -> tuple[list[LaneStatement], list[Accumulator], list[Accumulator]]:
     """The statements that add a row to the sums of the columns, which sums these are, and which
     running sums, whose values at the row are written at once."""
-    lane = "[lane]" if planned.axes.lane is not None else "[0]"
+    lane = _lane(planned)
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
         assert tv.definition is not None
         dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.definition.op
-        writer.evaluate(_needs(planned, [term]))
+        writer.evaluate(planned.needs_of([term]))
         value = writer.convert(tv, writer.values[term], dtype)
         so_far = Variable(f"{name}_part{lane}", dtype)
         if is_scan(tv):
@@ -152,10 +195,10 @@ def _accumulated(
     return accumulated, accumulators, scans
 
 
-def _needs(planned: ColumnSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:
-    """What `results` need down to memory, the sums and the indices that lanes share."""
-    sums = frozenset(tv for tv, _ in planned.reductions)
-    return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)
+def _needs_of_ends(planned: ColumnSchedule) -> Demand:
+    """What is needed once a column, down to memory, the sums and the indices that lanes share."""
+    sums = frozenset(planned.long)
+    return demand(_ends(planned), planned.segment.leaves | sums, planned.axes.is_uniform)
 
 
 def _request(

@@ -75,6 +75,7 @@ class ElementWriter:
         self.known: dict[Key, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
+        self.zeros: dict[Operand, tuple[Window, ...]] = {}  # where one of these fails
         self.lasting: dict[tuple[Expression, DataType], Variable] = {}
         self.used: Mapping[Key, Known] = {}
         self.begin()
@@ -144,8 +145,10 @@ class ElementWriter:
             read = self.accesses.read(tv, offset, guards)
         else:
             read = ReadElement(self.tensors[tv], offset, tv.dtype, guards)
-        self.values[tv, index] = self._assign(tv, tv.dtype.compute_type, read)
-        return self.values[tv, index]
+        value = self._assign(tv, tv.dtype.compute_type, read)
+        self.zeros[value] = self.accesses.zeros.get((tv, offset), ())
+        self.values[tv, index] = value
+        return value
 
     def _is_located(self, index: Index) -> bool:
         return all(place in self.located for place in loads_in(index))
@@ -239,7 +242,12 @@ class ElementWriter:
         fill = self._cast(tv, self._scalar(expr.inputs[1]), tv.dtype)
         if not element.sources:
             return fill
-        return self._select(tv, element.sources[0], fill)
+        (source,) = element.sources
+        inside = self._cast(tv, self._source(source), tv.dtype)
+        guards, tests = self.zeros.get(inside, ()), self._windows(source.windows)
+        if _is_zero(fill) and all(any(g.is_within(test) for g in guards) for test in tests):
+            return inside
+        return self._select(tv, source, fill)
 
     def _cat(self, element: Element) -> Operand:
         tv = element.tensor
@@ -328,6 +336,11 @@ def rounding(dtype: DataType, strict: bool) -> DataType | None:
     """The precision to which the trace rounds a value of `dtype`, where every rounding is kept and
     registers have more."""
     return dtype if strict and dtype.is_reduced_precision else None
+
+
+def _is_zero(value: Operand) -> bool:
+    """True for a zero whose bits are."""
+    return isinstance(value, Literal) and str(value.value) in ("0", "0.0", "False")
 
 
 def _is_in_range(place: Loaded) -> bool:

@@ -102,6 +102,7 @@ class _RowWriter:
         located = self.writer.locate(filter(self._is_uniform, self._needs(every).places))
         self._request(every)
         loads = self._hinted(self.accesses.group_loads())
+        self.accesses.zeros.clear()  # copies of whole rows have what guards leave out
         weights = tuple(a for a in loads if is_of_all_rows(a.offset, self.axes))
         once = [a for a in loads if self.axes.vector not in a.bases]
         self.writer.repeats = self._row_values(once).repeats

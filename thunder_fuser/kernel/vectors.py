@@ -88,6 +88,7 @@ class Accesses:
         self.differing: set[Address] = set()
         self.places: dict[Address, Place] = {}
         self.guards: Mapping[Address, tuple[Window, ...]] = {}  # of stores
+        self.zeros: dict[Address, tuple[Window, ...]] = {}  # that are loaded where a guard fails
 
     def is_of_lanes(self, digit: Digit) -> bool:
         """True for a digit that differs from lane to lane."""
@@ -107,6 +108,13 @@ class Accesses:
         free = [key for key, guards in self.requests.items() if not guards]
         left_out = [key for key in self.requests if self._is_left_out(key)]
         loads, self.places = self._group([*free, *left_out], "v", self.requests)
+        plain = {load.name for load in loads if not load.others}
+        self.zeros = {
+            (tv, offset): self.requests[tv, offset]
+            for tv, offset in left_out
+            if (place := self.places.get((tv, offset)))
+            and place.vector.removesuffix(self.suffix(tv, offset)) in plain
+        }
         for tv, offset in free:
             name = f"v{len(loads)}"
             if (tv, offset) in self.places:

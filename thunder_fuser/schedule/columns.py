@@ -17,11 +17,11 @@ vector on in which the plane ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.delayed import Delayed, computed, delayed
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
@@ -37,7 +37,13 @@ from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.abreast import abreast
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.column_checks import (
+    check_columns,
+    check_ends,
+    check_levels,
+    check_writes,
+)
+from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -80,6 +86,10 @@ MIN_BATCH = 4  # rows
 BATCH_REGISTERS = 72  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
+LANES_UP = 4  # of a thread that walks up, which has registers for several rows of as many columns
+MOST_DELAYED = 8  # values that a thread keeps of each of its columns for the rows above
+MANY_MORE = 4  # times as many rows of a thread as it computes again of those behind them
+IN_DELAY = 2  # rows that are on their way while a thread walks up
 PREFERRED = ColumnParameters()
 
 
@@ -98,6 +108,24 @@ class ColumnSchedule:
     splits: int = 1  # blocks that share a column
     batch: int = 1  # rows that a thread loads before it sums them
     blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
+    delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
+
+    @property
+    def long(self) -> list[TensorView]:
+        return [tv for tv, _ in self.reductions]
+
+    @property
+    def of_rows(self) -> list[Element]:
+        """What a row comes to."""
+        stored = [(s.value, index) for s, index in self.full]
+        return [*self.terms, *stored, *(line.own for line in self.delays)]
+
+    def needs_of(self, results: Sequence[Element]) -> Demand:
+        """What of a row is computed for `results`, down to memory and what it sums."""
+        own = [line.own for line in self.delays]
+        leaves = self.segment.leaves.union(self.long)
+        found = demand([*results, *own], leaves, self.axes.is_uniform)
+        return computed([*results, *own], found, self.delays) if own else found
 
     @property
     def is_reversed(self) -> bool:
@@ -139,9 +167,29 @@ def schedule(
     if len({packed_elements(tv) for tv in long}) != 1:
         raise Rejected("packs of rows beside rows")
     rows, columns = shapes.pop() or (0, 0)
-    axes = column_axes(segment, long, rows, columns)
-    reductions, terms = reduced_by(long, axes)
-    _check_levels(segment, reductions, terms)
+    scans = [tv for tv in long if is_scan(tv)]
+    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+        raise Rejected("running sums of two directions")
+    widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
+    work = _work(segment, column_axes(segment, long, rows, columns, widest), columns)
+    loaded = _loaded(work)
+    if scans:
+        across, batch = _scanning(work.axes, target), _scanned_rows(work.axes, loaded, target)
+        registers = _registers(work, batch * loaded) + SCANNED_SCRATCH
+        return _threaded(work, across, 1, 1, batch, REGISTERS // (registers * across))
+    if _delays(work):
+        widest = min(LANES_UP * narrowest(segment, long), MAX_ALIGNMENT)
+        axes = column_axes(segment, long, rows, columns, widest)
+        found = _walking_up(_work(segment, axes, columns), target, parameters)
+        if found is not None:
+            return found
+    return _in_batches(work, loaded, target, parameters)
+
+
+def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
+    """What is reduced and stored, by one thread as yet. Raises Rejected."""
+    reductions, terms = reduced_by(segment.long, axes)
+    check_levels(segment, reductions, terms)
     full, stores = [], []
     for store in segment.written:
         if prod(store.value.shape) == axes.size and not store.is_in_place:
@@ -149,42 +197,75 @@ def schedule(
         else:
             stores.append((store, place_of(store, columns, axes)))
     results = [(s.value, i) for s, i in full]
-    _check_levels(segment, reductions, results)
-    _check_ends(segment, axes, [*terms, *results], full)
-    _check_columns(segment, reductions, stores)
-    _check_writes(segment, stores, [*terms, *results])
-    scans = [tv for tv in long if is_scan(tv)]
-    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
-        raise Rejected("running sums of two directions")
-    planned = partial(
-        ColumnSchedule,
-        segment,
-        axes,
-        tuple(reductions),
-        tuple(terms),
-        tuple(full),
-        tuple(stores),
+    check_levels(segment, reductions, results)
+    check_ends(segment, axes, [*terms, *results], full)
+    check_columns(segment, reductions, stores)
+    check_writes(segment, stores, [*terms, *results])
+    given = (tuple(reductions), tuple(terms), tuple(full), tuple(stores))
+    return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1)
+
+
+def _threaded(
+    work: ColumnSchedule, across: int, down: int, splits: int, batch: int, at_once: int | None
+) -> ColumnSchedule:
+    return replace(
+        work,
+        threads_across=across,
+        threads_down=down,
+        splits=splits,
+        batch=batch,
+        blocks_at_once=at_once,
     )
-    loaded = _loaded(axes, segment, long, [*terms, *results])
-    if scans:
-        across, batch = _scanning(axes, target), _scanned_rows(axes, loaded, target)
-        registers = _registers(axes, segment, reductions, terms, batch * loaded) + SCANNED_SCRATCH
-        return planned(across, 1, 1, batch, REGISTERS // (registers * across))
-    across, down, splits = _threads(axes, segment, long, bool(full), target, parameters)
+
+
+def _delays(work: ColumnSchedule) -> tuple[Delayed, ...]:
+    """What a thread that walks up has computed some rows ago, if it has registers for it."""
+    if work.axes.elements is not None:
+        return ()
+    found = delayed(work.of_rows, work.needs_of(work.of_rows), work.axes.row)
+    return found if sum(len(line.ago) for line in found) <= MOST_DELAYED else ()
+
+
+def _walking_up(
+    work: ColumnSchedule, target: Target, parameters: ColumnParameters
+) -> ColumnSchedule | None:
+    """Threads with rows one after the other, if each has many more than it needs behind them."""
+    work, axes = replace(work, delays=_delays(work)), work.axes
+    across, down, splits = _threads(
+        axes, work.segment, work.long, bool(work.full), target, parameters
+    )
+    ago = [len(line.ago) for line in work.delays]
+    registers = _registers(work, IN_DELAY * _loaded(work)) + sum(ago) * axes.lanes
+    at_once = max(REGISTERS // (registers * across * down), 1)
+    tiles, room = ceil_div(axes.vector.size, across), at_once * target.multiprocessors
+    splits = _in_one_turn(splits, tiles, axes.row.size, room, FEW_THAT_STORE)
+    if axes.row.size // (splits * down) < MANY_MORE * max(ago):
+        return None
+    return _threaded(work, across, down, splits, 1, at_once)
+
+
+def _in_batches(
+    work: ColumnSchedule, loaded: int, target: Target, parameters: ColumnParameters
+) -> ColumnSchedule:
+    """Threads side by side in the next row of all, with several on their way."""
+    axes, rows = work.axes, work.axes.row.size
+    across, down, splits = _threads(
+        axes, work.segment, work.long, bool(work.full), target, parameters
+    )
     turns = ceil_div(ceil_div(rows, splits), down)
-    most = _batch(axes, segment, long, loaded)
+    most = _batch(axes, work.segment, work.long, loaded)
     batch = most if parameters.fills else max(min(most, turns), 1)
-    registers = _registers(axes, segment, reductions, terms, batch * loaded)
+    registers = _registers(work, batch * loaded)
     warps = ceil_div(across * down, WARP)
     at_once = REGISTERS // (registers * warps * WARP)
     if batch == 1 or not at_once:
-        return planned(across, down, splits, batch)
+        return _threaded(work, across, down, splits, batch, None)
     few, room = FEW_THAT_STORE, at_once
-    if not full:
-        few, room = FEW_TURNS, _room(_states(long, axes), across * down, registers)
+    if not work.full:
+        few, room = FEW_TURNS, _room(_states(work.long, axes), across * down, registers)
     tiles, room = ceil_div(axes.vector.size, across), room * target.multiprocessors
     splits = _in_one_turn(splits, tiles, rows, room, few)
-    return planned(across, down, splits, batch, at_once)
+    return _threaded(work, across, down, splits, batch, at_once)
 
 
 def reduced_by(long: Sequence[TensorView], axes: ColumnAxes) -> tuple[list[Element], list[Element]]:
@@ -209,13 +290,16 @@ def _term_of(tv: TensorView, index: Index, axes: ColumnAxes) -> Element:
 
 
 def column_axes(
-    segment: Segment, long: Sequence[TensorView], rows: int, columns: int
+    segment: Segment,
+    long: Sequence[TensorView],
+    rows: int,
+    columns: int,
+    widest: int = MAX_ALIGNMENT,
 ) -> ColumnAxes:
-    """The axes of a plane, of which as many columns are a vector as lie side by side wherever
-    those of the innermost dim do: of 14 by 14 pixels four."""
+    """The axes of a plane, of which as many columns are a vector of so many bytes at most as lie
+    side by side wherever those of the innermost dim do: of 14 by 14 pixels four."""
     elements = packed_elements(long[0])
     plane = [tv for tv in segment.inputs if prod(tv.shape) >= (elements or rows * columns)]
-    widest = SCANNED_BYTES if any(map(is_scan, long)) else MAX_ALIGNMENT
     lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
     innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
@@ -260,72 +344,6 @@ def step_of(offset: Form, axes: ColumnAxes) -> int:
     inner = axes.vector if axes.lane is None else axes.lane
     start = dict.fromkeys(offset.bases, 0)
     return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
-
-
-def _check_levels(
-    segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
-) -> None:
-    """What is read at a row may need what is summed so far, at the same element."""
-    own = dict(reductions)
-    needs = needs_of(segment, own, terms)
-    check_places(segment, own, needs)
-    for tv, index in reductions_read(terms, needs, own):
-        if not is_scan(tv):
-            raise Rejected("a column sum needs another one of the same segment")
-        if index != own[tv]:
-            raise Rejected("a running sum is read at another element")
-
-
-def _check_ends(
-    segment: Segment,
-    axes: ColumnAxes,
-    results: Sequence[Element],
-    full: Sequence[tuple[Store, Index]],
-) -> None:
-    """Of a plane that ends in a row, threads read and store nothing else that rows have."""
-    if axes.elements is None:
-        return
-    needs = needs_of(segment, segment.long, results)
-    moved = [(tv, index) for tv, index in needs.leaves if tv in segment.leaves]
-    moved += [(s.target, index) for s, index in full]
-    offsets = [offset_of(segment.layouts[tv], index) for tv, index in moved]
-    if needs.places or any(axes.row in form.bases and form != axes.flat for form in offsets):
-        raise Rejected("a plane that ends in a row, beside what lies otherwise")
-
-
-def _check_columns(
-    segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """What is stored once a column may need the sums of that column, but no running ones: a thread
-    knows these at each row, and no more behind the last."""
-    own = dict(reductions)
-    results = [(s.value, place) for s, place in stores]
-    for tv, index in reductions_read(results, needs_of(segment, own, results), own):
-        if is_scan(tv):
-            raise Rejected("a running sum is read behind its rows")
-        if index != own[tv]:
-            raise Rejected("a column sum is read at another column")
-
-
-def _check_writes(
-    segment: Segment,
-    stores: Sequence[tuple[Store, Index]],
-    walked: Sequence[tuple[TensorView, Index]],
-) -> None:
-    """An in-place target may be read at the column that is being written, after the rows."""
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
-    during = needs_of(segment, segment.long, walked).leaves
-    after = needs_of(segment, segment.long, [(s.value, i) for s, i in stores]).leaves
-    for tv, index in after:
-        if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
-    if any(tv in targets for tv, _ in during):
-        raise Rejected("an in-place target is read by other threads than the one that writes it")
 
 
 def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
@@ -428,11 +446,10 @@ def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], loade
     return max(min(IN_FLIGHT // max(loaded, 1), rows), 1)
 
 
-def _loaded(
-    axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], results: Sequence[Element]
-) -> int:
+def _loaded(work: ColumnSchedule) -> int:
     """Registers of what a thread loads for a row: of a convolution, several of one tensor."""
-    read = [tv for tv, _ in needs_of(segment, long, results).leaves if tv in segment.leaves]
+    axes = work.axes
+    read = [tv for tv, _ in work.needs_of(work.of_rows).leaves if tv in work.segment.leaves]
     return _of_vectors([tv for tv in read if prod(tv.shape) == axes.size], axes)
 
 
@@ -441,22 +458,16 @@ def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
     return registers_of((tv.dtype.itemsize for tv in tensors), axes.lanes)
 
 
-def _registers(
-    axes: ColumnAxes,
-    segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
-    loaded: int,
-) -> int:
-    """That a thread has for its sums, a `loaded` batch of rows and what it has of its columns."""
-    long = [tv for tv, _ in reductions]
-    read = needs_of(segment, long, terms).leaves
+def _registers(work: ColumnSchedule, loaded: int) -> int:
+    """That a thread has for its sums, what it `loaded` and what it has of its columns."""
+    segment, axes = work.segment, work.axes
+    read = needs_of(segment, work.long, work.terms).leaves
     columns = [
         tv
         for tv, index in read
         if tv in segment.leaves and axes.row not in offset_of(segment.layouts[tv], index).bases
     ]
-    sums = _states(long, axes) // REGISTER_BYTES
+    sums = _states(work.long, axes) // REGISTER_BYTES
     held = sums + loaded + _of_vectors(columns, axes)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 
