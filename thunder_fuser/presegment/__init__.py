@@ -41,6 +41,7 @@ from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.undo_turns import undo_turns
 from thunder_fuser.presegment.walk_columns import walk_columns
+from thunder_fuser.presegment.walk_images import walk_images
 from thunder_fuser.presegment.walk_short import walk_short
 from thunder_fuser.target import HOPPER_SHARED_BYTES
 
@@ -86,6 +87,7 @@ def arrange(
     fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
     fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
+    fusion = walk_images(fusion, multiprocessors, max_cluster)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)
     return split_orders(split_groups(fusion))  # that of what else is long reads keys of its index

@@ -74,7 +74,7 @@ MAX_SUMS = 2  # of a thread beside what it has of its row
 
 
 @dataclass(frozen=True)
-class _Images:
+class Images:
     """So many of them, of `rows` each of so many `columns`."""
 
     count: int
@@ -113,7 +113,7 @@ def group_rows(
     planes = {plane_of(tv) for tv in along if plane_of(tv)}
     ahead = set(topological(along))
     down = [tv for tv in fusion.tensors if is_summed(tv)]
-    sums = {tv: _images_of(tv, planes) for tv in fusion.tensors if tv not in ahead}
+    sums = {tv: images_of(tv, planes) for tv in fusion.tensors if tv not in ahead}
     found = {tv: images for tv, images in sums.items() if images is not None}
     only = {i for i in found.values() if not any(plane_of(tv) == i.plane for tv in down)}
     alone = {i for i in only if [o.plane for o in only].count(i.plane) == 1}
@@ -129,7 +129,7 @@ def group_rows(
     return rewrite(fusion, rule)
 
 
-def _images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> _Images | None:
+def images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> Images | None:
     """What a reduction over leading dims has as terms, where they are images of several rows of one
     of `planes`."""
     if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
@@ -143,11 +143,11 @@ def _images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> _Ima
         rows, columns = plane or (0, 0)
         ends = (prod(tv.shape[k:]) for k in range(1, tv.ndim))
         if rows * columns == terms * prod(tv.shape) and columns in ends and rows > terms:
-            return _Images(terms, prod(tv.shape) // columns, columns)
+            return Images(terms, prod(tv.shape) // columns, columns)
     return None
 
 
-def _read(fusion: Fusion, images: _Images) -> list[TensorView]:
+def _read(fusion: Fusion, images: Images) -> list[TensorView]:
     """What the fusion reads of the size of the plane."""
     return inputs_of_size(fusion, prod(images.plane))
 
@@ -156,7 +156,7 @@ def _deal(
     layouts: Mapping[TensorView, Layout],
     multiprocessors: int,
     is_copied: bool,
-    images: _Images,
+    images: Images,
     ops: Sequence[OpDef],
     read: Sequence[TensorView],
 ) -> _Deal | None:
@@ -176,7 +176,7 @@ def _deal(
 
 
 def _row_by_row(
-    images: _Images, itemsize: int, is_dense: bool, multiprocessors: int
+    images: Images, itemsize: int, is_dense: bool, multiprocessors: int
 ) -> _Deal | None:
     """A block for each row, or for the same of each part of the images."""
     lanes = MAX_ALIGNMENT // itemsize
@@ -191,7 +191,7 @@ def _row_by_row(
 
 
 def _in_stretches(
-    images: _Images, itemsize: int, is_even: bool, multiprocessors: int
+    images: Images, itemsize: int, is_even: bool, multiprocessors: int
 ) -> _Deal | None:
     """A block for each stretch of an image, or for the same of each part of the images: as many
     blocks as there can be at a time. Where `is_even` all parts have as many images."""
@@ -219,7 +219,7 @@ def _lie_dense(tensors: Sequence[TensorView], layouts: Mapping[TensorView, Layou
     )
 
 
-def _grouped(tv: TensorView, source: Value, images: _Images, deal: _Deal) -> TensorView:
+def _grouped(tv: TensorView, source: Value, images: Images, deal: _Deal) -> TensorView:
     """`tv` as sums over some of the images, next to the dim of a row, and over the parts."""
     walked = _of_rows if deal.sides is None else _of_stretches
     made = walked(tv, widened(tv, source), images, deal)
@@ -227,7 +227,7 @@ def _grouped(tv: TensorView, source: Value, images: _Images, deal: _Deal) -> Ten
     return call("reshape", made, new_shape=constants(tv.shape))
 
 
-def _of_rows(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
+def _of_rows(tv: TensorView, source: TensorView, images: Images, deal: _Deal) -> TensorView:
     """What each part of the images adds up to, by blocks that have a row of each image."""
     several = () if deal.parts == 1 else (deal.parts,)
     sizes = [images.count // deal.parts, *several, images.rows, images.columns]
@@ -236,7 +236,7 @@ def _of_rows(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -
     return _walked(tv, mine, {"dims": (last - 1,), WALKED: images.plane[0]})
 
 
-def _of_stretches(tv: TensorView, source: TensorView, images: _Images, deal: _Deal) -> TensorView:
+def _of_stretches(tv: TensorView, source: TensorView, images: Images, deal: _Deal) -> TensorView:
     """The same by blocks that have several neighbours of each."""
     assert deal.sides is not None
     count, rows = ceil_div(images.count, deal.together), images.rows * deal.together

@@ -403,9 +403,16 @@ def in_stretches(terms: int, columns: int, itemsize: int, multiprocessors: int) 
 def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     """`tv` of what each part sums, which are dealt the rows of `source`, with some that were added
     to them."""
-    source = widened(tv, source)
     terms = prod(a.size for a in tv.domain.logical if a.is_reduction)
     kept = [a.size for a in tv.domain.logical if not a.is_reduction]
+    return reduced(tv, in_parts(tv, source, deal, terms, kept), (0,))
+
+
+def in_parts(
+    tv: TensorView, source: Value, deal: Deal, terms: int, kept: Sequence[int]
+) -> TensorView:
+    """What each part sums of a plane of so many `terms`, of columns of the sizes `kept`."""
+    source = widened(tv, source)
     held = prod(source.shape) // prod(kept)
     sizes = deal.sizes(held)
     rest = prod(sizes) - held
@@ -418,7 +425,7 @@ def in_two(tv: TensorView, source: Value, deal: Deal) -> TensorView:
     mine = call("permute", pieces, dims=order)
     walked = apply(op_of(tv), [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
     assert isinstance(walked, TensorView)
-    return reduced(tv, walked, (0,))
+    return walked
 
 
 def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:

@@ -1,0 +1,140 @@
+"""Sum what the rows of many images share, such as a position's, beside sums over all of the rows.
+
+    T1: f32[i128, i512] = sum(T0: f32[i128, i512, i768], dims=[2])
+    T2: f32[i768] = sum(T0, dims=[0, 1]);  T3: f32[i512, i768] = sum(T0, dims=[0])
+        =>   T4: f32[i512, i128, i768] = permute(T0);  T5: f32[i512, i768] = sum(T4, dims=[1])
+             T2 = sum(T5, dims=[0]);  T3 = T5
+
+The gradients of a norm of tokens with positions. Blocks walk rows as `split_reductions.py` has them
+walk, but each has the same row of every image, so that what it sums down the columns is what the
+images share, and the plane is read once. Where rows are few, a block has some of the images, and
+the parts are summed behind it.
+
+Of rows that one block has to itself, where all sums down their columns are over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from thunder_fuser.analysis.kept_rows import kept_columns
+from thunder_fuser.analysis.reductions import (
+    MAX_SHORT_REDUCTION,
+    is_along,
+    is_down,
+    plane_of,
+    walked_rows,
+)
+from thunder_fuser.analysis.short_rows import in_warps, is_short
+from thunder_fuser.analysis.walked_rows import WalkedRow, blocks_of_row, is_busy
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.group_rows import Images, images_of
+from thunder_fuser.presegment.split_reductions import (
+    MIN_TURNS,
+    MIN_WALKED,
+    Deal,
+    in_parts,
+    in_two,
+    is_summed,
+    op_of,
+    reduced,
+    reshaped,
+    walked_row,
+)
+
+THREADS = 640  # of a multiprocessor, with 96 registers each: three sums and the vectors of as many
+# tensors fill them
+MIN_BLOCKS = 2  # of a multiprocessor
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Those `down` the columns of all images' rows, and those over the images, that are `shared`.
+    Neither is of what rows wait for."""
+
+    images: Images
+    down: tuple[TensorView, ...]
+    shared: tuple[TensorView, ...]
+
+    @property
+    def all(self) -> tuple[TensorView, ...]:
+        return *self.down, *self.shared
+
+
+def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
+    """`fusion` with such sums walked by the same blocks. Up to `max_cluster` can hold a row."""
+    is_kept = kept_columns(fusion, max_cluster)
+    deals: dict[TensorView, tuple[Images, Deal]] = {}
+    for sums in _found(fusion):
+        if any(map(is_kept, sums.all)):
+            continue  # a kernel of columns reads them anyway
+        row = walked_row(sums.images.plane, fusion, len(sums.all))
+        is_even = any(op_of(tv).neutral is None for tv in sums.all)
+        deal = _deal(sums.images, row, is_even, multiprocessors, max_cluster)
+        if deal is not None:
+            deals |= dict.fromkeys(sums.all, (sums.images, deal))
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        if tv not in deals:
+            return None
+        images, deal = deals[tv]
+        if is_down(tv) and plane_of(tv) == images.plane:
+            return in_two(tv, inputs[0], deal)
+        return _of_images(tv, inputs[0], images, deal)
+
+    return rewrite(fusion, rule) if deals else fusion
+
+
+def _found(fusion: Fusion) -> Iterator[_Sums]:
+    """The sums of each plane that has both kinds, and sums along its rows."""
+    along = [*filter(is_along, fusion.tensors)]
+    for plane in dict.fromkeys(map(plane_of, along)):
+        ahead = set(topological(tv for tv in along if plane_of(tv) == plane))
+        beside = [tv for tv in fusion.tensors if tv not in ahead]
+        down = [tv for tv in beside if is_down(tv) and plane_of(tv) == plane]
+        shared = {tv: images for tv in beside if (images := images_of(tv, [plane])) is not None}
+        kinds = set(shared.values())
+        if down and len(kinds) == 1 and all(map(_is_over_all, down)):
+            yield _Sums(kinds.pop(), tuple(down), tuple(shared))
+
+
+def _is_over_all(tv: TensorView) -> bool:
+    """True for a sum down columns over all dims before those that are kept."""
+    reduced = [a.is_reduction for a in tv.domain.logical]
+    is_leading = reduced == sorted(reduced, reverse=True)
+    return is_summed(tv) and is_leading and walked_rows(tv) is None
+
+
+def _deal(
+    images: Images, row: WalkedRow, is_even: bool, multiprocessors: int, max_cluster: int
+) -> Deal | None:
+    """A part for each row of an image, or for the same of each of several parts of the images if
+    the machine has as many at once. None where rows are short, or not to be walked by a block
+    each."""
+    (rows, columns), vectors = images.plane, images.columns // gcd(images.columns, row.lanes)
+    is_large = rows * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    if is_short(vectors) or not is_large or blocks_of_row(row, max_cluster) != 1:
+        return None
+    at_once = max(THREADS // in_warps(vectors), MIN_BLOCKS) * multiprocessors
+    most = min(images.count // MIN_TURNS, MAX_SHORT_REDUCTION)
+    counts = [n for n in range(1, most + 1) if not (is_even and images.count % n)]
+    fitting = [n for n in counts if n * images.rows <= at_once]
+    parts = max(fitting or counts[:1], default=0) * images.rows
+    return Deal(parts) if is_busy(parts, multiprocessors) else None
+
+
+def _of_images(tv: TensorView, source: Value, images: Images, deal: Deal) -> TensorView:
+    """`tv` of what the parts of the images add up to."""
+    rows, columns = images.plane
+    walked = in_parts(tv, source, deal, rows, [columns])
+    several = deal.parts // images.rows
+    if several > 1:
+        parts = reshaped(walked, [several, images.rows, columns])
+        made = reduced(tv, parts, (0,))
+    else:
+        made = reduced(tv, walked)
+    return reshaped(made, tv.shape)
