@@ -46,6 +46,12 @@ def test_sixteen_bits_are_added_wide() -> None:
     check(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), x)
 
 
+@pytest.mark.parametrize("size", [(4, 14), (3, 7), (3, 41), (2, 130)], ids=str)
+def test_rows_are_stored_whole_or_beside_their_edges(size: tuple[int, int]) -> None:
+    x = torch.randn(2, 3, *size, dtype=torch.bfloat16, requires_grad=True)
+    check(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), x)
+
+
 @pytest.mark.parametrize(
     "given",
     [

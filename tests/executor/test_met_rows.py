@@ -48,6 +48,7 @@ MET = {
     "short odd planes, a block of several groups": ((16, 48, 7, 7), 16),
     "three channels a group": ((3, 9, 36, 38), 3),
     "one group": ((5, 40, 16, 16), 1),
+    "eighty channels a group": ((3, 160, 8, 10), 2),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.presegment.test_one_pass_exponentials import below, softmax, top
-from tests.programs import fusion, like
+from tests.programs import fusion, ints, like
 from tests.schedule.segments import floats
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -50,6 +50,15 @@ def test_values_are_those_of_the_logarithm(dim: int) -> None:
     (found,), (expected,) = (evaluate(f, [x]) for f in (fold_logs(written), written))
     assert "log" in str(fold_logs(written))
     torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_a_gradient_has_maxima_and_totals_from_memory() -> None:
+    x, m, total = floats(8, 90), floats(8, 1), floats(8, 1)
+    tops, totals = (call("expand", tv, shape=ints([8, 90])) for tv in (m, total))
+    share = call("div", call("exp", call("sub", x, tops)), totals)
+    made = str(fold_logs(Fusion((x, m, total), (call("log", share),))))
+    assert made.count("log(") == 1
+    assert "f32[i8, b1] = log(T2)" in made
 
 
 def test_others_stay() -> None:

@@ -112,6 +112,22 @@ def test_long_rows_and_pieces_that_share_a_vector_are_cut(columns: int, turned: 
     assert len(nests_of(*inputs, made=made)) > 1
 
 
+def beside_the_one_before(rows: int, columns: int) -> tuple[TensorView, TensorView]:
+    """Each element and the one before it, the first one twice: as an image is upsampled."""
+    x = floats(rows, columns)
+    return x, call("add", x, cat(piece(x, 1, 0, 1), piece(x, 1, 0, columns - 1)))
+
+
+def test_a_short_row_of_which_edges_repeat_an_element_stays_whole() -> None:
+    x, made = beside_the_one_before(3, 14)
+    assert nests_of(x, made=made) == ["i0{3}, i1{14}: T[i0, i1]"]
+
+
+def test_long_rows_leave_their_edges_to_others() -> None:
+    x, made = beside_the_one_before(3, 130)
+    assert nests_of(x, made=made) == ["i0{3}: T[i0, 0]", "i0{3}, i1{129}: T[i0, 1 + i1]"]
+
+
 def test_three_pieces_are_cut_where_two_of_them_are_equal() -> None:
     """Query heads, and one of keys and one of values."""
     q, k, v = floats(3, 256), floats(3, 64), floats(3, 64)

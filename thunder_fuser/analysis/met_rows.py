@@ -21,7 +21,8 @@ from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
-MAX_MET = 64  # rows, whose values a thread combines one after another
+MAX_MET = 96  # rows, whose values a thread combines one after another: 80 of 256, as the last
+# layers of a diffusion model have, are a fifth of its instructions
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_BESIDE_KEPT = 24  # and beside what it keeps of each element too
 SHARERS = (1, 2, 4)  # blocks of a cluster: eight took longer than to read the planes twice

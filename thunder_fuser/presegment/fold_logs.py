@@ -4,8 +4,9 @@
     T4 = log(T3)                       =>     T4 = where(eq(T3, 0), -inf, T5)
 
 with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax gives: only a
-logarithm of each row is left. Both are off by about a rounding of T0. Where the share vanishes, the
-logarithm is that of 0, as in the trace.
+logarithm of each row is left. A gradient has both of them from memory, and T0 = x - m with any m of
+each row. Both are off by about a rounding of T0. Where the share vanishes, the logarithm is that of
+0, as in the trace.
 """
 
 from __future__ import annotations
@@ -35,11 +36,28 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
                     (TensorView(definition=Expr() as raised) as term, TensorView() as total),
                 )
             ) as share,
-        ) if distance_from_max(term) is not None and (log := _log(total)) is not None:
+        ) if _is_below_its_row(term) and (log := _log(total)) is not None:
             is_zero = call("eq", share, sc.constant(0.0))
             difference = call("sub", raised.inputs[0], log)
             return call("where", is_zero, sc.constant(float("-inf")), difference)
     return None
+
+
+def _is_below_its_row(term: TensorView) -> bool:
+    """True for exp(x - m), of which a row has one m."""
+    match term.definition:
+        case Expr(OpDef(name="exp"), (TensorView(definition=Expr(OpDef(name="sub"), (_, top))),)):
+            is_spread = isinstance(top, TensorView) and _is_spread(top)
+            return is_spread or distance_from_max(term) is not None
+    return False
+
+
+def _is_spread(tv: TensorView) -> bool:
+    made = tv.definition
+    if made is None or made.op.family is not Family.VIEW:
+        return False
+    (inner,) = made.tensors
+    return prod(inner.shape) < prod(tv.shape) or _is_spread(inner)
 
 
 def _log(total: TensorView) -> TensorView | None:

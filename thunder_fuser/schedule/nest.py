@@ -11,6 +11,7 @@ common loads are shared; unequal pieces become nests of their own. Short rows st
 threads side by side store all of a line:
 
     T5[i0{4096}, i1{128}] = cat(T4{32}, T1[.., 32:])      i0{4096}, i2{4}, i3{32}; T4 where i2 < 1
+    T1[i0{128}, i1{14}] + T1[i0, max(i1 - 1, 0)]          i0{128}, i1{14}; T1[i0, i1] where i1 < 1
 
 What still depends on an axis is guarded at run time.
 """
@@ -127,10 +128,8 @@ def _at_breaks(
     if fits and _is_even(target.size, points):
         return (_in_pieces(nest, target, granule),)
     apart = cut_axis(nest, target, _best_cut(target.size, points))
-    if breaks.are_exact and _is_short(segment, nest, target, granule):
-        whole, outer = split_axis(nest, target, granule) if granule > 1 else (nest, target)
-        if _loads(segment, whole) <= max(_loads(segment, n) for n in apart):
-            return (replace(whole, selecting=whole.selecting | {outer}),)
+    if breaks.are_exact and (whole := _whole(segment, nest, target, granule, apart)) is not None:
+        return (whole,)
     if others + 1 < MAX_BOXES:
         return apart
     return (_in_pieces(nest, target, granule),) if fits else None
@@ -157,14 +156,24 @@ def _in_pieces(nest: Nest, target: IterDomain, granule: int) -> Nest:
     return replace(refined, unrolled=(*refined.unrolled, outer))
 
 
-def _is_short(segment: Segment, nest: Nest, target: IterDomain, granule: int) -> bool:
-    """True for an axis along which rows of a few vectors are stored, of pieces that are whole
-    ones."""
+def _whole(
+    segment: Segment, nest: Nest, target: IterDomain, granule: int, apart: Sequence[Nest]
+) -> Nest | None:
+    """The nest uncut along an axis along which rows of a few vectors are stored, of pieces that are
+    whole ones; or along whole rows of the store whose narrower pieces, parts of sectors, all read
+    something. None where a thread would load more than any of those that are `apart`."""
     stored = nest.store.target
     terms = offset_of(segment.layouts[stored], nest.index).terms
     step = next((abs(w) for w, d in terms if d.base is target and d.is_whole), 0)
     width = step * stored.dtype.itemsize
-    return granule * width >= VECTOR and target.size * width <= SHORT
+    if target.size * width > SHORT:
+        return None
+    whole, outer = split_axis(nest, target, granule) if granule > 1 else (nest, target)
+    loads = [_loads(segment, piece) for piece in apart]
+    is_row = target.size * step == stored.shape[-1] and min(loads) > 0
+    if (granule * width < VECTOR and not is_row) or _loads(segment, whole) > max(loads):
+        return None
+    return replace(whole, selecting=whole.selecting | {outer})
 
 
 def _loads(segment: Segment, nest: Nest) -> int:
