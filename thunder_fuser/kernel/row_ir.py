@@ -17,6 +17,7 @@ row kernel(T0: f32*, T3: f32*) 64 blocks of 1 rows of 128 threads
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -107,6 +108,15 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A mask of places alone, that is `held` before the phases: the `scope` sets BITS of a vector."""
+
+    BITS: ClassVar = "bits"
+    held: Held
+    scope: Scope
+
+
+@dataclass(frozen=True)
 class Pairs:
     """What an accumulator takes two elements at a time of a `vector` of that 16-bit type, or two
     sizes: how far they are from zero."""
@@ -192,7 +202,7 @@ class RowKernel:
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
     registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory, and
     `gathered` are there for each of its rows before it walks them; others each row has `brought`
-    when its phases have met. `single` is done by the first thread of a row, after the phases.
+    when its phases have met. What is `drawn` is so while the row is on its way. `single` is done by the first thread of a row, after the phases.
     With column `sums` a block walks the rows of a group, the
     next ones on their way to slots, accumulates in `final`, and does `columns` at the end.
     `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With `splits` so many
@@ -237,6 +247,7 @@ class RowKernel:
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
     apart: int = 1
+    drawn: tuple[Drawn, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -351,8 +362,8 @@ class RowKernel:
     def renews(self) -> bool:
         """True where what is kept is converted anew behind each phase: beside sums the registers
         for several vectors of it are those of what phases leave, and the compiler spills."""
-        leaves = any(phase.held for phase in self.phases)
-        return leaves and bool(self.sums) and self.vectors_per_thread > 1
+        leaves = self.drawn or any(phase.held for phase in self.phases)
+        return bool(leaves and self.sums) and self.vectors_per_thread > 1
 
     @property
     def is_held(self) -> bool:
@@ -367,7 +378,8 @@ class RowKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
+        scopes = [*(p.scope for p in (*self.drawn, *self.phases))]
+        scopes += [self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
         held += (*self.gathered, *self.brought)
@@ -412,6 +424,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
     lines += [f"  {s.name} = stretch of {s.access.pointer}" for s in kernel.staged]
     lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
     lines += [f"  {a.name} = brought {print_access(a, names)}" for a in kernel.brought]
+    for drawn in kernel.drawn:
+        lines += [f"  drawn {drawn.held.name}", *print_scope(drawn.scope, names)]
     for number, phase in enumerate(kernel.phases):
         lines.append(
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
