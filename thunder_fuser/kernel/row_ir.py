@@ -109,9 +109,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A mask of places alone, that is `held` before the phases: the `scope` sets BITS of a vector."""
+    """A mask of places alone that is `held` before the phases. The `scope` sets BITS of a vector."""
 
-    BITS: ClassVar = "bits"
+    BITS: ClassVar[str] = "bits"
     held: Held
     scope: Scope
 
@@ -202,7 +202,8 @@ class RowKernel:
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
     registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory, and
     `gathered` are there for each of its rows before it walks them; others each row has `brought`
-    when its phases have met. What is `drawn` is so while the row is on its way. `single` is done by the first thread of a row, after the phases.
+    when its phases have met. What is `drawn` is so while the row is on its way. `single` is done by
+    the first thread of a row, after the phases.
     With column `sums` a block walks the rows of a group, the
     next ones on their way to slots, accumulates in `final`, and does `columns` at the end.
     `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With `splits` so many
@@ -378,7 +379,7 @@ class RowKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = [*(p.scope for p in (*self.drawn, *self.phases))]
+        scopes = [*(d.scope for d in self.drawn), *(p.scope for p in self.phases)]
         scopes += [self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
