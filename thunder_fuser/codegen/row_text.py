@@ -438,9 +438,13 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     if phase.met is not None:
         terms = [statement_text(s, kernel.names) for s in phase.scope.statements]
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
+    terms = _reduced(phase, kernel)
+    if phase.chosen:
+        tests = (f"{r.accumulator.name} == {r.result.name}" for r in phase.chosen)
+        terms = [f"if ({' || '.join(tests)}) {{", *indent(terms), "}"]
     return [
         *begun,
-        *_reduced(phase, kernel),
+        *terms,
         *combined(phase.reductions, kernel, position),
         *summed,
         *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews else []),

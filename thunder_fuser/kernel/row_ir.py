@@ -109,7 +109,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A mask of places alone that is `held` before the phases. The `scope` sets BITS of a vector."""
+    """A mask of places alone, `held` before the phases. The `scope` sets the BITS of a vector."""
 
     BITS: ClassVar[str] = "bits"
     held: Held
@@ -141,7 +141,8 @@ class Risen:
 class ReducePhase:
     """What a thread's part of a row comes to, combined over its threads. Where so many rows of a
     block `met` in it, what each of them has one of is combined in the order of these rows. What it
-    takes in `pairs` of whole vectors the scope has lane by lane, as the edges of a row do it."""
+    takes in `pairs` of whole vectors the scope has lane by lane, as the edges of a row do it. It is
+    left out by warps that have none of what extrema of phases before have `chosen`."""
 
     scope: Scope
     reductions: tuple[Reduce, ...]
@@ -150,6 +151,7 @@ class ReducePhase:
     met: int | None = None
     pairs: tuple[Pairs, ...] = ()
     risen: tuple[Risen, ...] = ()
+    chosen: tuple[Reduce, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -431,6 +433,8 @@ def print_row_kernel(kernel: RowKernel) -> str:
         lines.append(
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
         )
+        if phase.chosen:
+            lines[-1] += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
         lines += print_scope(phase.scope, names)
         lines += [f"    {print_pairs(p)}" for p in phase.pairs]
         lines += [

@@ -13,6 +13,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import Expr, TensorView
+from thunder_fuser.kernel.chosen import of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly, is_mask
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -49,6 +50,7 @@ from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.schedule.stored_rows import Place
 from thunder_fuser.segment.segment import Store
+from thunder_fuser.target import WARP
 
 HELD = 33  # values of a thread's elements that phases leave for each other, one beside its vectors
 HELD_OF_READ = 56  # where no whole rows are stored
@@ -108,7 +110,9 @@ class _RowWriter:
         each = self._of_tensors(planned.residency.gathered, once)
         brought = self._of_tensors(planned.residency.brought, once)
         drawn = self._drawn()
-        phases = tuple(self._phase(phase, loads) for phase in planned.phases)
+        phases = [self._phase(phase, loads) for phase in planned.phases]
+        if not self.strict and planned.threads_per_row > WARP:
+            phases = of_chosen(phases, planned.phases, self._needs)
         if self.in_flight is not None:
             self._drop()
             self.writer.lasting.clear()  # those of a chunk
@@ -132,7 +136,7 @@ class _RowWriter:
             slotted=self._loads_in(planned.residency.shared, loads),
             fixed=weights if planned.residency.weights else (),
             stowed=weights if planned.residency.stowed else (),
-            phases=phases,
+            phases=tuple(phases),
             final=final,
             single=last,
             sums=sums,

@@ -12,8 +12,8 @@ have in common cancels in their sums instead of in each element, where it was ro
 `sum(x * w - mean * w)` over 768 elements, 1,000 deviations from zero, the error was twice eager's,
 of a layer norm's gradients, which subtract the mean first, what it was without this. A part may
 wait for an extremum: the gradient of one is divided by how many elements equal it, and what sums
-that gradient counts them at once. A part that is the same in all of a row and waits is left, such as
-a mean that is subtracted before a sum: there the difference is exact. Where a factor that was drawn
+that gradient counts them at once. A part that is the same in all of a row and waits is left, as a
+mean that is subtracted before a sum: there the difference is exact. Where a factor that was drawn
 out is infinite, and terms have both signs, the sum is infinite instead of NaN.
 """
 
