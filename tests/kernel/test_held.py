@@ -12,6 +12,7 @@ from tests.devices import ORDERS, copies
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import chain, check, expand, fusion, ints, like, reshape, run, total
 from tests.schedule.segments import floats, halves, segment_of
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -174,20 +175,42 @@ def dropped(x: TensorView) -> TensorView:
 
 
 @pytest.mark.parametrize(
-    ("columns", "is_packed"),
+    ("columns", "is_packed", "is_drawn"),
     [
-        (4096, False),  # a thread has room for the values,
-        (4097, False),  # and for one at its ends
-        (16384, True),
-        (16385, True),
+        (4096, False, False),  # a thread has room for the values,
+        (4097, False, False),  # and for one at its ends
+        (16384, True, True),
+        (16385, True, False),  # which has no place among vectors
     ],
 )
-def test_masks_of_longer_rows_are_held_in_bits(columns: int, is_packed: bool) -> None:
+def test_masks_of_longer_rows_are_held_in_bits(
+    columns: int, is_packed: bool, is_drawn: bool
+) -> None:
     x = halves(4000, columns)
     y = dropped(x)
     kernel = kernel_of(segment_of([x], call("mul", y, along(total(y, 1), columns))))
-    assert [h.is_packed for phase in kernel.phases for h in phase.held] == [is_packed]
+    left = [h for phase in kernel.phases for h in phase.held]
+    assert len(kernel.drawn) == is_drawn
+    assert [h.is_packed for h in (*left, *(d.held for d in kernel.drawn))] == [is_packed]
     assert str(kernel).count("uniform") == 1
+
+
+def narrow(x: TensorView) -> TensorView:
+    return call("cast", x, dtype=DataType.BFloat16)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "is_summed"), [(4000, 50257, False), (64, 16384, True)]
+)
+def test_a_mask_of_places_is_drawn_while_its_row_is_on_the_way(
+    rows: int, columns: int, is_summed: bool
+) -> None:
+    x = halves(rows, columns)
+    y = dropped(x)
+    result = narrow(call("mul", y, along(total(y, 1), columns)))
+    text = emit(kernel_of(segment_of([x], result, *[total(y, 0)] * is_summed))).text
+    drawn, awaited = text.index("= tf::drawn<"), text.rindex("tf::await_copies<")
+    assert drawn < awaited < text.index("_held[k][lane]")
 
 
 def test_a_mask_is_held_beside_what_a_thread_has_room_for() -> None:
@@ -195,18 +218,28 @@ def test_a_mask_is_held_beside_what_a_thread_has_room_for() -> None:
     shares, gradient = chain(call("cast", x, dtype=DataType.Float), "exp"), dropped(g)
     spread = along(total(call("mul", shares, gradient), 1), 4096)
     kernel = kernel_of(segment_of([x, g], call("mul", shares, call("sub", gradient, spread))))
-    assert [h.is_packed for phase in kernel.phases for h in phase.held] == [True, False]
+    assert [drawn.held.is_packed for drawn in kernel.drawn] == [True]
+    assert [h.is_packed for phase in kernel.phases for h in phase.held] == [False]
 
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device", "wide_host")
-@pytest.mark.parametrize("columns", [7, 513, 4097, 20_011])
+@pytest.mark.parametrize("columns", [7, 513, 4097, 20_011, 33_001])
 def test_elements_of_a_mask_are_those_of_the_first_phase(columns: int) -> None:
     x = torch.randint(-8, 8, (3, columns)).bfloat16()
     (a,) = like(x)
     y = dropped(a)
-    program = fusion([a], call("mul", y, along(total(y, 1), columns)), total(y, 1))
-    check(program, x, orders=ORDERS)
+    result = narrow(call("mul", y, along(total(y, 1), columns)))
+    check(fusion([a], result, total(y, 1)), x, orders=ORDERS)
+
+
+@pytest.mark.usefixtures("device")
+def test_each_walked_row_has_a_mask_of_its_own() -> None:
+    x = torch.randint(-8, 8, (21, 16384)).bfloat16()
+    (a,) = like(x)
+    y = dropped(a)
+    result = narrow(call("mul", y, along(total(y, 1), 16384)))
+    check(fusion([a], result, total(y, 0)), x, orders=ORDERS)
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,18 @@ APART: dict[str, Build] = {
     "beneath another factor": lambda x, y: call("mul", along(total(y, 1)), scaled(x, y)),
     "two that wait": lambda x, y: call("add", scaled(x, y), scaled(y, x)),
     "times a 0-d tensor": lambda x, y: call("mul", full(0.5), call("mul", scaled(x, y), full(3.0))),
+    "within a product": lambda x, y: call("mul", x, call("mul", scaled_by(along(total(y, 1))), y)),
+    "by how many are largest": lambda x, y: call("mul", y, call("mul", largest(x), x)),
     "a part that does not": lambda x, y: call("add", call("exp", scaled_by(y)), scaled(x, y)),
 }
+
+
+def largest(x: TensorView) -> TensorView:
+    """The share of each of the largest elements of a row."""
+    found = call("eq", x, along(call("max", x, dims=(1,))))
+    count = along(total(call("cast", found, dtype=DataType.Int), 1))
+    share = call("div", full(1.0), call("cast", count, dtype=DataType.Float))
+    return call("mul", share, call("cast", found, dtype=DataType.Float))
 
 
 def scaled_by(y: TensorView) -> TensorView:
@@ -108,9 +118,12 @@ def test_what_is_rounded_between_is_left() -> None:
     assert str(sum_apart(program)) == str(program)
 
 
-def test_terms_that_share_much_are_walked_once() -> None:
+@pytest.mark.parametrize("op", ["add", "mul"])
+def test_terms_that_share_much_are_walked_once(op: str) -> None:
     x, y = tensor(DataType.Float, ROWS, COLUMNS), tensor(DataType.Float, ROWS, COLUMNS)
-    terms = scaled(x, y)
+    terms = scaled(x, y) if op == "add" else call("mul", along(total(x, 1)), y)
     for _ in range(60):  # each of the last one twice: 2^60 paths
-        terms = call("add", terms, terms)
-    assert "sum(T1, dims=[1])" in str(sum_apart(fusion([x, y], total(terms, 1))))
+        terms = call(op, terms, terms)
+    (made,) = sum_apart(fusion([x, y], total(terms, 1))).outputs
+    assert made.definition is not None
+    assert made.definition.op.name in ("sub", "add", "mul")

@@ -44,7 +44,7 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         size = number(kernel.vector.size)
         head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
         return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
-    inner = [f"const int vector = k * {threads} + part;", *with_inner(kernel, lines, known)]
+    inner = [vector_of_thread(kernel), *with_inner(kernel, lines, known)]
     size = number(kernel.vector.size)
     if kernel.vector.size % threads:
         test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
@@ -59,8 +59,15 @@ def _vectors_of_run(kernel: RowKernel, lines: list[str]) -> list[str]:
     if size != threads * run:
         lines = [f"if (part < ({number(size)} - k + {run - 1}) / {run}) {{", *indent(lines), "}"]
     head = f"for (int k = 0; k < {run}; ++k) {{"
-    inner = [f"const int vector = part * {run} + k;", *lines]
+    inner = [vector_of_thread(kernel), *lines]
     return ["#pragma unroll", head, *indent(inner), "}"]
+
+
+def vector_of_thread(kernel: RowKernel) -> str:
+    """Which vector of a row without edges is the thread's k-th."""
+    run = kernel.vectors_per_thread
+    place = f"part * {run} + k" if kernel.axes.has_runs else f"k * {kernel.threads_per_row} + part"
+    return f"const int vector = {place};"
 
 
 def _vectors_inside(kernel: RowKernel, lines: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from thunder_fuser.codegen.row_loops import (
     look_ahead,
     looked_ahead,
     over_vectors,
+    vector_of_thread,
     with_whole,
 )
 from thunder_fuser.codegen.row_threads import (
@@ -62,7 +63,15 @@ from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.pairs import beside_pairs
-from thunder_fuser.kernel.row_ir import Accumulator, Pairs, ReducePhase, RowKernel, Scan, Scope
+from thunder_fuser.kernel.row_ir import (
+    Accumulator,
+    Drawn,
+    Pairs,
+    ReducePhase,
+    RowKernel,
+    Scan,
+    Scope,
+)
 from thunder_fuser.kernel.split_ir import Split, split_of
 from thunder_fuser.kernel.statements import Assign, ReadVector, VectorAccess
 
@@ -94,7 +103,7 @@ def _one_row(kernel: RowKernel) -> list[str]:
         held = [*sent, "tf::commit_copies();", *held]
     found = [*index, *held] if _is_taken(kernel) else [*held, *index]
     awaited = ["tf::await_copies<0>();"] if kernel.slotted else []
-    return [*found, *awaited, *_row(kernel)]
+    return [*found, *_drawn(kernel), *awaited, *_row(kernel)]
 
 
 def _taken(kernel: RowKernel) -> list[str]:
@@ -186,6 +195,7 @@ def _walk(kernel: RowKernel) -> list[str]:
     from_slots = [f"{a.name}[k] = {in_slot(a, kernel)};" for a in kernel.kept]
     sent, row = send_row(kernel, "slot", f"(turn + {slots})", is_ahead=True), _row(kernel)
     turn = [
+        *_drawn(kernel),
         f"tf::await_copies<{slots - 1}>();",
         f"const int slot = turn % {slots};",
         *_declare(kernel.kept, kernel),
@@ -321,6 +331,19 @@ def _row(kernel: RowKernel) -> list[str]:
     return [*gathered, *(load_text(a, kernel.names) for a in kernel.once), *_phases(kernel)]
 
 
+def _drawn(kernel: RowKernel) -> list[str]:
+    """Masks of a thread's vectors, though the last may be no vector of the row."""
+    lines: list[str] = []
+    for drawn in kernel.drawn:
+        sizes = f"{kernel.vectors_per_thread}, {kernel.lanes}"
+        bits = [vector_of_thread(kernel), f"tf::Mask<1, {kernel.lanes}> {Drawn.BITS};"]
+        bits += [*scope_lines(drawn.scope, kernel), f"return {Drawn.BITS}.words[0];"]
+        lines += once_lines(drawn.scope, kernel)
+        lines += [f"auto {drawn.held.name} = tf::drawn<{sizes}>([&](const int k) {{"]
+        lines += [*indent(bits), "});"]
+    return lines
+
+
 def _phases(kernel: RowKernel) -> list[str]:
     """What is done for a row of which the loads that do not depend on the vector are there."""
     lines: list[str] = []
@@ -426,9 +449,13 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     if phase.met is not None:
         terms = [statement_text(s, kernel.names) for s in phase.scope.statements]
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
+    terms = _reduced(phase, kernel)
+    if phase.chosen:
+        tests = (f"{r.accumulator.name} == {r.result.name}" for r in phase.chosen)
+        terms = [f"if ({' || '.join(tests)}) {{", *indent(terms), "}"]
     return [
         *begun,
-        *_reduced(phase, kernel),
+        *terms,
         *combined(phase.reductions, kernel, position),
         *summed,
         *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews else []),

@@ -17,6 +17,7 @@ row kernel(T0: f32*, T3: f32*) 64 blocks of 1 rows of 128 threads
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from thunder_fuser.analysis.digits import Form, ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
@@ -107,6 +108,15 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A mask of places alone, `held` before the phases. The `scope` sets the BITS of a vector."""
+
+    BITS: ClassVar[str] = "bits"
+    held: Held
+    scope: Scope
+
+
+@dataclass(frozen=True)
 class Pairs:
     """What an accumulator takes two elements at a time of a `vector` of that 16-bit type, or two
     sizes: how far they are from zero."""
@@ -131,7 +141,8 @@ class Risen:
 class ReducePhase:
     """What a thread's part of a row comes to, combined over its threads. Where so many rows of a
     block `met` in it, what each of them has one of is combined in the order of these rows. What it
-    takes in `pairs` of whole vectors the scope has lane by lane, as the edges of a row do it."""
+    takes in `pairs` of whole vectors the scope has lane by lane, as the edges of a row do it. It is
+    left out by warps that have none of what extrema of phases before have `chosen`."""
 
     scope: Scope
     reductions: tuple[Reduce, ...]
@@ -140,6 +151,7 @@ class ReducePhase:
     met: int | None = None
     pairs: tuple[Pairs, ...] = ()
     risen: tuple[Risen, ...] = ()
+    chosen: tuple[Reduce, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,7 +204,8 @@ class RowKernel:
     `slotted` one of `slots` in shared memory, from which those of them that are `kept` come to
     registers. `fixed` are kept for all rows of a block, `stowed` are so in shared memory, and
     `gathered` are there for each of its rows before it walks them; others each row has `brought`
-    when its phases have met. `single` is done by the first thread of a row, after the phases.
+    when its phases have met. What is `drawn` is so while the row is on its way. `single` is done by
+    the first thread of a row, after the phases.
     With column `sums` a block walks the rows of a group, the
     next ones on their way to slots, accumulates in `final`, and does `columns` at the end.
     `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With `splits` so many
@@ -237,6 +250,7 @@ class RowKernel:
     staged: tuple[Staged, ...] = ()
     filled: tuple[Staged, ...] = ()
     apart: int = 1
+    drawn: tuple[Drawn, ...] = ()
 
     @property
     def lane(self) -> IterDomain | None:
@@ -351,8 +365,8 @@ class RowKernel:
     def renews(self) -> bool:
         """True where what is kept is converted anew behind each phase: beside sums the registers
         for several vectors of it are those of what phases leave, and the compiler spills."""
-        leaves = any(phase.held for phase in self.phases)
-        return leaves and bool(self.sums) and self.vectors_per_thread > 1
+        leaves = self.drawn or any(phase.held for phase in self.phases)
+        return bool(leaves and self.sums) and self.vectors_per_thread > 1
 
     @property
     def is_held(self) -> bool:
@@ -367,7 +381,8 @@ class RowKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = [*(p.scope for p in self.phases), self.final, self.single, self.columns]
+        scopes = [*(d.scope for d in self.drawn), *(p.scope for p in self.phases)]
+        scopes += [self.final, self.single, self.columns]
         scopes += [self.tail.scope] if self.tail is not None else []
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
         held += (*self.gathered, *self.brought)
@@ -412,10 +427,14 @@ def print_row_kernel(kernel: RowKernel) -> str:
     lines += [f"  {s.name} = stretch of {s.access.pointer}" for s in kernel.staged]
     lines += [f"  {a.name} = gathered {print_access(a, names)}" for a in kernel.gathered]
     lines += [f"  {a.name} = brought {print_access(a, names)}" for a in kernel.brought]
+    for drawn in kernel.drawn:
+        lines += [f"  drawn {drawn.held.name}", *print_scope(drawn.scope, names)]
     for number, phase in enumerate(kernel.phases):
         lines.append(
             f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
         )
+        if phase.chosen:
+            lines[-1] += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
         lines += print_scope(phase.scope, names)
         lines += [f"    {print_pairs(p)}" for p in phase.pairs]
         lines += [

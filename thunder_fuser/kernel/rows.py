@@ -13,6 +13,7 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import Expr, TensorView
+from thunder_fuser.kernel.chosen import of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly, is_mask
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -20,6 +21,7 @@ from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from
 from thunder_fuser.kernel.row_ir import (
     Accumulator,
+    Drawn,
     Held,
     Reduce,
     ReducePhase,
@@ -36,6 +38,7 @@ from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,
     LaneStatement,
+    Operand,
     Variable,
     VectorAccess,
     WriteElement,
@@ -47,6 +50,7 @@ from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.schedule.stored_rows import Place
 from thunder_fuser.segment.segment import Store
+from thunder_fuser.target import WARP
 
 HELD = 33  # values of a thread's elements that phases leave for each other, one beside its vectors
 HELD_OF_READ = 56  # where no whole rows are stored
@@ -108,7 +112,10 @@ class _RowWriter:
         self.writer.repeats = self._row_values(once).repeats
         each = self._of_tensors(planned.residency.gathered, once)
         brought = self._of_tensors(planned.residency.brought, once)
-        phases = tuple(self._phase(phase, loads) for phase in planned.phases)
+        drawn = self._drawn()
+        phases = [self._phase(phase, loads) for phase in planned.phases]
+        if not self.strict and planned.threads_per_row > WARP:
+            phases = of_chosen(phases, planned.phases, self._needs)
         if self.in_flight is not None:
             self._drop()
             self.writer.lasting.clear()  # those of a chunk
@@ -132,7 +139,7 @@ class _RowWriter:
             slotted=self._loads_in(planned.residency.shared, loads),
             fixed=weights if planned.residency.weights else (),
             stowed=weights if planned.residency.stowed else (),
-            phases=phases,
+            phases=tuple(phases),
             final=final,
             single=last,
             sums=sums,
@@ -150,6 +157,7 @@ class _RowWriter:
             staged=staged,
             filled=filled,
             apart=planned.residency.apart,
+            drawn=drawn,
         )
 
     def _staged(
@@ -331,22 +339,43 @@ class _RowWriter:
         made = {tv for tv in self.segment.tensors if is_costly(tv)}
         return made - self.segment.fast
 
+    def _drawn(self) -> tuple[Drawn, ...]:
+        """Masks that nothing read leads to, such as a dropout's, of rows that come meanwhile. Rows
+        side by side come turns before, and an element beside vectors has no place among them."""
+        axes, found = self.axes, list[Drawn]()
+        if axes.has_edges or axes.side is not None or self.in_flight is not None:
+            return ()
+        for alike in self.shared:
+            needs = self._needs(alike[:1])
+            if is_mask(alike[0][0]) and not needs.leaves:
+                self.writer.begin()
+                self.writer.evaluate(needs)
+                value = self.writer.values[alike[0]]
+                lane = "lane" if axes.lane is not None else "0"
+                bit = Hold(Variable(f"{Drawn.BITS}[0][{lane}]", value.dtype), value)
+                found.append(Drawn(self._left_in_place(alike, value), self._scope((), [bit], ())))
+        return tuple(found)
+
     def _hold(self) -> tuple[Held, ...]:
         """The arrays of what the scope computed that others will need."""
         found: list[Held] = []
         for alike in self.shared:
             made = [k for k in alike if k in self.writer.values and k not in self.writer.known]
             if made:
-                tv, value = made[0][0], self.writer.values[made[0]]
-                array = Held(f"{self.names.tensors[tv]}_held", value.dtype)
-                place = Variable(array.name + self._element, array.dtype)
+                value = self.writer.values[made[0]]
+                found.append(self._left_in_place(alike, value))
+                place = Variable(found[-1].name + self._element, value.dtype)
                 self.writer.statements.append(Hold(place, value))
-                if array.is_packed:
-                    place = Variable(f"bool({place.name})", place.dtype)
-                self.writer.known |= dict.fromkeys(alike, place)
-                self.held |= {tv for tv, _ in alike}
-                found.append(array)
         return tuple(found)
+
+    def _left_in_place(self, alike: Sequence[Key], value: Operand) -> Held:
+        """The array of a value for the scopes behind, which know those `alike` from there."""
+        array = Held(f"{self.names.tensors[alike[0][0]]}_held", value.dtype)
+        place = array.name + self._element
+        known = Variable(f"bool({place})" if array.is_packed else place, value.dtype)
+        self.writer.known |= dict.fromkeys(alike, known)
+        self.held |= {tv for tv, _ in alike}
+        return array
 
     def _drop(self) -> None:
         """What is held is no longer known."""

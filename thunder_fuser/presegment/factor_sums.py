@@ -136,12 +136,14 @@ class OfRows:
         return result
 
     def _repeated(self, factor: TensorView) -> TensorView | None:
-        """One that is a view of what there is one of per row."""
+        """One that is a view of what there is one of per row, or whole numbers of a cast."""
         assert self.tv.definition is not None
         dims = self.tv.definition.attr("dims")
         assert isinstance(dims, tuple)
         chain = follow(factor, lambda _: False)
-        if chain is None or chain.root.dtype is not self.tv.dtype:
+        if chain is None:
+            return None
+        if chain.root.dtype is not self.tv.dtype and not chain.root.dtype.is_integral:
             return None
         root, kept = chain.root, [a for k, a in enumerate(factor.logical) if k not in dims]
         of_row = offset_of(numbered(self.tv), tuple(map(atom, kept)))

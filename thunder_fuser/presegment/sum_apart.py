@@ -10,10 +10,11 @@ for between two of them is saved.
 Only of f32 and f64 throughout, since nothing is rounded there that was not before. What both parts
 have in common cancels in their sums instead of in each element, where it was rounded too: of
 `sum(x * w - mean * w)` over 768 elements, 1,000 deviations from zero, the error was twice eager's,
-of a layer norm's gradients, which subtract the mean first, what it was without this. A part that
-is the same in all of a row and waits is left, such as a mean that is subtracted before a sum: there
-the difference is exact. Where a factor that was drawn out is infinite, and terms have both signs,
-the sum is infinite instead of NaN.
+of a layer norm's gradients, which subtract the mean first, what it was without this. A part may
+wait for an extremum: the gradient of one is divided by how many elements equal it, and what sums
+that gradient counts them at once. A part that is the same in all of a row and waits is left, as a
+mean that is subtracted before a sum: there the difference is exact. Where a factor that was drawn
+out is infinite, and terms have both signs, the sum is infinite instead of NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from thunder_fuser.analysis.reductions import is_long, is_reduction
+from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -30,6 +31,7 @@ from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, is_sum, of_rows, summed_alike
 
 Rows: TypeAlias = tuple[tuple[int, ...], Attr]  # a plane, and the dims that are reduced
+Drawn: TypeAlias = tuple[TensorView | None, TensorView | None]  # factors of a row, and others
 
 
 def sum_apart(fusion: Fusion) -> Fusion:
@@ -37,14 +39,13 @@ def sum_apart(fusion: Fusion) -> Fusion:
     sums = {tv for tv in fusion.tensors if is_sum(tv) and is_long(tv)}
     behind = _Waiting(lambda tv: tv in sums)
     waiting = {tv for tv in sums if behind.waits(_terms(tv), _rows(tv))}
-    late = _Waiting(lambda tv: is_reduction(tv) and is_long(tv))
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in waiting:
             return None
         (terms,) = inputs
-        return _Parts(tv, of_rows(tv, known), late).sum(terms)
+        return _Parts(tv, of_rows(tv, known), behind).sum(terms)
 
     return rewrite(fusion, rule) if waiting else fusion
 
@@ -62,13 +63,13 @@ def _rows(reduction: TensorView) -> Rows:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """What waits for one of some reductions of the same rows."""
+    """What waits for one of some sums of the same rows."""
 
     is_one: Callable[[TensorView], bool]
     known: dict[Rows, dict[TensorView, bool]] = field(default_factory=dict)
 
     def waits(self, terms: TensorView, rows: Rows) -> bool:
-        """True for terms that depend on such a reduction of these rows, or are one."""
+        """True for terms that depend on such a sum of these rows, or are one."""
         found = self.known.setdefault(rows, {})
         for tv in topological([terms], found):
             if tv not in found:
@@ -80,12 +81,13 @@ class _Waiting:
 
 @dataclass
 class _Parts:
-    """The parts of the terms of the sum `tv`, some of which wait for a reduction."""
+    """The parts of the terms of the sum `tv`, some of which wait for another one."""
 
     tv: TensorView
     rows: OfRows
     late: _Waiting
     found: dict[TensorView, TensorView | None] = field(default_factory=dict)
+    drawn: dict[TensorView, Drawn] = field(default_factory=dict)
 
     def sum(self, terms: Value) -> TensorView | None:
         """Of such terms, no part of which waits for a sum of the same rows; None where one does,
@@ -110,4 +112,31 @@ class _Parts:
                     of_row = self.rows.value(factor)
                     if of_row is not None and (part := self.sum(other)) is not None:
                         return call("mul", of_row, part)
+                drawn, rest = self._drawn_out(terms)
+                if drawn is not None and rest is not None and (part := self.sum(rest)) is not None:
+                    return call("mul", drawn, part)
         return None
+
+    def _drawn_out(self, product: TensorView) -> Drawn:
+        """What the factors of a product that wait and are the same in all of a row come to, and the
+        product of its others; None for no such."""
+        if product not in self.drawn:
+            self.drawn[product] = self._factors(product)
+        return self.drawn[product]
+
+    def _factors(self, product: TensorView) -> Drawn:
+        if not self.late.waits(product, _rows(self.tv)):
+            return None, product
+        if isinstance(of_row := self.rows.value(product), TensorView):
+            return of_row, None
+        match exact_step(product):
+            case ("mul", (TensorView() as a, TensorView() as b)):
+                (first, rest), (second, other) = self._drawn_out(a), self._drawn_out(b)
+                return _product(first, second), _product(rest, other)
+        return None, product
+
+
+def _product(a: TensorView | None, b: TensorView | None) -> TensorView | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return call("mul", a, b)

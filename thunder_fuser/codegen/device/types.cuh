@@ -107,7 +107,7 @@ TF_FN complex<T> operator/(complex<T> a, complex<T> b) {
   return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
 }
 
-// chunk: Mask
+// chunk: Mask drawn
 // A bit for each lane of so many vectors, of which each is set once.
 template <int VECTORS, int LANES>
 struct Mask {
@@ -125,6 +125,21 @@ struct Mask {
   };
   TF_FN Vector operator[](int vector) { return {words, vector * LANES}; }
 };
+// The bits that `draw` has for each vector, two vectors at a time: drawn all at once, those of a row
+// take more registers than all that follows.
+template <int VECTORS, int LANES, class Draw>
+TF_FN Mask<VECTORS, LANES> drawn(Draw draw) {
+  constexpr int OF_WORD = 32 / LANES;
+  Mask<VECTORS, LANES> mask;
+#pragma unroll
+  for (int first = 0; first < VECTORS; first += OF_WORD) {
+    unsigned word = 0;
+#pragma unroll 2
+    for (int k = 0; k < OF_WORD && first + k < VECTORS; ++k) word |= draw(first + k) << k * LANES;
+    mask.words[first / OF_WORD] = word;
+  }
+  return mask;
+}
 
 // chunk: infinity nan
 template <class T>

@@ -1,0 +1,109 @@
+"""What warps without any element that equals the row's extremum leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.devices import ORDERS
+from tests.kernel.test_rows import along, kernel_of
+from tests.programs import check, fusion, like, total
+from tests.schedule.segments import floats, segment_of
+from thunder_fuser.codegen.emit import emit
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.row_ir import RowKernel
+
+COLUMNS = 4096
+Build = Callable[[TensorView, TensorView], TensorView]
+
+
+def truths(x: TensorView, extremum: str = "max") -> TensorView:
+    """Which elements equal that of their row."""
+    return call("eq", x, along(call(extremum, x, dims=(1,)), x.shape[1]))
+
+
+def wide(mask: TensorView, dtype: DataType = DataType.Float) -> TensorView:
+    return call("cast", mask, dtype=dtype)
+
+
+def kernel(made: Build) -> RowKernel:
+    x, y = floats(5, COLUMNS), floats(5, COLUMNS)
+    return kernel_of(segment_of([x, y], made(x, y)))
+
+
+def test_a_count_is_left_out_by_warps_whose_largest_is_less() -> None:
+    of_row = kernel(lambda x, y: total(wide(truths(x), DataType.Int), 1))
+    assert [r.result.name for r in of_row.phases[1].chosen] == ["T1_row"]
+    assert "  phase 1, of what equals T1_row\n" in str(of_row)
+    text = emit(of_row).text
+    assert "if (T1_part == T1_row) {" in text
+    assert text.index("if (T1_part == T1_row) {") > text.index("const float T1_row")
+
+
+CHOSEN: dict[str, Build] = {
+    "a product": lambda x, y: call("mul", y, call("mul", wide(truths(x)), x)),
+    "negated": lambda x, y: call("neg", call("mul", wide(truths(x)), y)),
+    "the smallest": lambda x, y: call("mul", wide(truths(x, "min")), y),
+    "of what was computed": lambda x, y: call("mul", wide(truths(call("abs", x))), y),
+    "either of two": lambda x, y: call("mul", wide(truths(x)), wide(truths(x, "min"))),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_so_is_a_sum_of_what_others_multiply_by_0(name: str) -> None:
+    assert len(kernel(lambda x, y: total(CHOSEN[name](x, y), 1)).phases[-1].chosen) == 1
+
+
+def test_a_phase_of_two_sums_is_done_where_one_has_terms() -> None:
+    def both(x: TensorView, y: TensorView) -> TensorView:
+        most, least = (total(call("mul", wide(truths(x, e)), y), 1) for e in ("max", "min"))
+        return call("add", most, least)
+
+    (_, last) = kernel(both).phases
+    assert len(last.chosen) == 2
+    assert "_row || " in emit(kernel(both)).text
+
+
+LEFT: dict[str, Build] = {
+    "a sum of others too": lambda x, y: call("add", wide(truths(x)), y),
+    "what equals the largest of others": lambda x, y: wide(
+        call("eq", y, along(call("max", x, dims=(1,)), COLUMNS))
+    ),
+    "what is less": lambda x, y: wide(call("lt", x, along(call("max", x, dims=(1,)), COLUMNS))),
+    "what equals a sum": lambda x, y: wide(call("eq", x, along(total(x, 1), COLUMNS))),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_other_sums_are_of_all_warps(name: str) -> None:
+    assert not any(p.chosen for p in kernel(lambda x, y: total(LEFT[name](x, y), 1)).phases)
+
+
+def test_so_are_those_of_rows_within_a_warp_and_of_the_strict_mode() -> None:
+    x = floats(500, 64)
+    segment = segment_of([x], total(wide(truths(x)), 1))
+    assert not any(phase.chosen for phase in kernel_of(segment).phases)
+    x = floats(5, COLUMNS)
+    segment = segment_of([x], total(wide(truths(x)), 1))
+    assert not any(phase.chosen for phase in kernel_of(segment, strict=True).phases)
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("columns", [1024, 4097, 33_001])
+@pytest.mark.parametrize("is_walked", [False, True])
+def test_the_gradient_of_the_largest_size(columns: int, is_walked: bool) -> None:
+    """Sizes that several elements have, of rows that end in others and of one with a NaN."""
+    x0 = torch.randint(-40, 40, (18, columns)).float()
+    x0[1, -1], x0[2, 0], x0[3, 7] = 99.0, -99.0, torch.nan
+    y0 = torch.randint(-8, 8, (18, columns)).float()
+    x, y = like(x0, y0)
+    chosen = truths(call("abs", x))
+    terms = call("mul", y, wide(chosen))
+    count = along(total(wide(chosen, DataType.Int), 1), columns)
+    made = call("add", call("add", terms, along(total(terms, 1), columns)), wide(count))
+    check(fusion([x, y], made, *[total(terms, 0)] * is_walked), x0, y0, orders=ORDERS)
