@@ -17,7 +17,7 @@ from traceback import walk_stack
 import pytest
 import torch
 
-from tests.devices import ORDERS, here, running_on
+from tests.devices import ORDERS, QUICK_BYTES, here, running_on
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
@@ -81,10 +81,8 @@ def kernels_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(autouse=True, scope="session")
 def quickly_compiled() -> Iterator[None]:
-    """A test launches a kernel a few times: up to some size a slow one costs less than a compiler
-    that takes pains."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host_compiler, "SMALL_BYTES", 256 << 10)
+        patch.setattr(host_compiler, "SMALL_BYTES", QUICK_BYTES)
         yield
 
 
