@@ -45,9 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: no collection of garbage looks at it again."""
+    """What was imported and collected stays: no collection of garbage looks at it again, and those
+    of what tests make are rare, for a trace makes more than Python expects between two."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def _asks_a_gpu_for_an_order(item: pytest.Item) -> bool:
