@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dis
 import gc
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_stack
 
 import pytest
 import torch
 
-from tests.devices import ORDERS, here, running_on
+from tests.devices import ORDERS, QUICK_BYTES, here, running_on
 from tests.shards import shard
 from thunder_fuser import pipeline
 from thunder_fuser.frontend import FusionCache
@@ -42,9 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: no collection of garbage looks at it again."""
+    """What was imported and collected stays: no collection of garbage looks at it again, and those
+    of what tests make are rare, for a trace makes more than Python expects between two."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def _asks_a_gpu_for_an_order(item: pytest.Item) -> bool:
@@ -78,10 +83,8 @@ def kernels_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(autouse=True, scope="session")
 def quickly_compiled() -> Iterator[None]:
-    """A test launches a kernel a few times: up to some size a slow one costs less than a compiler
-    that takes pains."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host_compiler, "SMALL_BYTES", 256 << 10)
+        patch.setattr(host_compiler, "SMALL_BYTES", QUICK_BYTES)
         yield
 
 
@@ -92,12 +95,23 @@ def fusions_of_its_own() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def stacks_without_text() -> Iterator[None]:
-    """Thunder asks at each trace who called it, for which Python reads the lines of every frame,
-    pytest's too: that is a fifth of a small trace."""
+def quickly_answered() -> Iterator[None]:
+    """Thunder asks Python at each trace who called it, and at each call that it interprets for the
+    instructions of the callee. To the first Python reads the lines of every frame, and searches all
+    modules for those of no file, such as xdist's; to the second it decodes the same torch functions
+    again and again. Together that is a third of a small trace."""
+    decode = dis.get_instructions
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspect, "stack", partial(inspect.stack, 0))
+        patch.setattr(inspect, "stack", _callers)
+        patch.setattr(dis, "get_instructions", cache(lambda code: tuple(decode(code))))
         yield
+
+
+def _callers() -> list[inspect.FrameInfo]:
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+        for frame, line in walk_stack(sys._getframe(1))
+    ]
 
 
 @pytest.fixture

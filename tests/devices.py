@@ -23,6 +23,9 @@ from thunder_fuser.runtime.compilation import Launcher
 _T = TypeVar("_T")
 CPU = torch.device("cpu")
 ORDERS = host_kernel.ORDERS  # in which the host target runs blocks and threads; a GPU has its own
+# A test launches a kernel a few times: with no more data than this, a slow one costs less than a
+# compiler that takes pains.
+QUICK_BYTES = 256 << 10
 _current = CPU
 
 

@@ -210,10 +210,13 @@ def test_a_long_index_is_put_in_order_in_stages(count: int, launches: int) -> No
     assert torch.equal(found.cpu(), torch.zeros(count, 4).index_add(0, index, x))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
 @pytest.mark.parametrize(
-    ("terms", "count"),
-    [(2**16, 200), (2**20, 262144), (2**20, 10**6), (2**23, 65536), (2**23, 10**6)],
+    ("terms", "count", "dtype"),
+    [
+        *((2**20, 10**6, dtype) for dtype in (torch.int32, torch.int16, torch.int8, torch.uint8)),
+        *((*size, torch.int64) for size in ((2**16, 200), (2**20, 262144), (2**20, 10**6))),
+        *((2**23, count, torch.int64) for count in (65536, 10**6)),
+    ],
 )
 def test_nvrtc_compiles_it_without_spills(terms: int, count: int, dtype: torch.dtype) -> None:
     x, index = torch.empty(terms, 8, dtype=torch.bfloat16), torch.empty(terms, dtype=dtype)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
+from subprocess import CompletedProcess
 
 import pytest
 
+from tests import fresh
 from tests.guarded import PROGRAMS
 
 
-def guarded(*names: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.guarded", *names]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def guarded(*names: str) -> CompletedProcess[str]:
+    code = "import faulthandler, sys; from tests.guarded import main; "
+    return fresh.run(code + "faulthandler.enable(); main(sys.argv[1:])", *names)
 
 
 @pytest.mark.slow

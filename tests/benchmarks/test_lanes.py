@@ -81,7 +81,7 @@ def test_two_lanes_measure_each_row_once_and_a_death_costs_its_own_rows(
     assert (tmp_path / "rows.previous.jsonl").exists()
     _check_places(tmp_path / "places")
 
-    half = found[::2]
+    half = [row for i, row in enumerate(found) if i % 2 == 0 or row["status"] != "ok"]
     out.write_text("".join(json.dumps(row) + "\n" for row in reversed(half)))
     assert main([*call, "--limit", "60", "--resume"]) == 0
     again = rows(out)

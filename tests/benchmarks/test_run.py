@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from benchmarks.rows import Row
 from benchmarks.run import measured as all_rows
 from benchmarks.selection import select
 from benchmarks.suites import SUITES
+from tests import fresh
 
 CPU = torch.device("cpu")
 EAGER = EXECUTORS[0]
@@ -218,9 +217,7 @@ def test_a_killed_process_loses_its_row_alone(
 ) -> None:
     out = tmp_path / "rows.jsonl"
     call = ["--quick", "--suite", "kernels", "--work", "softmax", "--out", str(out)]
-    command = [sys.executable, "-W", "ignore", "-c", _KILLER, *call]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGABRT
+    assert fresh.run(_KILLER, *call).returncode == -signal.SIGABRT
     alike = [Executor(name, EAGER.load) for name in ("eager", "die", "last")]
     monkeypatch.setattr("benchmarks.command.EXECUTORS", alike)
     assert main([*call, "--resume"]) == 0

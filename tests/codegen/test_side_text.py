@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
+from tests.pairwise import pairwise
 from tests.programs import (
     H200,
     STRICT,
@@ -145,10 +146,11 @@ def test_the_order_of_blocks_and_threads_does_not_show_in_a_bit() -> None:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
-@pytest.mark.parametrize("sums", [1, 2])
-@pytest.mark.parametrize("columns", [64, 96, 100, 128, 256, 512])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "dtype", "sums"),
+    pairwise([64, 96, 100, 128, 256, 512], [torch.bfloat16, torch.float32], [1, 2]),
+)
+def test_nvrtc_compiles_it_without_spills(columns: int, dtype: torch.dtype, sums: int) -> None:
     given = arguments(1 << 17, columns, dtype, torch.empty)
     dealt = split_reductions(gradients(sums, *given), H200.multiprocessors)
     _, (kernel, _) = cuda_kernels(dealt, *given)

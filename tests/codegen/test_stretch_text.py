@@ -12,6 +12,7 @@ import torch
 
 from tests.codegen.test_side_text import arguments, gradients, is_right, walked
 from tests.devices import ORDERS, copies
+from tests.pairwise import pairwise
 from tests.programs import (
     H200,
     check,
@@ -313,10 +314,11 @@ def test_images_of_too_many_tensors_are_summed_without_stretches() -> None:
     assert not is_in_stretches(plan)
 
 
-@pytest.mark.parametrize("sums", [1, 2])
-@pytest.mark.parametrize("columns", [9, 50, 63, 66, 129, 154, 257, 443, 600, 768, 894])
-@pytest.mark.parametrize("dtype", [BF16, F32])
-def test_nvrtc_compiles_it_without_spills(dtype: torch.dtype, columns: int, sums: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "dtype", "sums"),
+    pairwise([9, 50, 63, 66, 129, 154, 257, 443, 600, 768, 894], [BF16, F32], [1, 2]),
+)
+def test_nvrtc_compiles_it_without_spills(columns: int, dtype: torch.dtype, sums: int) -> None:
     given = arguments((1 << 23) // columns, columns, dtype, torch.empty)
     bound = bind(gradients(sums, *given), given)
     dealt = arrange(bound.fusion, bound.layouts, H200.multiprocessors, H200.max_cluster)

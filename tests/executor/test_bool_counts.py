@@ -9,6 +9,7 @@ import thunder
 import torch
 
 from tests.executor.jitted import check
+from tests.pairwise import pairwise
 
 pytestmark = pytest.mark.usefixtures("device")
 KERNELS = {"fuser_evaluator": False}
@@ -20,14 +21,15 @@ def tied(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("extremum", EXTREMA)
-@pytest.mark.parametrize("dims", [0, -1, (0, 2), (0, 1, 2)])
-@pytest.mark.parametrize("keepdim", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("dims", "dtype", "keepdim"),
+    pairwise([0, -1, (0, 2), (0, 1, 2)], [torch.float32, torch.bfloat16], [True, False]),
+)
 def test_ties_share_the_gradient(
     extremum: Callable[..., torch.Tensor],
     dims: int | tuple[int, ...],
-    keepdim: bool,
     dtype: torch.dtype,
+    keepdim: bool,
 ) -> None:
     check(lambda x: extremum(x * 2, dims, keepdim), tied(5, 7, 131, dtype=dtype), **KERNELS)
 

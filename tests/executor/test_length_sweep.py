@@ -20,7 +20,7 @@ from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.runtime.kernels import KERNELS
 
-SWEEP = 20
+SWEEP = 10
 KERNELS_PER_SWEEP = 3
 
 

@@ -146,7 +146,7 @@ def test_clusters_walk_rows_with_sums_down_their_columns(
 @pytest.mark.sanitizer
 @pytest.mark.no_racecheck
 @pytest.mark.usefixtures("few_multiprocessors")
-@pytest.mark.parametrize(("rows", "columns"), [(48, 131080), (37, 140004)])
+@pytest.mark.parametrize(("rows", "columns"), [(36, 131080), (37, 140004)])
 def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
     rows: int, columns: int, device: torch.device
 ) -> None:

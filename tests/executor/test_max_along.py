@@ -12,20 +12,25 @@ import torch
 
 from tests.devices import here
 from tests.executor.jitted import check, jit, regions, saved
+from tests.pairwise import pairwise
 
 KERNELS = {"fuser_evaluator": False}
 Along = Callable[..., Any]
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
-    ("shape", "dim"), [((7, 33), 1), ((7, 33), -2), ((3, 5, 4), 1), ((4, 1), 1), ((1031,), 0)]
+    ("place", "dtype", "along"),
+    pairwise(
+        [((7, 33), 1), ((7, 33), -2), ((3, 5, 4), 1), ((4, 1), 1), ((1031,), 0)],
+        [torch.float32, torch.bfloat16],
+        [torch.max, torch.min],
+    ),
 )
-@pytest.mark.parametrize("along", [torch.max, torch.min], ids=["max", "min"])
 def test_of_equal_elements_the_first_has_the_gradient(
-    along: Along, shape: tuple[int, ...], dim: int, dtype: torch.dtype
+    place: tuple[tuple[int, ...], int], dtype: torch.dtype, along: Along
 ) -> None:
+    shape, dim = place
     x = torch.randint(-3, 4, shape).to(dtype).requires_grad_()
     check(lambda x: along(x * 2, dim), x, **KERNELS)
     check(lambda x: along(x, dim=dim, keepdim=True), x, **KERNELS)

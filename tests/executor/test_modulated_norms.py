@@ -11,11 +11,12 @@ import torch.nn.functional as F
 
 from tests.executor.judging import judged
 from tests.executor.test_short_rows import texts
+from tests.pairwise import pairwise
 
 pytestmark = [pytest.mark.sanitizer, pytest.mark.usefixtures("one_multiprocessor")]
 
 WALK = "for (int turn = 0; turn < "  # over the rows of a part
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+TYPES = [torch.float32, torch.bfloat16]
 Program = Callable[..., torch.Tensor]
 Sizes = tuple[int, int, int]  # samples, tokens, channels
 
@@ -37,11 +38,12 @@ def check(program: Program, sizes: Sizes, dtype: torch.dtype, device: torch.devi
     return texts(judged(program, (x, scale, shift), torch.randn_like(x), device))
 
 
-@DTYPES
-@pytest.mark.parametrize("program", [modulated, gated])
-@pytest.mark.parametrize("sizes", [(2, 96, 2400), (3, 80, 2080), (2, 97, 2400)], ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "program"),
+    pairwise([(2, 96, 2400), (3, 80, 2080), (2, 97, 2400)], TYPES, [modulated, gated]),
+)
 def test_few_samples_are_walked_in_parts_that_are_summed_behind(
-    program: Program, sizes: Sizes, dtype: torch.dtype, device: torch.device
+    sizes: Sizes, dtype: torch.dtype, program: Program, device: torch.device
 ) -> None:
     """Of rows of so many bytes, too long for stretches."""
     samples, tokens, row = sizes
@@ -50,7 +52,7 @@ def test_few_samples_are_walked_in_parts_that_are_summed_behind(
     assert WALK not in behind
 
 
-@DTYPES
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_what_phases_compute_alike_is_held_beside_the_sums(
     dtype: torch.dtype, device: torch.device
 ) -> None:
@@ -59,12 +61,15 @@ def test_what_phases_compute_alike_is_held_beside_the_sums(
     assert "_held[" in walk
 
 
-@DTYPES
 @pytest.mark.parametrize(
-    "sizes", [(1, 64, 512), (5, 33, 1024), (3, 48, 257), (2, 16, 1), (1, 1, 1), (7, 1, 96)], ids=str
+    ("sizes", "dtype", "program"),
+    pairwise(
+        [(1, 64, 512), (5, 33, 1024), (3, 48, 257), (2, 16, 1), (1, 1, 1), (7, 1, 96)],
+        TYPES,
+        [modulated, gated],
+    ),
 )
 def test_samples_of_any_size_have_gradients_like_eagers(
-    sizes: Sizes, dtype: torch.dtype, device: torch.device
+    sizes: Sizes, dtype: torch.dtype, program: Program, device: torch.device
 ) -> None:
-    for program in (modulated, gated):
-        check(program, sizes, dtype, device)
+    check(program, sizes, dtype, device)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import pytest
 import thunder
 import torch
 
-import thunder_fuser
+from tests import fresh
 from tests.executor.jitted import jit
 from thunder_fuser import fuser
 from thunder_fuser.executor import region as region_module
@@ -53,8 +50,7 @@ def test_a_repro_runs_alone(tmp_path: Path) -> None:
     assert script == fuser.repro(jfn, 0) == fuser.repro(jfn, -2)
     path = tmp_path / "repro.py"
     path.write_text(script)
-    environment = {**os.environ, "PYTHONPATH": str(Path(thunder_fuser.__file__).parents[1])}
-    subprocess.run([sys.executable, "-W", "ignore", str(path)], check=True, env=environment)
+    fresh.script(path)
 
 
 def test_a_region_that_does_not_exist_has_no_repro() -> None:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from tests.executor.judging import Program, judged
 from tests.executor.test_short_rows import layer_norm, rms_norm, scaled_layer_norm
+from tests.pairwise import pairwise
 from thunder_fuser import fuser
 
 pytestmark = pytest.mark.sanitizer
@@ -65,9 +66,9 @@ def test_errors_are_like_those_of_eager(case: str, device: torch.device) -> None
     assert facts.whole.unclaimed_ops == 0
 
 
-@pytest.mark.parametrize("classes", [9, 21, 40])
-@pytest.mark.parametrize("reduction", ["none", "mean"])
-@pytest.mark.parametrize("dtype", [BF16, F32])
+@pytest.mark.parametrize(
+    ("classes", "reduction", "dtype"), pairwise([9, 21, 40], ["none", "mean"], [BF16, F32])
+)
 def test_a_loss_of_images_is_read_once_each_way(
     classes: int, reduction: str, dtype: torch.dtype, device: torch.device
 ) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
+from tests import fresh
 from tests.runtime.cached import KEY, entry
 from thunder_fuser.runtime.cache_entry import CorruptEntry, cache_key, decode, encode
 
@@ -32,9 +29,7 @@ def test_the_key_is_the_same_in_a_process_with_another_hash_seed() -> None:
         "from thunder_fuser.runtime.cache_entry import cache_key;"
         "print(cache_key('text', ('-O1',), 'sm_90a', 'nvrtc 13.0'))"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "1", "RANK": "1"}  # this one has a random seed
-    command = [sys.executable, "-c", code]
-    assert subprocess.check_output(command, env=environment, text=True) == f"{KEY}\n"
+    assert fresh.output(code, environment={"RANK": "1"}) == f"{KEY}\n"
 
 
 def test_every_flipped_bit_and_every_truncation_is_noticed() -> None:

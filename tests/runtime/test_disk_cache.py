@@ -3,10 +3,7 @@
 import errno
 import multiprocessing
 import os
-import signal
 import stat
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +19,7 @@ from thunder_fuser.options import Options
 from thunder_fuser.runtime import cache_directory
 from thunder_fuser.runtime.cache_entry import (
     Entry,
+    Metadata,
     cache_key,
     decode,
     encode,
@@ -209,24 +207,25 @@ def test_failed_build_is_raised_and_never_stored(cache: DiskCache) -> None:
 
 
 def test_killed_writer_leaves_nothing_that_is_read(cache: DiskCache) -> None:
-    code = f"""
-import os, sys, time
-from pathlib import Path
-from thunder_fuser.runtime.cache_entry import Entry, Metadata
-from thunder_fuser.runtime.disk_cache import DiskCache
-def stop(handle):
-    print("writing", flush=True)
-    time.sleep(60)
-os.fsync = stop
-cache = DiskCache(Path({str(cache.directory.parent)!r}))
-cache.fetch({KEY!r}, lambda: Entry(Metadata({KEY!r}, "k", "", "", (), ""), b"x" * 100000))
-"""
-    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    assert writer.stdout.readline() == "writing\n"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
-    writer.stdout.close()
+    processes = multiprocessing.get_context("fork")
+    is_writing = processes.Event()
+
+    def stop(handle: int) -> None:
+        is_writing.set()
+        time.sleep(60)
+
+    def write() -> None:
+        os.fsync = stop
+        large = Entry(Metadata(KEY, "k", "", "", (), ""), b"x" * 100000)
+        DiskCache(cache.directory.parent).fetch(KEY, lambda: large)
+
+    writer = processes.Process(target=write)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads
+        writer.start()
+    assert is_writing.wait(60)
+    writer.kill()
+    writer.join()
     left = list(cache.directory.glob(".tmp-*"))
     assert len(left) == 1
     assert cache.get(KEY) is None

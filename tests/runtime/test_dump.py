@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests import fresh
 from tests.executor.jitted import jit
 from tests.executor.test_rope import rope
 
@@ -73,15 +72,12 @@ def test_two_runs_give_the_same_files(tmp_path: Path) -> None:
 
 
 def test_two_processes_give_the_same_files(tmp_path: Path) -> None:
-    script = (
+    """This process hashes by a random seed, the other one by seed 1."""
+    code = (
         "import sys; from pathlib import Path; from tests.runtime.test_dump import run; "
         "run(Path(sys.argv[1]))"
     )
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "other")],
-        env={**os.environ, "PYTHONHASHSEED": "1"},  # this one has a random seed
-        check=True,
-    )
+    fresh.output(code, str(tmp_path / "other"))
     run(tmp_path / "this")
     assert texts(tmp_path / "this") == texts(tmp_path / "other")
 
@@ -94,11 +90,7 @@ def test_plans_are_numbered_in_the_order_they_are_made(tmp_path: Path) -> None:
 
 def test_the_repro_runs_alone(tmp_path: Path) -> None:
     run(tmp_path)
-    subprocess.run(
-        [sys.executable, "-W", "ignore", tmp_path / "0_TF0/repro.py"],
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
+    fresh.script(tmp_path / "0_TF0/repro.py")
 
 
 def test_unrolled_and_shared_classes_have_a_text(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -12,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests import planted
+from tests import fresh, planted
 from tests.executor.jitted import jit
 from tests.frontend.fusions import example
 from thunder_fuser import pipeline, tuning
@@ -82,8 +79,7 @@ def test_the_repro_repeats_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     script = repro.read_text()
     assert "as_strided((8, 3), (4, 1), 1)" in script
     assert "strict=True" in script
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    subprocess.run([sys.executable, "-W", "ignore", repro], check=True, env=environment)
+    fresh.script(repro)
 
 
 def test_an_nvrtc_error_names_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,5 @@
 """The kernels of a process: levels of the cache, families, threads, errors."""
 
-import os
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from functools import partial
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests import fresh
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.source import Lifting, Parameter, Source, lift
 from thunder_fuser.options import Options
@@ -219,17 +217,13 @@ def test_second_process_compiles_nothing(options: Options) -> None:
         first.launcher(affine(length), HOST, options)
     assert first.statistics().compiled == 3
     code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_kernels import HOST, KernelCache, Options, affine
+from tests.runtime.test_kernels import HOST, KernelCache, Options, affine
 cache = KernelCache()
 for length in {lengths}:
     cache.launcher(affine(length), HOST, Options(cache_dir={options.cache_dir!r}))
 print(cache.statistics().compiled)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", code]
-    assert subprocess.check_output(command, env=environment, text=True) == "0\n"
+    assert fresh.output(code) == "0\n"
 
 
 def test_cache_off_compiles_in_every_cache_and_writes_nothing(options: Options) -> None:
