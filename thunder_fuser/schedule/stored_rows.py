@@ -119,7 +119,7 @@ def _parts(
         index = (*axes.row_index(sizes[:cut]), *along(axes, sizes[cut:]))
         places = (shift(index[dim], k * sizes[dim]) for k in range(count))
         found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
-        needs = demand([(store.value, i) for i in found], segment.leaves | rows.keys())
+        needs = needs_of(segment, rows, [(store.value, i) for i in found])
         if all(i == rows[tv] for tv, i in needs.leaves if tv in rows):
             return found
     return ()
