@@ -20,6 +20,7 @@ from thunder_fuser.presegment.follow_memory import follow_memory
 from thunder_fuser.presegment.gather_once import gather_once
 from thunder_fuser.presegment.group_rows import group_rows
 from thunder_fuser.presegment.group_samples import group_samples
+from thunder_fuser.presegment.join_pads import join_pads
 from thunder_fuser.presegment.lay_results import lay_results
 from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
@@ -55,6 +56,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_exponentials,
     reduce_pieces,  # of what is shared by then
     fold_flips,
+    join_pads,
     stop_gathers,
     gather_once,
 )

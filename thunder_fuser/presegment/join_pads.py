@@ -1,0 +1,68 @@
+"""Join what is added side by side: a sum of pieces, each with zeros where the other one lies.
+
+    T2 = pad(T0, 0.0, [0, 53]);  T3 = pad(T1, 0.0, [3, 0]);  T4 = add(T2, T3)     of i3 and i53
+        =>   T4 = cat(T0, T1)
+
+The gradient of a roll is such a sum. Each element is one piece's: one select, or none where a load
+does for both, in place of two and an addition. A zero keeps its sign.
+"""
+
+from __future__ import annotations
+
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import Expr, TensorView, Value
+from thunder_fuser.ops import OpDef
+
+
+def join_pads(fusion: Fusion) -> Fusion:
+    """`fusion` with such sums as what they join."""
+    return rewrite(fusion, _rule)
+
+
+def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    match tv.definition, inputs:
+        case Expr(OpDef(name="add")), (TensorView() as left, TensorView() as right):
+            joined = _joined(_behind_cast(left), _behind_cast(right))
+            return None if joined is None else call("cast", joined, dtype=tv.dtype)
+    return None
+
+
+def _behind_cast(tv: TensorView) -> TensorView:
+    match tv.definition:
+        case Expr(OpDef(name="cast"), (TensorView() as source,)):
+            return source
+    return tv
+
+
+def _joined(left: TensorView, right: TensorView) -> TensorView | None:
+    """What two pads are that share out their elements."""
+    match left.definition, right.definition:
+        case Expr(OpDef(name="pad"), (TensorView() as a, _)), Expr(
+            OpDef(name="pad"), (TensorView() as b, _)
+        ) if a.dtype is b.dtype and left.shape == right.shape:
+            for dim, size in enumerate(left.shape):
+                if a.shape[dim] + b.shape[dim] != size:
+                    continue
+                if _lies(left, a, dim, 0) and _lies(right, b, dim, a.shape[dim]):
+                    return call("cat", a, b, dim=dim)
+                if _lies(right, b, dim, 0) and _lies(left, a, dim, b.shape[dim]):
+                    return call("cat", b, a, dim=dim)
+    return None
+
+
+def _lies(padded: TensorView, source: TensorView, dim: int, start: int) -> bool:
+    """True where all of a source lies from there on along a dim, and the rest is 0."""
+    made = padded.definition
+    assert made is not None
+    fill, widths = made.inputs[1], made.attr("pad_widths")
+    assert isinstance(widths, tuple)
+    before = widths[2 * (padded.ndim - 1 - dim) :][:1] or (sc.constant(0),)
+    others = (d for d in range(padded.ndim) if d != dim)
+    is_whole = all(padded.shape[d] == source.shape[d] for d in others)
+    return is_whole and before == (sc.constant(start),) and fill in _ZEROS
+
+
+_ZEROS = (sc.constant(0), sc.constant(0.0))
