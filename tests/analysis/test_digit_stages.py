@@ -88,6 +88,8 @@ def test_places_of_a_block_have_16_bits_and_fit_where_its_counters_are() -> None
     [
         (LONG - 1, 1000, False),
         (LONG, 1000, True),
+        (2 * LONG - 1, 32000, False),
+        (2 * LONG, 32000, True),
         (LONG, 1, False),
         (LONG, 0, False),
         (LONGEST + 1, 1000, False),
