@@ -142,8 +142,8 @@ def held(x: TensorView) -> str:
 def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
     text = held(halves(60, 20))
     steps = (
-        "__shared__ tf::Vec<tf::bf16, 4> v0_terms[640];",
-        "if (to - from <= 128) {",
+        "__shared__ tf::Vec<tf::bf16, 4> v0_terms[1280];",
+        "if (to - from <= 256) {",
         "tf::copy_async<8>(v0_terms, place, v0_from[k]);",
         "__syncthreads();",
         "v0 = &v0_terms[(term - from) * 5 + own];",

@@ -21,3 +21,9 @@ def test_rows_of_more_bytes_are_fewer() -> None:
 
 def test_a_part_has_no_more_rows_than_are_asked_for() -> None:
     assert held_rows(32, 1, 8, 4000, 1000) == (1, room_for(32, 4000, 1000))
+
+
+def test_rows_of_few_terms_are_more() -> None:
+    """Until the terms of a part's rows are a batch."""
+    assert held_rows(7, 4, 132, 1000, 1000) == (8, room_for(56, 1000, 1000))
+    assert held_rows(7, 4, 132, 2000, 1000) == (4, room_for(28, 2000, 1000))

@@ -27,8 +27,8 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
+from thunder_fuser.schedule.held_terms import BATCH
 
-HELD_BATCH = 8  # terms of a part whose places are read together
 LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
 
 
@@ -242,7 +242,7 @@ def _held_rows(kernel: GroupKernel) -> list[str]:
     ]
     body = [
         f"const int count = to - from, own = threadIdx.x % {across};",
-        f"for (int start = part; start < count; start += {HELD_BATCH * parts}) {{",
+        f"for (int start = part; start < count; start += {BATCH * parts}) {{",
         *indent(_held_copies(kernel)),
         "}",
         "tf::commit_copies();",
@@ -289,11 +289,11 @@ def _held_copies(kernel: GroupKernel) -> list[str]:
     ]
     place = f"const int place = ({slot}) * {kernel.threads_across} + own;"
     return [
-        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{HELD_BATCH}];" for a in loads),
-        *_each(HELD_BATCH, places),
-        *(f"{vector_type(a)} {a.name}_read[{HELD_BATCH}];" for a in loaded),
-        *_each(HELD_BATCH, reads),
-        *_each(HELD_BATCH, [place, f"if ({slot} < count) {{", *indent(moves), "}"]),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{BATCH}];" for a in loads),
+        *_each(BATCH, places),
+        *(f"{vector_type(a)} {a.name}_read[{BATCH}];" for a in loaded),
+        *_each(BATCH, reads),
+        *_each(BATCH, [place, f"if ({slot} < count) {{", *indent(moves), "}"]),
     ]
 
 

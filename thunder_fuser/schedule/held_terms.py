@@ -18,6 +18,7 @@ MAX_HELD_BYTES = 32 * 1024  # of a block, so that six are on a multiprocessor
 SPREAD = 6  # standard deviations that rows may have more terms than others, and a few more
 SLACK = 8
 TURNS = (8, 4, 2, 1)  # rows of a part
+BATCH = 8  # terms of a part whose places are read together
 
 
 def room_for(rows: int, terms: int, every: int) -> int:
@@ -28,8 +29,11 @@ def room_for(rows: int, terms: int, every: int) -> int:
 
 
 def held_rows(parts: int, most: int, each: int, terms: int, every: int) -> tuple[int, int] | None:
-    """How many rows each of `parts` has, `most` at most, and for how many terms of `each` bytes
-    there is room; None if for too few."""
+    """How many rows each of `parts` has, and for how many terms of `each` bytes there is room; None
+    if for too few. A part has up to `most` rows, or as many as have the terms of a batch: those of
+    a table in another order have one each, and a block would wait as long for half as many."""
+    if most > 1:
+        most = max(most, ceil_div(BATCH * every, max(terms, 1)))
     for turns in (turns for turns in TURNS if turns <= most):
         room = room_for(parts * turns, terms, every)
         if room * each <= MAX_HELD_BYTES:
