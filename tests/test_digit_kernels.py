@@ -198,8 +198,9 @@ def test_counts_that_a_caller_gives_are_torchs() -> None:
 def test_a_long_index_is_put_in_order_in_stages(count: int, launches: int) -> None:
     """Also of Zipf's law: half of the places have one of 32 groups. The ends of groups are found
     beside the sums of pieces."""
-    index = (count ** torch.rand(LONG)).long().clamp(max=count - 1)
-    x = whole(LONG, 4)
+    terms = LONG * len(stages_of(count))
+    index = (count ** torch.rand(terms)).long().clamp(max=count - 1)
+    x = whole(terms, 4)
     a, i = like(x, index)
     order, _, ends = ordered(i, count)
     program = fusion([a, i], call("group_sum", a, order, ends, dim=0, skip=-1))
