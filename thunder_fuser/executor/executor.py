@@ -43,6 +43,7 @@ from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
+from thunder_fuser.executor.detached import DETACHED
 from thunder_fuser.executor.diagonals import register_diagonal
 from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
@@ -100,7 +101,9 @@ RULES: tuple[Any, ...] = (
     relu,
     *losses.RULES,
 )
-STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
+STAND_INS = (  # while Thunder traces
+    CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS | DETACHED
+)
 SEEN_INTO = (
     REFUSALS,
     INTEGERS,

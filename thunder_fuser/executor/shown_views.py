@@ -2,6 +2,7 @@
 
     t1 = ltorch.diagonal(x)  # iota, take    =>    t1 = torch.diagonal(x)
     t2 = ltorch.real(c)                      =>    t2 = torch.real(c)
+    t3 = detach(x)  # shallow_copy           =>    t3 = torch.detach(x)
 
 What is written into such a copy would not reach the tensor. Of an intermediate that is neither
 written nor returned it stays in its region.
@@ -15,9 +16,11 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace
 from thunder.executors import torchex
 
-from thunder_fuser.executor.storage import Storages, tensors
+from thunder_fuser.executor import detached
+from thunder_fuser.executor.storage import Storages, sources_of_views, tensors
 
 _TORCHS = {
+    detached.SYMBOL.id: torchex.ex.opmap["detach"],
     ltorch.diagonal.id: torchex.diagonal,
     ltorch.imag.id: torchex.imag,
     ltorch.real.id: torchex.real,
@@ -30,7 +33,7 @@ def show_views(trace: TraceCtx) -> TraceCtx:
     if all(view is bsym for bsym, view in zip(trace.bound_symbols, shown, strict=True)):
         return trace
     storages = Storages(shown)
-    returned = {storages.of(p.name) for p in tensors(shown[-1].flat_proxy_args)}
+    returned = sources_of_views(shown, [p.name for p in tensors(shown[-1].flat_proxy_args)])
     result = from_trace(trace)
     result.bound_symbols = [
         view if view is bsym or _is_seen(view.output.name, storages, returned) else bsym
@@ -48,5 +51,5 @@ def _as_torchs(bsym: BoundSymbol) -> BoundSymbol:
 
 
 def _is_seen(name: str, storages: Storages, returned: set[str]) -> bool:
-    """True if the memory of a tensor is written, the caller's, or returned."""
-    return storages.is_written(name) or storages.of(name) in returned
+    """True if the memory of a view is written, or what is returned may show it."""
+    return storages.is_written(name) or name in returned
