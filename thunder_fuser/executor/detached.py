@@ -1,9 +1,9 @@
 """What is detached stays in its region, and no gradient goes through it.
 
-    t0 = ltorch.detach(x)    =>    t0 = detach(x)  # prims.shallow_copy(x), a constant to the gradient
+    t0 = ltorch.detach(x)    =>    t0 = detach(x)  # shallow_copy(x), constant to the gradient
 
-Thunder 0.2.6 registers it as an opaque torch op, which cuts a region in two, and computes a gradient
-of it, of zeros.
+Thunder 0.2.6 registers it as an opaque torch op, which cuts a region in two, and computes a
+gradient of it, of zeros.
 """
 
 from __future__ import annotations
