@@ -198,3 +198,19 @@ def test_a_plane_is_computed_again_from_the_small_reduction_it_needs() -> None:
     stored = [s.target.shape for k in plan.segmented.segments for s in k.stores]
     assert stored.count((4, 128)) == 1  # the result
     assert all(max(shape) <= 4 for shape in stored if shape != (4, 128))
+
+
+@pytest.mark.parametrize("is_read_anyway", [True, False])
+def test_a_mask_of_what_is_read_anyway_is_computed_again(is_read_anyway: bool) -> None:
+    """Of a smooth loss: the sum behind the cut reads both planes, so that it need not read a mask
+    of a byte, which alone would be less than they are."""
+    x, y = torch.randint(-3, 4, (7, 16)).float(), torch.randn(7, 16)  # whose sums are exact
+    a, b = like(x, y)
+    size = call("abs", call("sub", a, b))
+    is_small = call("lt", size, full(1.0, 7, 16))
+    weight = stop(chain(total(a, 0, 1), "neg"))
+    terms = size if is_read_anyway else full(2.0, 7, 16)
+    scaled = call("mul", expand(unsqueeze(unsqueeze(weight, 0), 0), 7, 16), terms)
+    plan = check(fusion([a, b], call("where", is_small, scaled, full(0.0, 7, 16))), x, y)
+    kept = ["f32[]"] if is_read_anyway else ["f32[]", "bool[7, 16]"]
+    assert sorted(edges(plan)) == sorted(kept)

@@ -49,6 +49,7 @@ from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.extrema import extrema_again
+from thunder_fuser.executor.factories import FACTORIES
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.idle_pads import drop_idle_pads
 from thunder_fuser.executor.inplace import (
@@ -131,7 +132,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         register_missing()
         register_stable()
         register_products()
-        self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO))
+        self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO) | FACTORIES)
         for rule in RULES:
             self.register_supported(
                 rule.SYMBOL,

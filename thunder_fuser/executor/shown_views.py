@@ -15,7 +15,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace
 from thunder.executors import torchex
 
-from thunder_fuser.executor.storage import Storages, tensors
+from thunder_fuser.executor.storage import Storages, sources_of_views, tensors
 
 _TORCHS = {
     ltorch.diagonal.id: torchex.diagonal,
@@ -30,7 +30,7 @@ def show_views(trace: TraceCtx) -> TraceCtx:
     if all(view is bsym for bsym, view in zip(trace.bound_symbols, shown, strict=True)):
         return trace
     storages = Storages(shown)
-    returned = {storages.of(p.name) for p in tensors(shown[-1].flat_proxy_args)}
+    returned = sources_of_views(shown, [p.name for p in tensors(shown[-1].flat_proxy_args)])
     result = from_trace(trace)
     result.bound_symbols = [
         view if view is bsym or _is_seen(view.output.name, storages, returned) else bsym
@@ -48,5 +48,5 @@ def _as_torchs(bsym: BoundSymbol) -> BoundSymbol:
 
 
 def _is_seen(name: str, storages: Storages, returned: set[str]) -> bool:
-    """True if the memory of a tensor is written, the caller's, or returned."""
-    return storages.is_written(name) or storages.of(name) in returned
+    """True if the memory of a view is written, or what is returned may show it."""
+    return storages.is_written(name) or name in returned

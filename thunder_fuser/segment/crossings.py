@@ -6,11 +6,12 @@ T2 = rsqrt(sum(T0)), read for all elements of T0          kept, by the kernel th
 T9 = T0 + silu(norm(T0)) + ..., of several layers         kept, where the work of all takes longer
 T7 = f(T0, T1, sum(T0 * T1)), read behind two cuts        kept: one plane written and two read, for
                                                           four
+T3 = lt(abs(T0 - T1), 1); T6 = sum(where(T3, T0, T1))     T3 again, as T6 reads both anyway
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -22,6 +23,7 @@ from thunder_fuser.ops import Cost, Family
 from thunder_fuser.segment.carry import bytes_of, carried
 from thunder_fuser.segment.memory import Memory
 
+PLAIN = frozenset({Family.POINTWISE, Family.VIEW, Family.FULL, Family.IOTA})  # element by element
 SPREAD = 16  # elements for each of a value, from which on that is not computed for all of them
 SLIGHT = 16  # what is so many times smaller counts as nothing beside what is written and read
 WORK = {Cost.FREE: 0, Cost.CHEAP: 1, Cost.EXPENSIVE: 16}  # instructions for an element
@@ -37,7 +39,7 @@ def keep_crossings(memory: Memory, indexing: frozenset[TensorView]) -> None:
         if depth not in memory.stored:
             continue
         for tv in crossings.cone(depth):
-            if crossings.is_read(tv, depth):
+            if crossings.is_read(tv, depth) and not crossings.is_there_anyway(tv, depth):
                 crossings.keep(carried(tv))
 
 
@@ -47,10 +49,12 @@ class _Crossings:
     indexing: frozenset[TensorView]
     cheap: dict[TensorView, bool] = field(default_factory=dict)  # as long as `memory` stays
     spread: dict[TensorView, bool] = field(default_factory=dict)  # so, too
+    reached: dict[TensorView, dict[TensorView, None]] = field(default_factory=dict)  # so, too
 
     def keep(self, tv: TensorView) -> None:
         """Have `tv` in memory, and forget what was known of all that depends on it."""
         self.memory.keep(tv)
+        self.reached.clear()
         uses, stack, seen = self.memory.fusion.uses, [tv], {tv}
         while stack:
             current = stack.pop()
@@ -62,17 +66,41 @@ class _Crossings:
 
     def cone(self, depth: int) -> list[TensorView]:
         """What the stores of one depth read and compute, consumers first."""
-        roots = self.memory.made(depth)
+        roots, values = self.memory.made(depth), self.memory.values
+        return [tv for tv in self._reach(roots, depth) if tv not in values and tv not in roots]
+
+    def _reach(self, roots: Sequence[TensorView], depth: int) -> dict[TensorView, None]:
+        """Stores of one depth and what they read and compute, down to what is in memory."""
         seen: dict[TensorView, None] = {}
         stack = list(roots)
         while stack:
             tv = stack.pop()
-            if tv in seen or (tv in self.memory.values and tv not in roots):
+            if tv in seen:
                 continue
             seen[tv] = None
-            if tv.definition is not None and not self.is_read(tv, depth):
+            is_given = tv in self.memory.values and tv not in roots
+            if tv.definition is not None and not (is_given or self.is_read(tv, depth)):
                 stack.extend(tv.producers)
-        return [tv for tv in seen if tv not in roots]
+        return seen
+
+    def is_there_anyway(self, tv: TensorView, depth: int) -> bool:
+        """True for what is no work, element by element, of tensors that every store of that depth
+        which needs it reads beside it. A view of memory is none, and kept as that."""
+        made = tuple(topological([carried(tv)], self.memory.values))
+        computed = [t for t in made if t.definition is not None and t not in self.memory.values]
+        families = {t.definition.op.family for t in computed if t.definition is not None}
+        is_plain = Family.POINTWISE in families <= PLAIN
+        if not is_plain or sum(map(_work, computed)) > _most_work(tv):
+            return False
+        sources = self.memory.values.keys() & made
+        reached = (self._reached(root, depth) for root in self.memory.made(depth))
+        return all(sources <= found.keys() for found in reached if tv in found)
+
+    def _reached(self, root: TensorView, depth: int) -> dict[TensorView, None]:
+        """By one store."""
+        if root not in self.reached:
+            self.reached[root] = self._reach((root,), depth)
+        return self.reached[root]
 
     def is_read(self, tv: TensorView, depth: int) -> bool:
         """True for what a kernel of that depth reads in memory, as an earlier one made it."""
@@ -111,9 +139,9 @@ class _Crossings:
         return self.cheap[tv]
 
     def _recomputes_cheaply(self, tv: TensorView) -> bool:
-        depth, size = self.memory.depth, prod(tv.shape)
+        depth = self.memory.depth
         extra, work, stack, seen = 0, 0, [tv], set()
-        while stack and work <= MAX_WORK * size:
+        while stack and work <= _most_work(tv):
             current = stack.pop()
             if current in seen:
                 continue
@@ -127,11 +155,11 @@ class _Crossings:
             else:
                 stack.extend(current.definition.tensors)
                 extra += _repeated(current)
-                work += prod(current.shape) * WORK[current.definition.op.cost]
+                work += _work(current)
         own = bytes_of(tv)
         readers = self._readers(tv) if extra > own else 1
         more = readers * extra - (readers + 1) * own
-        return work <= MAX_WORK * size and SLIGHT * more <= own
+        return work <= _most_work(tv) and SLIGHT * more <= own
 
     def _readers(self, tv: TensorView) -> int:
         """How many kernels behind the cut read `tv`, if the one that makes it has what it is made
@@ -149,6 +177,17 @@ class _Crossings:
                     seen.add(use)
                     stack.append(use)
         return max(1, sum(d > depth[tv] for d in found))
+
+
+def _work(tv: TensorView) -> int:
+    """Instructions for all elements."""
+    assert tv.definition is not None
+    return prod(tv.shape) * WORK[tv.definition.op.cost]
+
+
+def _most_work(tv: TensorView) -> int:
+    """What may be done again for a tensor."""
+    return MAX_WORK * prod(tv.shape)
 
 
 def _repeated(tv: TensorView) -> int:

@@ -1,0 +1,35 @@
+"""Tensors that are made of numbers, of functions that Thunder 0.2.6 refuses.
+
+t0 = torch.eye(n, m)    =>    t0 = arange(n)[:, None] == arange(m), in the type that is wanted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import thunder.torch as ltorch
+import torch
+from thunder.core.jit_ext import record_source_loc_in_symbol_header
+
+
+def _eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **others: Any,
+) -> Any:
+    if requires_grad or others:
+        given = ", ".join([*others, *["requires_grad"] * requires_grad])
+        raise NotImplementedError(f"thunder_fuser has no torch.eye with {given}")
+    row = ltorch.unsqueeze(ltorch.arange(n, device=device), 1)
+    column = ltorch.arange(n if m is None else m, device=device)
+    return ltorch.to(ltorch.eq(row, column), ltorch.maybe_get_default_dtype(dtype))
+
+
+FACTORIES: dict[Any, Callable[..., Any]] = {
+    torch.eye: record_source_loc_in_symbol_header(_eye),
+}
