@@ -36,14 +36,9 @@ def test_it_is_gathered_once_and_its_gradient_is_ours(
 ) -> None:
     module = import_module("thunder_fuser.presegment.gather_once")  # not the function it exports
     monkeypatch.setattr(module, "MIN_ELEMENTS", 1)
+    x, table = torch.randn(shape).to(BF16), torch.randn(25, shape[1]).to(BF16)
     index = torch.randint(25, shape[2:])
-    on_device = index.to(device)
-
-    def program(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        return scores(x, table, on_device if x.device == device else index)
-
-    args = (torch.randn(shape).to(BF16), torch.randn(25, shape[1]).to(BF16))
-    jfn = judged(program, args, torch.randn(shape).to(BF16), device)
+    jfn = judged(scores, (x, table, index), torch.randn(shape).to(BF16), device)
     forward = regions_of(jfn)[0].last_used
     assert forward is not None
     (plan,) = forward.leaf.program.plans[-1:]
