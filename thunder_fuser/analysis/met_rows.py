@@ -21,8 +21,9 @@ from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
-MAX_MET = 96  # rows, whose values a thread combines one after another: 80 of 256, as the last
-# layers of a diffusion model have, are a fifth of its instructions
+MAX_MET = 96  # rows in whole vectors of at most two blocks, whose values a thread combines one
+# after another: 80 of 256, as late layers of diffusion models have, are a fifth of its instructions
+MAX_MET_APART = 64  # of four blocks, or in single elements: 80 of 1024 took 177 us for 143
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_BESIDE_KEPT = 24  # and beside what it keeps of each element too
 SHARERS = (1, 2, 4)  # blocks of a cluster: eight took longer than to read the planes twice

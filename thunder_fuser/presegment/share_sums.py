@@ -33,7 +33,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.analysis.met_rows import MAX_MET, WIDTH, met_rows_held, vector_of
+from thunder_fuser.analysis.met_rows import MAX_MET, MAX_MET_APART, WIDTH, met_rows_held, vector_of
 from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     MET,
@@ -192,9 +192,10 @@ def _do_meet(
     vectors, groups = plane.columns // lanes, prod(plane.rows) // count
     is_whole = lanes == vector_of(WIDTH, sizes)[0]  # odd rows have other vectors when they are met
     held = met_rows_held(count, vectors, lanes, registers, max_cluster if is_whole else 1)
-    if held is None or plane.columns <= MAX_SHORT_REDUCTION or count > MAX_MET:
+    if held is None or plane.columns <= MAX_SHORT_REDUCTION:
         return False
-    return is_busy(groups * held.cluster, multiprocessors)
+    most = MAX_MET if is_whole and held.cluster <= 2 else MAX_MET_APART
+    return count <= most and is_busy(groups * held.cluster, multiprocessors)
 
 
 def _shared(sums: Sequence[TensorView]) -> _Plane | None:
