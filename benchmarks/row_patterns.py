@@ -175,6 +175,23 @@ def _clamped_glu(x: torch.Tensor) -> torch.Tensor:
     return (value + 1) * gate * torch.sigmoid(1.702 * gate)
 
 
+def _bucketed_scores(make: Make, batch: int, heads: int, queries: int, keys: int) -> Case:
+    """Attention scores with a bias for each bucket of distances (T5)."""
+    places = torch.arange(max(queries, keys), device=make.device)
+    index = (places[:queries, None] - places[:keys]).clamp(-15, 16) + 15
+
+    def scored(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x + F.embedding(index, table).permute(2, 0, 1), -1)
+
+    return planes(scored, (make.random(batch, heads, queries, keys), make.weight(32, heads)), 2, 3)
+
+
+def _straight_through(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Rounded to 4 bits, and in the gradient only clamped."""
+    y = (x / scale).clamp(-8, 7)
+    return (y + (torch.round(y) - y).detach()) * scale
+
+
 def _distilled(x: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     """The divergence from what a teacher's logits say, both at a temperature of 2."""
     found, wanted = F.log_softmax(wide(x) / 2, -1), F.softmax(wide(teacher) / 2, -1)
@@ -200,6 +217,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "margins": Pattern(ROWS, alone(_margins, 1, 1)),
     "sandwich": Pattern(ROWS, weighted(_sandwich, -1, 2, 3)),
     "quantised": Pattern(ROWS, scaled(_quantised, (1,), 1.5, 2)),
+    "straight_through": Pattern(ROWS, scaled(_straight_through, (1,), 2, 3)),
     "addln": Pattern(ROWS, _residual_norm),
     "swiglu_chunk": Pattern(ROWS, alone(_swiglu, 1.5, 2.5)),
     "clamped_glu": Pattern(ROWS, alone(_clamped_glu, 1.5, 2.5)),
@@ -217,6 +235,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "embedded": Pattern(ROWS, _embedded),
     "bias_rows_softmax": Pattern(SCORES, _biased_scores),
     "sloped_softmax": Pattern(SCORES, scaled(_sloped_scores, (1,), 2, 3)),
+    "bucketed_softmax": Pattern(SCORES, _bucketed_scores),
     "sinks": Pattern(SCORES, scaled(_sinks, (1,), 2, 3)),
     "padded_softmax": Pattern(SCORES, _padded_scores),
     "causal_softmax": Pattern(SCORES, alone(_causal_scores, 2, 3)),
