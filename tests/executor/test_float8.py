@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tests.devices import ORDERS
 from tests.executor.jitted import check, jit, region, regions
 from tests.executor.test_claims import reasons
 
@@ -25,9 +26,10 @@ def fake_quantised(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     return (x / scale).to(E4M3).float() * scale
 
 
-def test_rows_are_scaled_and_quantised_in_one_kernel(device: torch.device) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_rows_are_scaled_and_quantised_in_one_kernel(order: str, device: torch.device) -> None:
     x = 3 * torch.randn(37, 129, dtype=torch.bfloat16)
-    jfn = jit(quantised, **KERNELS)
+    jfn = jit(quantised, fuser_thread_order=order, **KERNELS)
     found, scale, scaled = (t.cpu() for t in jfn(x.to(device)))
     torch.testing.assert_close(scale, quantised(x)[1])
     assert torch.equal(found.view(torch.uint8), scaled.to(E4M3).view(torch.uint8))
