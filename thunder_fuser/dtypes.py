@@ -14,6 +14,8 @@ class DataType(Enum):
     Int16 = "i16"
     Int32 = "i32"
     Int = "i64"
+    Float8E4M3 = "f8e4m3"
+    Float8E5M2 = "f8e5m2"
     Half = "f16"
     BFloat16 = "bf16"
     Float = "f32"
@@ -37,13 +39,22 @@ class DataType(Enum):
         return self in (DataType.ComplexFloat, DataType.ComplexDouble)
 
     @property
+    def is_float8(self) -> bool:
+        """True for the 8-bit floats, which are a kind of their own: values are stored in them,
+        moved and converted, and no op computes with them. A conversion to one is a choice of the
+        program, never a rounding that a kernel may leave out."""
+        return self in (DataType.Float8E4M3, DataType.Float8E5M2)
+
+    @property
     def is_floating(self) -> bool:
+        """True for the floats that ops compute with."""
         return self in (DataType.Half, DataType.BFloat16, DataType.Float, DataType.Double)
 
     @property
     def is_integral(self) -> bool:
         """True for the integers; bool is a kind of its own, as in torch."""
-        return not (self.is_complex or self.is_floating or self is DataType.Bool)
+        is_inexact = self.is_complex or self.is_floating or self.is_float8
+        return not (is_inexact or self is DataType.Bool)
 
     @property
     def is_reduced_precision(self) -> bool:
@@ -53,12 +64,14 @@ class DataType(Enum):
     @property
     def category(self) -> int:
         """torch's promotion category: bool 0, integer 1, float 2, complex 3."""
-        return 3 if self.is_complex else 2 if self.is_floating else 1 if self.is_integral else 0
+        if self.is_complex:
+            return 3
+        return 2 if self.is_floating or self.is_float8 else 1 if self.is_integral else 0
 
     @property
     def compute_type(self) -> DataType:
         """The type in which a kernel does arithmetic on this type."""
-        return DataType.Float if self.is_reduced_precision else self
+        return DataType.Float if self.is_reduced_precision or self.is_float8 else self
 
 
 _ITEMSIZE = {
@@ -68,6 +81,8 @@ _ITEMSIZE = {
     DataType.Int16: 2,
     DataType.Int32: 4,
     DataType.Int: 8,
+    DataType.Float8E4M3: 1,
+    DataType.Float8E5M2: 1,
     DataType.Half: 2,
     DataType.BFloat16: 2,
     DataType.Float: 4,
@@ -94,7 +109,8 @@ _ORDER = (
 
 
 def promote(a: DataType, b: DataType) -> DataType:
-    """The type torch gives to an operation on two tensors of types `a` and `b`."""
+    """The type torch gives to an operation on two tensors of types `a` and `b`, of which neither is
+    a float of 8 bits."""
     pair = {a, b}
     if pair == {DataType.Half, DataType.BFloat16}:
         return DataType.Float

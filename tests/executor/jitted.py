@@ -93,8 +93,10 @@ def _scale(t: torch.Tensor) -> float:
     """The power of two that takes the median magnitude to within 2, for which torch's absolute
     bounds are made: a sum of large terms that happens to be small is rounded as these are. One
     large value does not widen the bounds of all others."""
+    if not t.is_floating_point() or t.itemsize == 1:
+        return 1.0
     finite = t[t.isfinite()]
-    if not t.is_floating_point() or not finite.numel():
+    if not finite.numel():
         return 1.0
     return 2.0 ** max(0, math.frexp(float(finite.double().abs().median()))[1] - 1)
 

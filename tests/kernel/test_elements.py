@@ -63,6 +63,22 @@ def test_strict_rounds_no_value_that_its_register_holds_exactly() -> None:
     assert "round" not in statements(segment_of([x], chain(x, "neg", "exp")), strict=True)
 
 
+def test_a_float_of_8_bits_is_rounded_where_it_is_cast_back() -> None:
+    x = floats(64)
+    small = call("cast", x, dtype=DataType.Float8E4M3)
+    assert "round" not in statements(segment_of([x], small))
+    back = call("cast", reshape(small, 8, 8), dtype=DataType.Float)
+    assert "T3_0: f32 = round(T0_0, f8e4m3)" in statements(segment_of([x], back))
+
+
+def test_a_float_of_8_bits_in_memory_is_rounded_already() -> None:
+    x = tensor(DataType.Float8E4M3, 64)
+    back = call("cast", reshape(x, 8, 8), dtype=DataType.Float)
+    assert statements(segment_of([x], back)) == dedent("""\
+        T0_0: f32 = v0[1*lane + 0]
+        w0[1*lane + 0] = T0_0""")
+
+
 def test_a_cast_to_integers_converts_even_where_rounding_is_not_kept() -> None:
     x = floats(64)
     made = call("cast", call("cast", x, dtype=DataType.Int), dtype=DataType.Float)

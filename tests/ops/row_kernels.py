@@ -171,6 +171,11 @@ def random_values(
     return values.to(TORCH_DTYPES[dtype])
 
 
+def bits(x: Tensor) -> Tensor:
+    """`x` for `torch.equal`: a float of 8 bits by these, of which even NaN's are torch's."""
+    return x.view(torch.uint8) if x.dtype.itemsize == 1 else x
+
+
 def special_values(dtype: DataType, arity: int) -> Tensor:
     torch_dtype = TORCH_DTYPES[dtype]
     if dtype is DataType.Bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tests.ops.row_kernels import (
     ELEMENTWISE,
+    bits,
     build,
     cast_kernel,
     inputs,
@@ -24,10 +25,12 @@ from tests.ops.row_kernels import (
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OPS, OpDef
 from thunder_fuser.ops.definition import Operand
+from thunder_fuser.ops.dtype_sets import ALL
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 from thunder_fuser.runtime.evaluate import row_function
 
-DTYPES = tuple(DataType)
+DTYPES = tuple(d for d in DataType if d in ALL)
+FLOAT8 = tuple(d for d in DataType if d.is_float8)
 # Complex functions are composed of real ones, and torch's of others than ours.
 COMPLEX_FACTOR = 8
 # 2^-14 of the value, what a row's `fast` form may be wrong by.
@@ -155,9 +158,9 @@ def _tolerance(ulps: float, operands: list[Tensor], wanted: Tensor) -> Tensor:
     return ulps * limits.eps * scale + (2 * limits.tiny if ulps else 0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DataType, ids=str)
 def test_nvrtc_accepts_all_rows_for_sm_90a(dtype: DataType) -> None:
-    casts = [cast_kernel(dtype, target) for target in DTYPES]
+    casts = [cast_kernel(dtype, target) for target in DataType]
     rows = rows_of(dtype)
     strict = [row_kernel(row, dtype, "strict") for row in rows if row.strict]
     renamed = [text.replace(" row_", " strict_") for text in strict]
@@ -184,9 +187,9 @@ def compile_ptx(text: str, architecture: str = "compute_90a") -> bytes | str:
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("source", DTYPES, ids=str)
+@pytest.mark.parametrize("source", DataType, ids=str)
 def test_casts_are_torchs(source: DataType, tmp_path: Path, generator: torch.Generator) -> None:
-    launch = build(unit([cast_kernel(source, target) for target in DTYPES]), tmp_path)
+    launch = build(unit([cast_kernel(source, target) for target in DataType]), tmp_path)
     bounds = (0.0, 120.0) if source is DataType.UInt8 else (-120.0, 120.0)
     values = random_values(bounds, source, generator)
     if source.is_floating or source.is_complex:
@@ -194,12 +197,12 @@ def test_casts_are_torchs(source: DataType, tmp_path: Path, generator: torch.Gen
     elif source.is_integral:
         limits = torch.iinfo(values.dtype)
         values = torch.cat([values, torch.tensor([limits.min, limits.max], dtype=values.dtype)])
-    for target in DTYPES:
+    for target in DataType:
         found = run(launch, f"cast_{source}_{target}", target, [values])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns that imaginary parts are dropped
             wanted = values.to(TORCH_DTYPES[target])
-        assert torch.equal(found, wanted), f"{source} to {target}"
+        assert torch.equal(bits(found), bits(wanted)), f"{source} to {target}"
 
 
 @pytest.mark.usefixtures("device")
@@ -216,6 +219,34 @@ def test_narrowing_rounds_every_float_as_torch(
     assert torch.equal(found.isnan(), wanted.isnan())
     is_number = ~wanted.isnan()
     assert torch.equal(found.view(torch.int16)[is_number], wanted.view(torch.int16)[is_number])
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("target", FLOAT8, ids=str)
+def test_8_bits_of_every_16_bit_float_and_of_ties_are_torchs(
+    target: DataType, tmp_path: Path, generator: torch.Generator
+) -> None:
+    sources = (DataType.Float, DataType.BFloat16, DataType.Half)
+    launch = build(unit([cast_kernel(source, target) for source in sources]), tmp_path)
+    words = torch.randint(-(2**31), 2**31, (200_003,), dtype=torch.int64, generator=generator)
+    ties = torch.arange(-(2**31), 2**31, 2**19, dtype=torch.int64)
+    near = torch.cat([words, ties, ties + 1, (ties - 1).clamp(-(2**31))]).to(torch.int32)
+    every = torch.arange(2**16, dtype=torch.int32).to(torch.int16)
+    for source in sources:
+        values = (near if source is DataType.Float else every).view(TORCH_DTYPES[source])
+        found = run(launch, f"cast_{source}_{target}", target, [values])
+        wanted = values.to(TORCH_DTYPES[target])
+        wrong = (bits(found) != bits(wanted)).nonzero()[:3, 0]
+        assert wrong.numel() == 0, (source, values[wrong], found[wrong], wanted[wrong])
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("source", FLOAT8, ids=str)
+def test_widening_is_exact_for_every_8_bit_float(source: DataType, tmp_path: Path) -> None:
+    launch = build(unit([cast_kernel(source, DataType.Float)]), tmp_path)
+    values = torch.arange(2**8, dtype=torch.uint8).view(TORCH_DTYPES[source])
+    found = run(launch, f"cast_{source}_f32", DataType.Float, [values])
+    assert torch.equal(found.nan_to_num(1.5), values.float().nan_to_num(1.5))
 
 
 @pytest.mark.usefixtures("device")

@@ -15,6 +15,8 @@ CUDA_TYPES: dict[DataType, str] = {
     DataType.Int16: "short",
     DataType.Int32: "int",
     DataType.Int: "tf::i64",
+    DataType.Float8E4M3: "tf::f8e4m3",
+    DataType.Float8E5M2: "tf::f8e5m2",
     DataType.Half: "tf::f16",
     DataType.BFloat16: "tf::bf16",
     DataType.Float: "float",

@@ -5,7 +5,8 @@
     t2: f64 = convert(t0)                t2: f64 = convert(x)
 
 A shallow copy is its source. Conversions are followed only between floating types. f32 -> bf16 ->
-f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose.
+f32 becomes the identity as well: a region computes in f32, and the rounding goes away on purpose;
+one to 8 bits stays, for nobody converts to these but for their values.
 But a sum of what leaves the fusion rounded is of that: if it is made by another kernel, it reads
 half of the bytes. `strict` keeps every conversion that narrows, with all that follows from it.
 """
@@ -97,7 +98,12 @@ def _is_float_cast(bsym: BoundSymbol) -> bool:
     if prim_name(bsym) != "CONVERT_ELEMENT_TYPE":
         return False
     proxies = tensors((*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
-    return len(proxies) == 2 and all(is_float_dtype(p.dtype) for p in proxies)
+    return len(proxies) == 2 and all(map(_is_computed_with, proxies))
+
+
+def _is_computed_with(proxy: Any) -> bool:
+    """True for a tensor of floats of more than 8 bits."""
+    return bool(is_float_dtype(proxy.dtype)) and proxy.dtype.bytes > 1
 
 
 def _is_unwritten(bsym: BoundSymbol, storages: Storages) -> bool:

@@ -15,6 +15,8 @@ _TO_OURS: dict[Any, DataType] = {
     thunder_dtypes.int16: DataType.Int16,
     thunder_dtypes.int32: DataType.Int32,
     thunder_dtypes.int64: DataType.Int,
+    thunder_dtypes.float8_e4m3fn: DataType.Float8E4M3,
+    thunder_dtypes.float8_e5m2: DataType.Float8E5M2,
     thunder_dtypes.float16: DataType.Half,
     thunder_dtypes.bfloat16: DataType.BFloat16,
     thunder_dtypes.float32: DataType.Float,

@@ -86,14 +86,16 @@ class DefinitionCalls(ABC):
         """A constant, or, without a value, a scalar input (of `dtype`, Double by default).
 
         A constant's dtype follows from its Python type: bool, int64, f64, c128. `define_scalar(
-        DataType.Int)` is an input too. Raises TypeError for what is no number, ValueError for a
-        value the dtype cannot hold.
+        DataType.Int)` is an input too. Raises TypeError for what is no number and for an 8-bit
+        float, ValueError for a value the dtype cannot hold.
         """
         recorder = self._open("fd.define_scalar")
         with recorder.call("fd.define_scalar", (value,), {"dtype": dtype} if dtype else None):
             if isinstance(value, DataType):
                 value, dtype = None, value
             resolved = None if dtype is None else element_type(dtype)
+            if resolved is not None and resolved.is_float8:
+                raise TypeError(f"a scalar of dtype {resolved}; only tensors are stored in 8 bits")
             if value is not None:
                 return recorder.constant(value, resolved)
             attrs = (("value", None), ("dtype", resolved or DataType.Double))

@@ -17,6 +17,8 @@ _TORCH = {
     "torch.int16": DataType.Int16,
     "torch.int32": DataType.Int32,
     "torch.int64": DataType.Int,
+    "torch.float8_e4m3fn": DataType.Float8E4M3,
+    "torch.float8_e5m2": DataType.Float8E5M2,
     "torch.float16": DataType.Half,
     "torch.bfloat16": DataType.BFloat16,
     "torch.float32": DataType.Float,

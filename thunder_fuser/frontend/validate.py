@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Per output dtype: absolute and relative difference allowed for one op on values near 1.
 _TOLERANCE = {
+    "torch.float8_e4m3fn": (2e-3, 0.13),
+    "torch.float8_e5m2": (2e-5, 0.26),
     "torch.float16": (2e-3, 4e-3),
     "torch.bfloat16": (2e-2, 3e-2),
     "torch.float32": (1e-5, 2e-5),

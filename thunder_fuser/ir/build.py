@@ -56,6 +56,8 @@ def apply(row: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Attr] | None 
     _check_numbers(row, inputs, dtype)
     tensors = [v for v in inputs if isinstance(v, TensorView)]
     if not tensors and row.family in (Family.POINTWISE, Family.SCALAR):
+        if dtype.is_float8:
+            raise TypeError(f"{row.name}: a scalar of dtype {dtype}; only tensors are of 8 bits")
         return sc.scalar_expr(row, tuple(v for v in inputs if not isinstance(v, TensorView)), dtype)
     derived = derive(row.domain, tensors, attrs)
     maps = iter(derived.axis_maps)

@@ -218,7 +218,7 @@ class ElementWriter:
             args.append(self._source(next(sources)) if is_tensor else self._scalar(value))
             kinds.append(RuleOperand(value.dtype, not is_tensor))
         if expr.op.cost is Cost.FREE:  # copies and casts: nothing but a conversion
-            return self._cast(tv, args[0], tv.dtype)
+            return self._cast(tv, self._stored(tv, args[0]), tv.dtype)
         wanted = expr.op.operand_dtypes(kinds)
         ready = [self.convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
         compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
@@ -300,6 +300,25 @@ class ElementWriter:
     def _cast(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
         """`value` as the type of `tv` in a register, rounded where every rounding is kept."""
         return self._round(tv, self.convert(tv, value, dtype.compute_type), dtype)
+
+    def _stored(self, tv: TensorView, value: Operand) -> Operand:
+        """`value`, of which `tv` is a copy or cast, as memory holds it where a float of 8 bits is
+        converted: a register has more, and a store alone would round that."""
+        source = tv.expr.inputs[0]
+        if not source.dtype.is_float8 or tv.dtype is source.dtype:
+            return value
+        if isinstance(source, TensorView) and self._is_leaf(source):
+            return value
+        return self._assign(tv, value.dtype, Round(value, source.dtype))
+
+    def _is_leaf(self, tv: TensorView) -> bool:
+        """True for a view or copy of what is read from memory."""
+        while tv not in self.segment.leaves and len(tv.expr.tensors) == 1:
+            (source,) = tv.expr.tensors
+            if source.dtype is not tv.dtype:
+                return False
+            tv = source
+        return tv in self.segment.leaves
 
     def rounded(self, tv: TensorView, value: Operand) -> Operand:
         """`value` with the precision that the trace gives `tv`."""

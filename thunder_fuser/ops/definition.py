@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ops.dtype_sets import ALL
 
 
 class Family(Enum):
@@ -133,7 +134,7 @@ class OpDef:
     domain: str = ""  # name of the function in ir/domains.py; empty means pointwise
     copies: bool = False  # moves indices, but torch's result is a tensor of its own
     cost: Cost = Cost.CHEAP
-    dtypes: frozenset[DataType] = frozenset(DataType)
+    dtypes: frozenset[DataType] = ALL
     sample: tuple[float, float] = (-4.0, 4.0)
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept

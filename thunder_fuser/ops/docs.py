@@ -32,6 +32,7 @@ _TITLES = {
 }
 _SETS = {
     "all": dtype_sets.ALL,
+    "all, 8-bit floats": dtype_sets.STORED,
     "no bool": dtype_sets.NUMBERS,
     "real": dtype_sets.REAL,
     "real, no bool": dtype_sets.REAL_NUMBERS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
 
-ALL = frozenset(DataType)
+STORED = frozenset(DataType)  # what views, copies and casts take
+ALL = frozenset(d for d in DataType if not d.is_float8)  # what ops compute with
 COMPLEX = frozenset(d for d in DataType if d.is_complex)
 REAL = ALL - COMPLEX  # bool, integers and floats: what can be ordered
 FLOATS = frozenset(d for d in DataType if d.is_floating)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import promoted, same
+from thunder_fuser.ops.dtype_sets import STORED
 
 _X = Param("x", Kind.TENSOR)
 V = Family.VIEW
@@ -18,6 +19,7 @@ SHAPES = (
         prims=("BROADCAST_IN_DIM",),
         domain="broadcast_in_dim",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "broadcast",
@@ -27,6 +29,7 @@ SHAPES = (
         torch="tf_broadcast({0}, {is_broadcast_dim})",
         domain="broadcast",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "expand",
@@ -36,6 +39,7 @@ SHAPES = (
         torch="{0}.expand({shape})",
         domain="expand",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "permute",
@@ -46,6 +50,7 @@ SHAPES = (
         prims=("TRANSPOSE",),
         domain="permute",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "squeeze",
@@ -56,6 +61,7 @@ SHAPES = (
         prims=("SQUEEZE",),
         domain="squeeze",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "reshape",
@@ -66,6 +72,7 @@ SHAPES = (
         prims=("RESHAPE",),
         domain="reshape",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "slice",
@@ -81,6 +88,7 @@ SHAPES = (
         prims=("SLICE",),
         domain="slice",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "flip",
@@ -102,6 +110,7 @@ SHAPES = (
         prims=("STRIDE_ORDER",),
         domain="stride_order",
         cost=Cost.FREE,
+        dtypes=STORED,
     ),
     OpDef(
         "pad",

@@ -5,13 +5,17 @@ from __future__ import annotations
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import fixed, same
-from thunder_fuser.ops.dtype_sets import FLOATS, REAL_NUMBERS
+from thunder_fuser.ops.dtype_sets import ALL, FLOATS, REAL_NUMBERS
 
 SOURCES = (
     OpDef(
         "full",
         Family.FULL,
-        (Param("shape", Kind.SHAPE), Param("fill_value", Kind.SCALAR), Param("dtype", Kind.DTYPE)),
+        (
+            Param("shape", Kind.SHAPE),
+            Param("fill_value", Kind.SCALAR),
+            Param("dtype", Kind.DTYPE, dtypes=ALL),
+        ),
         same,
         torch="torch.full({shape}, {0}, dtype={dtype}, device=device)",
         prims=("FULL",),

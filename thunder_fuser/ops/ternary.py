@@ -13,7 +13,14 @@ from thunder_fuser.ops.dtype_rules import (
     same,
     tail_promoted,
 )
-from thunder_fuser.ops.dtype_sets import ALL, INEXACT, NUMBERS, REAL_NUMBERS, SINGLE_OR_DOUBLE
+from thunder_fuser.ops.dtype_sets import (
+    ALL,
+    INEXACT,
+    NUMBERS,
+    REAL_NUMBERS,
+    SINGLE_OR_DOUBLE,
+    STORED,
+)
 
 
 def _params(names: str, scalars: str = "") -> tuple[Param, ...]:
@@ -57,6 +64,7 @@ CAST = OpDef(
     "{0}",
     ("CONVERT_ELEMENT_TYPE",),
     cost=Cost.FREE,
+    dtypes=STORED,
 )
 WHERE = OpDef(
     "where",

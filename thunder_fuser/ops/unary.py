@@ -5,7 +5,16 @@ from __future__ import annotations
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import boolean, each, fixed, floating, real, same
-from thunder_fuser.ops.dtype_sets import ALL, BITS, COMPLEX, FLOATS, INEXACT, NUMBERS, REAL
+from thunder_fuser.ops.dtype_sets import (
+    ALL,
+    BITS,
+    COMPLEX,
+    FLOATS,
+    INEXACT,
+    NUMBERS,
+    REAL,
+    STORED,
+)
 from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
 
 _X = (Param("x", Kind.TENSOR_OR_SCALAR),)
@@ -80,7 +89,18 @@ def _math(
 
 
 def _copy(name: str, *prims: str, cost: Cost = Cost.FREE) -> OpDef:
-    return OpDef(name, Family.POINTWISE, _X, same, "{0}", "clone", "{0}", tuple(prims), cost=cost)
+    return OpDef(
+        name,
+        Family.POINTWISE,
+        _X,
+        same,
+        "{0}",
+        "clone",
+        "{0}",
+        prims,
+        cost=cost,
+        dtypes=STORED,
+    )
 
 
 def _part(name: str, host: str, prim: str, dtypes: Dtypes) -> OpDef:

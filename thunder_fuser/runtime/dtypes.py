@@ -13,6 +13,8 @@ TORCH_DTYPES: dict[DataType, torch.dtype] = {
     DataType.Int16: torch.int16,
     DataType.Int32: torch.int32,
     DataType.Int: torch.int64,
+    DataType.Float8E4M3: torch.float8_e4m3fn,
+    DataType.Float8E5M2: torch.float8_e5m2,
     DataType.Half: torch.float16,
     DataType.BFloat16: torch.bfloat16,
     DataType.Float: torch.float32,

@@ -61,6 +61,100 @@ TF_FN tf::f16 to_f16(float x) {
 #endif
 }
 
+// chunk: Float8
+// A float of 8 bits in plain C++. From LIMIT on the bits below the sign are infinity and NaN.
+template <int MANTISSA, int BIAS, unsigned LIMIT>
+struct Float8 {
+  static constexpr int SHIFT = 23 - MANTISSA;
+  static constexpr unsigned REBIAS = (127u - BIAS) << 23;
+  TF_FN static float widen(unsigned char data) {
+    const unsigned sign = (data & 0x80u) << 24, body = data & 0x7fu;
+    if (body >= LIMIT) return tf::from_bits(sign | 0x7f800000u | body << SHIFT);
+    // The product moves the exponent's bias and normalises subnormals.
+    const float scale = tf::from_bits((254u - BIAS) << 23);
+    return tf::from_bits(sign | tf::bits(tf::from_bits(body << SHIFT) * scale));
+  }
+  // Round to nearest even; what is too large is not the largest number, and NaN keeps its sign.
+  TF_FN static unsigned char narrow(float x) {
+    const unsigned sign = tf::bits(x) >> 24 & 0x80u, body = tf::bits(x) & 0x7fffffffu;
+    unsigned found;
+    if (x != x) {
+      found = 0x7fu;
+    } else if (body < REBIAS + (1u << 23)) {  // the sum leaves the subnormal in its low bits
+      constexpr unsigned UNIT = REBIAS + ((SHIFT + 1u) << 23);
+      found = tf::bits(tf::from_bits(body) + tf::from_bits(UNIT)) - UNIT;
+    } else {
+      found = (body - REBIAS + (1u << (SHIFT - 1)) - 1u + (body >> SHIFT & 1u)) >> SHIFT;
+      found = found < LIMIT ? found : LIMIT;
+    }
+    return static_cast<unsigned char>(sign | found);
+  }
+};
+
+// chunk: beyond TF_SATURATED
+// A float of 8 bits that was saturated, and whose NaN has no sign: a number above `most` becomes what
+// follows the largest one, whose bits are 1 more. The condition is that of one instruction; written
+// as a choice it takes three.
+#ifndef TF_HOST
+#define TF_SATURATED(kind, found, x)                                                             \
+  asm("{.reg .b16 p; cvt.rn.satfinite." #kind "x2.f32 p, %1, %2; mov.b32 %0, {p, 0};}"           \
+      : "=r"(found)                                                                              \
+      : "f"(0.0f), "f"(x))
+TF_FN unsigned char beyond(unsigned found, float x, float most) {
+  found |= tf::bits(x) >> 24 & 0x80u;
+  asm("{.reg .pred p; setp.gt.f32 p, %1, %2; @p add.u32 %0, %0, 1;}"
+      : "+r"(found)
+      : "f"(fabsf(x)), "f"(most));
+  return static_cast<unsigned char>(found);
+}
+#endif
+
+// chunk: widen when f8e4m3
+TF_FN float widen(tf::f8e4m3 x) {
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 890
+  unsigned pair;
+  float y;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<unsigned short>(x.data)));
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(pair)));
+  return y;
+#else
+  return tf::Float8<3, 7, 0x7f>::widen(x.data);
+#endif
+}
+
+// chunk: widen when f8e5m2
+TF_FN float widen(tf::f8e5m2 x) {
+#ifdef TF_HOST
+  return tf::Float8<2, 15, 0x7c>::widen(x.data);
+#else
+  float y;  // it is the upper half of a 16-bit float
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(x.data << 8)));
+  return y;
+#endif
+}
+
+// chunk: to_f8e4m3
+TF_FN tf::f8e4m3 to_f8e4m3(float x) {
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 890
+  unsigned found;
+  TF_SATURATED(e4m3, found, x);
+  return {tf::beyond(found, x, 464.0f)};  // halfway to the next, and even
+#else
+  return {tf::Float8<3, 7, 0x7f>::narrow(x)};
+#endif
+}
+
+// chunk: to_f8e5m2
+TF_FN tf::f8e5m2 to_f8e5m2(float x) {
+#if !defined(TF_HOST) && __CUDA_ARCH__ >= 890
+  unsigned found;
+  TF_SATURATED(e5m2, found, x);
+  return {tf::beyond(found, x, 0x1.dffffep15f)};  // below 61440, which is halfway
+#else
+  return {tf::Float8<2, 15, 0x7c>::narrow(x)};
+#endif
+}
+
 // chunk: to_integer
 // Float to integer as the hardware does it: towards zero, saturating, NaN to 0 or, where a side is
 // 64 bits wide, to the smallest value. Integers below 32 bits are cut out of wider ones.
@@ -128,43 +222,63 @@ TF_FN tf::i8 in_8_bits(int x) {
   return static_cast<tf::i8>(x);
 }
 
+// chunk: TF_THROUGH_FLOAT
+// The conversions of a type that is computed with as float.
+#define TF_THROUGH_FLOAT(type, narrow)                                                           \
+  template <class To>                                                                            \
+  struct Convert<To, type> {                                                                     \
+    TF_FN static To apply(type x) { return Convert<To, float>::apply(tf::widen(x)); }            \
+  };                                                                                             \
+  template <class From>                                                                          \
+  struct Convert<type, From> {                                                                   \
+    TF_FN static type apply(From x) { return narrow(Convert<float, From>::apply(x)); }           \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<type, type> {                                                                   \
+    TF_FN static type apply(type x) { return x; }                                                \
+  };
+
+// chunk: TF_BETWEEN
+// The conversions between two such types.
+#define TF_BETWEEN(a, b)                                                                         \
+  template <>                                                                                    \
+  struct Convert<a, b> {                                                                         \
+    TF_FN static a apply(b x) { return Convert<a, float>::apply(tf::widen(x)); }                 \
+  };                                                                                             \
+  template <>                                                                                    \
+  struct Convert<b, a> {                                                                         \
+    TF_FN static b apply(a x) { return Convert<b, float>::apply(tf::widen(x)); }                 \
+  };
+
 // chunk: convert when bf16
-template <class To>
-struct Convert<To, tf::bf16> {
-  TF_FN static To apply(tf::bf16 x) { return Convert<To, float>::apply(tf::widen(x)); }
-};
-template <class From>
-struct Convert<tf::bf16, From> {
-  TF_FN static tf::bf16 apply(From x) { return tf::to_bf16(Convert<float, From>::apply(x)); }
-};
-template <>
-struct Convert<tf::bf16, tf::bf16> {
-  TF_FN static tf::bf16 apply(tf::bf16 x) { return x; }
-};
+TF_THROUGH_FLOAT(tf::bf16, tf::to_bf16)
 
 // chunk: convert when f16
-template <class To>
-struct Convert<To, tf::f16> {
-  TF_FN static To apply(tf::f16 x) { return Convert<To, float>::apply(tf::widen(x)); }
-};
-template <class From>
-struct Convert<tf::f16, From> {
-  TF_FN static tf::f16 apply(From x) { return tf::to_f16(Convert<float, From>::apply(x)); }
-};
-template <>
-struct Convert<tf::f16, tf::f16> {
-  TF_FN static tf::f16 apply(tf::f16 x) { return x; }
-};
+TF_THROUGH_FLOAT(tf::f16, tf::to_f16)
+
+// chunk: convert when f8e4m3
+TF_THROUGH_FLOAT(tf::f8e4m3, tf::to_f8e4m3)
+
+// chunk: convert when f8e5m2
+TF_THROUGH_FLOAT(tf::f8e5m2, tf::to_f8e5m2)
 
 // chunk: convert when bf16 f16
-template <>
-struct Convert<tf::bf16, tf::f16> {
-  TF_FN static tf::bf16 apply(tf::f16 x) { return tf::to_bf16(tf::widen(x)); }
-};
-template <>
-struct Convert<tf::f16, tf::bf16> {
-  TF_FN static tf::f16 apply(tf::bf16 x) { return tf::to_f16(tf::widen(x)); }
-};
+TF_BETWEEN(tf::bf16, tf::f16)
+
+// chunk: convert when bf16 f8e4m3
+TF_BETWEEN(tf::bf16, tf::f8e4m3)
+
+// chunk: convert when bf16 f8e5m2
+TF_BETWEEN(tf::bf16, tf::f8e5m2)
+
+// chunk: convert when f16 f8e4m3
+TF_BETWEEN(tf::f16, tf::f8e4m3)
+
+// chunk: convert when f16 f8e5m2
+TF_BETWEEN(tf::f16, tf::f8e5m2)
+
+// chunk: convert when f8e4m3 f8e5m2
+TF_BETWEEN(tf::f8e4m3, tf::f8e5m2)
 
 // chunk: convert when complex
 // A real type takes the real part, bool the truth of either part.
@@ -191,25 +305,28 @@ struct Convert<tf::complex<To>, tf::complex<To>> {
   TF_FN static tf::complex<To> apply(tf::complex<To> x) { return x; }
 };
 
+// chunk: TF_OF_COMPLEX
+#define TF_OF_COMPLEX(type)                                                                      \
+  template <class From>                                                                          \
+  struct Convert<type, tf::complex<From>> {                                                      \
+    TF_FN static type apply(tf::complex<From> x) { return Convert<type, From>::apply(x.re); }    \
+  };                                                                                             \
+  template <class To>                                                                            \
+  struct Convert<tf::complex<To>, type> {                                                        \
+    TF_FN static tf::complex<To> apply(type x) { return {Convert<To, type>::apply(x), To(0)}; }  \
+  };
+
 // chunk: convert when complex bf16
-template <class From>
-struct Convert<tf::bf16, tf::complex<From>> {
-  TF_FN static tf::bf16 apply(tf::complex<From> x) { return Convert<tf::bf16, From>::apply(x.re); }
-};
-template <class To>
-struct Convert<tf::complex<To>, tf::bf16> {
-  TF_FN static tf::complex<To> apply(tf::bf16 x) { return {Convert<To, tf::bf16>::apply(x), To(0)}; }
-};
+TF_OF_COMPLEX(tf::bf16)
 
 // chunk: convert when complex f16
-template <class From>
-struct Convert<tf::f16, tf::complex<From>> {
-  TF_FN static tf::f16 apply(tf::complex<From> x) { return Convert<tf::f16, From>::apply(x.re); }
-};
-template <class To>
-struct Convert<tf::complex<To>, tf::f16> {
-  TF_FN static tf::complex<To> apply(tf::f16 x) { return {Convert<To, tf::f16>::apply(x), To(0)}; }
-};
+TF_OF_COMPLEX(tf::f16)
+
+// chunk: convert when complex f8e4m3
+TF_OF_COMPLEX(tf::f8e4m3)
+
+// chunk: convert when complex f8e5m2
+TF_OF_COMPLEX(tf::f8e5m2)
 
 // chunk: round_to
 // The float nearest to x that `Narrow` can hold: a rounding point of the trace.

@@ -58,6 +58,16 @@ struct f16 {
   unsigned short data;
 };
 
+// chunk: f8e4m3
+struct f8e4m3 {
+  unsigned char data;
+};
+
+// chunk: f8e5m2
+struct f8e5m2 {
+  unsigned char data;
+};
+
 // chunk: complex
 template <class T>
 struct alignas(2 * sizeof(T)) complex {
