@@ -390,6 +390,8 @@ TF_FN void renew(tf::Vec<T, N>& x) {
     unsigned* const words = reinterpret_cast<unsigned*>(&x);
 #pragma unroll
     for (int k = 0; k < int(sizeof(x) / sizeof(unsigned)); ++k) words[k] ^= gridDim.y - 1;
+  } else if constexpr (sizeof(x) == sizeof(unsigned char)) {
+    *reinterpret_cast<unsigned char*>(&x) ^= static_cast<unsigned char>(gridDim.y - 1);
   } else {
     *reinterpret_cast<unsigned short*>(&x) ^= static_cast<unsigned short>(gridDim.y - 1);
   }
