@@ -236,7 +236,9 @@ def test_8_bits_of_every_16_bit_float_and_of_ties_are_torchs(
         values = (near if source is DataType.Float else every).view(TORCH_DTYPES[source])
         found = run(launch, f"cast_{source}_{target}", target, [values])
         wanted = values.to(TORCH_DTYPES[target])
-        wrong = (bits(found) != bits(wanted)).nonzero()[:3, 0]
+        differ = bits(found) ^ bits(wanted)
+        differ[values.isnan()] &= 0x7F  # a GPU that widens an f16 leaves the sign of a NaN out
+        wrong = differ.nonzero()[:3, 0]
         assert wrong.numel() == 0, (source, values[wrong], found[wrong], wanted[wrong])
 
 

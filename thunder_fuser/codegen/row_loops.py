@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
@@ -15,10 +14,9 @@ from thunder_fuser.codegen.statements import (
     number,
     statement_text,
 )
-from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import RowKernel
-from thunder_fuser.kernel.statements import Assign, ReadElement, VectorAccess, forms_of
+from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.target import WARP
 
 UNROLL = 4  # vectors whose loads are in flight together, of a row that registers do not hold
@@ -122,52 +120,10 @@ def load_of_row(access: VectorAccess, kernel: RowKernel) -> str:
     return load_call(access, kernel.names, is_whole(access, kernel))
 
 
-def located(kernel: RowKernel, turn: str, *, is_ahead: bool = False) -> list[str]:
-    """The indices that tensors hold for the row of that turn: loaded, or, if `is_ahead`, those that
-    `looked_ahead` has loaded a turn before."""
+def located(kernel: RowKernel, turn: str) -> list[str]:
+    """The indices that tensors hold for the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
-    there = _loaded_first(kernel) if is_ahead else []
-    return [_from_next(s) if s in there else statement_text(s, names) for s in kernel.located]
-
-
-def looked_ahead(kernel: RowKernel, turns: str, first: str) -> list[str]:
-    """A function that loads the indices of the row of a turn, for those of the `first` turn to
-    begin with: a row whose index is waited for would be on its way for so much less of a turn."""
-    found = _loaded_first(kernel)
-    if not found:
-        return []
-    loads = [line for s in found for line in (statement_text(s, kernel.names), _to_next(s))]
-    return [
-        *(f"{COMPUTE_TYPES[s.variable.dtype]} {_next(s)} = 0;" for s in found),
-        f"const auto look_ahead = [&](const {index_type(kernel.reach)} turn) {{",
-        *indent([f"if (turn < {turns}) {{", *indent(loads), "}"]),
-        "};",
-        *look_ahead(kernel, first),
-    ]
-
-
-def look_ahead(kernel: RowKernel, turn: str) -> list[str]:
-    """Have the indices of the row of that turn on their way, if it has some."""
-    return [f"look_ahead({turn});"] if _loaded_first(kernel) else []
-
-
-def _loaded_first(kernel: RowKernel) -> list[Assign]:
-    """What is read of memory where no other index tells."""
-    found = (s for s in kernel.located if isinstance(s, Assign))
-    return [s for s in found if isinstance(s.value, ReadElement) and not any(loads_in(forms_of(s)))]
-
-
-def _next(statement: Assign) -> str:
-    return f"{statement.variable.name}_next"
-
-
-def _to_next(statement: Assign) -> str:
-    return f"{_next(statement)} = {statement.variable.name};"
-
-
-def _from_next(statement: Assign) -> str:
-    kind = COMPUTE_TYPES[statement.variable.dtype]
-    return f"const {kind} {statement.variable.name} = {_next(statement)};"
+    return [statement_text(s, names) for s in kernel.located]
 
 
 def is_whole(access: VectorAccess, kernel: RowKernel) -> str:

@@ -20,8 +20,6 @@ from thunder_fuser.codegen.reduce_text import (
 from thunder_fuser.codegen.row_loops import (
     load_of_row,
     located,
-    look_ahead,
-    looked_ahead,
     over_vectors,
     vector_of_thread,
     with_whole,
@@ -193,19 +191,17 @@ def _walk(kernel: RowKernel) -> list[str]:
     kind = index_type(kernel.reach)
     started = [*send_row(kernel, "slot", "slot"), "tf::commit_copies();"]
     from_slots = [f"{a.name}[k] = {in_slot(a, kernel)};" for a in kernel.kept]
-    sent, row = send_row(kernel, "slot", f"(turn + {slots})", is_ahead=True), _row(kernel)
     turn = [
         *_drawn(kernel),
         f"tf::await_copies<{slots - 1}>();",
         f"const int slot = turn % {slots};",
         *_declare(kernel.kept, kernel),
         *over_vectors(kernel, from_slots),
-        *(located(kernel, "turn") if _reads_located(kernel, row) else []),
-        *row,
+        *located(kernel, "turn"),
+        *_row(kernel),
         f"if (turn + {slots} < {turns}) {{",
-        *indent(sent),
+        *indent(send_row(kernel, "slot", f"(turn + {slots})")),
         "}",
-        *look_ahead(kernel, f"turn + {slots + 1}"),
         "tf::commit_copies();",
     ]
     return [
@@ -219,7 +215,6 @@ def _walk(kernel: RowKernel) -> list[str]:
         f"for (int slot = 0; slot < {slots}; ++slot) {{",
         *indent(started),
         "}",
-        *looked_ahead(kernel, turns, str(slots)),
         *await_gathered(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
         f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
@@ -227,12 +222,6 @@ def _walk(kernel: RowKernel) -> list[str]:
         "}",
         *_walked(kernel.columns, kernel),
     ]
-
-
-def _reads_located(kernel: RowKernel, lines: Sequence[str]) -> bool:
-    """True where `lines` are of an index that a tensor holds, beside the rows that lie at some."""
-    names = (s.variable.name for s in kernel.located if isinstance(s, Assign))
-    return any(name in line for name in names for line in lines)
 
 
 def _walk_side_by_side(kernel: RowKernel) -> list[str]:

@@ -30,8 +30,8 @@ def slot_arrays(kernel: RowKernel) -> list[str]:
     return arrays_in_shared(arrays) if arrays else []
 
 
-def send_row(kernel: RowKernel, slot: str, turn: str, *, is_ahead: bool = False) -> list[str]:
-    """Start to copy the row of that turn, of which indices may be there, a turn `ahead`."""
+def send_row(kernel: RowKernel, slot: str, turn: str) -> list[str]:
+    """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
     copies = [
         copy_text(a, f"{a.name}_slots, {_place(kernel, slot)}", names, is_whole(a, kernel))
@@ -40,7 +40,7 @@ def send_row(kernel: RowKernel, slot: str, turn: str, *, is_ahead: bool = False)
     lines = [*_bring(kernel, turn), *with_whole(kernel, over_vectors(kernel, copies), names)]
     if not (kernel.located and kernel.sums):
         return lines
-    return ["{", *indent([*located(kernel, turn, is_ahead=is_ahead), *lines]), "}"]
+    return ["{", *indent([*located(kernel, turn), *lines]), "}"]
 
 
 def _bring(kernel: RowKernel, turn: str) -> list[str]:
