@@ -16,7 +16,7 @@ MODES = ("circular", "reflect", "replicate")
 @pytest.mark.parametrize("pad", [(1, 2, 3, 0), (0, 2), (3, 3, 2, 2)], ids=str)
 def test_edges_are_part_of_a_region(mode: str, pad: tuple[int, ...]) -> None:
     x = torch.randn(2, 4, 6, requires_grad=True)
-    found = regions(check(lambda x: torch.exp(F.pad(x * 2, pad, mode=mode)), x))
+    found = regions(check(lambda x: torch.sin(F.pad(x * 2, pad, mode=mode)), x))
     assert len(found.forward) == len(found.backward) == 1
 
 
