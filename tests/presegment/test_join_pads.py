@@ -51,3 +51,17 @@ def test_others_stay(left: list[int], right: list[int], value: float) -> None:
     x, y = floats(3, 3), floats(3, 8 - right[0])
     written = fusion([x, y], call("add", pad(x, left, value), pad(y, right, value)))
     assert join_pads(written) is written
+
+
+def test_a_cast_that_changes_a_piece_stays() -> None:
+    x0, y0 = torch.randn(3, 3) * 9, torch.randn(3, 5)
+    x, y = like(x0, y0)
+    whole = call("cast", pad(x, [0, 5]), dtype=DataType.Int)
+    written = fusion([x, y], call("add", whole, pad(y, [3, 0])))
+    assert join_pads(written) is written
+
+
+def test_pieces_that_are_moved_along_other_dims_too_stay() -> None:
+    x, y = floats(3, 3), floats(3, 5)
+    written = fusion([x, y], call("add", pad(x, [0, 5, 1, -1]), pad(y, [3, 0])))
+    assert join_pads(written) is written

@@ -9,6 +9,7 @@ does for both, in place of two and an addition. A zero keeps its sign.
 
 from __future__ import annotations
 
+from thunder_fuser.dtypes import promote
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -31,8 +32,11 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 
 
 def _behind_cast(tv: TensorView) -> TensorView:
+    """What a float was widened from."""
     match tv.definition:
-        case Expr(OpDef(name="cast"), (TensorView() as source,)):
+        case Expr(OpDef(name="cast"), (TensorView() as source,)) if (
+            source.dtype.is_floating and promote(source.dtype, tv.dtype) is tv.dtype
+        ):
             return source
     return tv
 
@@ -55,14 +59,12 @@ def _joined(left: TensorView, right: TensorView) -> TensorView | None:
 
 def _lies(padded: TensorView, source: TensorView, dim: int, start: int) -> bool:
     """True where all of a source lies from there on along a dim, and the rest is 0."""
-    made = padded.definition
-    assert made is not None
-    fill, widths = made.inputs[1], made.attr("pad_widths")
-    assert isinstance(widths, tuple)
-    before = widths[2 * (padded.ndim - 1 - dim) :][:1] or (sc.constant(0),)
-    others = (d for d in range(padded.ndim) if d != dim)
-    is_whole = all(padded.shape[d] == source.shape[d] for d in others)
-    return is_whole and before == (sc.constant(start),) and fill in _ZEROS
+    fill, given = padded.expr.inputs[1], padded.expr.attr("pad_widths")
+    assert isinstance(given, tuple)
+    widths = [*given, *[_ZERO] * (2 * padded.ndim - len(given))]  # pairs, the last dim first
+    place = 2 * (padded.ndim - 1 - dim)
+    is_whole = all(width == _ZERO for width in (*widths[:place], *widths[place + 2 :]))
+    return is_whole and widths[place] == sc.constant(start) and fill in (_ZERO, sc.constant(0.0))
 
 
-_ZEROS = (sc.constant(0), sc.constant(0.0))
+_ZERO = sc.constant(0)
