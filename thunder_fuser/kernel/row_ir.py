@@ -430,23 +430,7 @@ def print_row_kernel(kernel: RowKernel) -> str:
     for drawn in kernel.drawn:
         lines += [f"  drawn {drawn.held.name}", *print_scope(drawn.scope, names)]
     for number, phase in enumerate(kernel.phases):
-        lines.append(
-            f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
-        )
-        if phase.chosen:
-            lines[-1] += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
-        lines += print_scope(phase.scope, names)
-        lines += [f"    {print_pairs(p)}" for p in phase.pairs]
-        lines += [
-            f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements
-        ]
-        lines += [
-            f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions
-        ]
-        lines += [
-            f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
-            for s in phase.scans
-        ]
+        lines += _print_phase(number, phase, names)
     lines += ["  final", *print_scope(kernel.final, names)]
     lines += [f"  stretch of {pointer} = {s.name}" for s in kernel.filled for pointer in s.pointers]
     if kernel.single.statements:
@@ -458,6 +442,20 @@ def print_row_kernel(kernel: RowKernel) -> str:
         totals = [f"    {r.result.name} = {r.op.name}({Tail.left(r)})" for r in kernel.tail.totals]
         lines += ["  after all rows", *totals, *print_scope(kernel.tail.scope, names)]
     return "\n".join(lines)
+
+
+def _print_phase(number: int, phase: ReducePhase, names: dict[IterDomain, str]) -> list[str]:
+    head = f"  phase {number}" + (f", of {phase.met} rows that meet" if phase.met else "")
+    if phase.chosen:
+        head += f", of what equals {' or '.join(r.result.name for r in phase.chosen)}"
+    lines = [head, *print_scope(phase.scope, names)]
+    lines += [f"    {print_pairs(p)}" for p in phase.pairs]
+    lines += [f"    behind {print_statement(s, names)}" for r in phase.risen for s in r.statements]
+    lines += [f"    {r.result.name} = {r.op.name}({r.accumulator.name})" for r in phase.reductions]
+    return lines + [
+        f"    {s.op.name} of the row{' from its end' if s.reverse else ''} in {s.name}"
+        for s in phase.scans
+    ]
 
 
 def print_pairs(pairs: Pairs) -> str:

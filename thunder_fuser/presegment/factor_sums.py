@@ -21,7 +21,7 @@ from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.layout import numbered, offset_of
 from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
 from thunder_fuser.analysis.views import follow
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -36,7 +36,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         is_along = is_long(tv) and row_shape(tv) is not None
-        if not (is_along and plane_of(tv) in planes and is_sum(tv)):
+        if not (is_along and plane_of(tv) in planes and tv.is_of("sum")):
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
@@ -44,11 +44,6 @@ def factor_sums(fusion: Fusion) -> Fusion:
         return _summed(rows, terms) if _has_factor(rows, terms) else None
 
     return rewrite(fusion, rule)
-
-
-def is_sum(tv: TensorView) -> bool:
-    """True for sums of any length."""
-    return tv.is_of("sum")
 
 
 def _has_factor(rows: OfRows, terms: TensorView) -> bool:
@@ -71,14 +66,7 @@ def _summed(rows: OfRows, terms: TensorView) -> TensorView:
                 of_row = rows.value(factor)
                 if of_row is not None and rows.are_terms(other):
                     return call("mul", of_row, _summed(rows, other))
-    return summed_alike(rows.tv, terms)
-
-
-def summed_alike(tv: TensorView, terms: TensorView) -> TensorView:
-    """The reduction `tv` of other terms."""
-    made = apply(tv.expr.op, [terms], dict(tv.expr.attrs))
-    assert isinstance(made, TensorView)
-    return made
+    return again(rows.tv.expr, [terms])
 
 
 def exact_step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
@@ -129,11 +117,7 @@ class OfRows:
             return None
         inputs = [self.value(x) for x in made.inputs]
         values = [x for x in inputs if x is not None]
-        if len(values) < len(inputs):
-            return None
-        result = apply(made.op, values, dict(made.attrs))
-        assert isinstance(result, TensorView)
-        return result
+        return again(made, values) if len(values) == len(inputs) else None
 
     def _repeated(self, factor: TensorView) -> TensorView | None:
         """One that is a view of what there is one of per row, or whole numbers of a cast."""

@@ -15,7 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -69,6 +69,4 @@ def _log(total: TensorView) -> TensorView | None:
     log = call("log", inner) if prod(inner.shape) < prod(total.shape) else _log(inner)
     if log is None:
         return None
-    spread = apply(made.op, [log], dict(made.attrs))
-    assert isinstance(spread, TensorView)
-    return spread
+    return again(made, [log])

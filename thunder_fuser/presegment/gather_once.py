@@ -15,7 +15,7 @@ from math import prod
 
 from thunder_fuser.analysis.access import demand
 from thunder_fuser.analysis.digits import atom
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
@@ -33,16 +33,10 @@ def gather_once(fusion: Fusion) -> Fusion:
 
 def _stored(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
     match tv.definition, inputs:
-        case Expr(OpDef(domain="broadcast_in_dim" | "expand") as op) as expr, (
-            TensorView() as x,
-            *sizes,
-        ):
+        case Expr(OpDef(domain="broadcast_in_dim" | "expand")) as expr, (TensorView() as x, *sizes):
             is_shared = prod(tv.shape) >= max(MIN_ELEMENTS, MIN_PLANES * prod(x.shape))
-            if not is_shared or not _is_gathered_singly(x):
-                return None
-            made = apply(op, (call("segment_set", x), *sizes), dict(expr.attrs))
-            assert isinstance(made, TensorView)
-            return made
+            if is_shared and _is_gathered_singly(x):
+                return again(expr, (call("segment_set", x), *sizes))
     return None
 
 

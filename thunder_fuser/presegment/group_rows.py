@@ -49,15 +49,14 @@ from thunder_fuser.analysis.short_rows import (
     threads_beside,
 )
 from thunder_fuser.analysis.walked_rows import is_busy
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Attr, TensorView, Value
+from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family, OpDef
 from thunder_fuser.presegment.split_reductions import (
     constants,
     is_summed,
-    op_of,
     padded,
     reduced,
     reshaped,
@@ -117,7 +116,7 @@ def group_rows(
     found = {tv: images for tv, images in sums.items() if images is not None}
     only = {i for i in found.values() if not any(plane_of(tv) == i.plane for tv in down)}
     alone = {i for i in only if [o.plane for o in only].count(i.plane) == 1}
-    summed = {i: [op_of(tv) for tv in found if found[tv] == i] for i in alone}
+    summed = {i: [tv.expr.op for tv in found if found[tv] == i] for i in alone}
     deal_of = partial(_deal, layouts, multiprocessors, max_cluster > 1)
     deals = {i: deal_of(i, ops, _read(fusion, i)) for i, ops in summed.items()}
 
@@ -233,7 +232,7 @@ def _of_rows(tv: TensorView, source: TensorView, images: Images, deal: _Deal) ->
     sizes = [images.count // deal.parts, *several, images.rows, images.columns]
     last = len(sizes) - 1
     mine = call("permute", reshaped(source, sizes), dims=(*range(1, last), 0, last))
-    return _walked(tv, mine, {"dims": (last - 1,), WALKED: images.plane[0]})
+    return produce(tv.expr.op, [mine], {"dims": (last - 1,), WALKED: images.plane[0]})
 
 
 def _of_stretches(tv: TensorView, source: TensorView, images: Images, deal: _Deal) -> TensorView:
@@ -247,11 +246,5 @@ def _of_stretches(tv: TensorView, source: TensorView, images: Images, deal: _Dea
     pieces = reshaped(source, [turns, blocks, deal.sides, images.columns])
     mine = call("permute", pieces, dims=(1, 2, 0, 3))
     marks = {WALKED: images.plane[0], SIDES: deal.sides}
-    walked = _walked(tv, mine, {"dims": (2,), **marks})
+    walked = produce(tv.expr.op, [mine], {"dims": (2,), **marks})
     return reshaped(walked, [deal.sums, images.rows, images.columns]) if deal.sums > 1 else walked
-
-
-def _walked(tv: TensorView, source: TensorView, attrs: Mapping[str, Attr]) -> TensorView:
-    made = apply(op_of(tv), [source], attrs)
-    assert isinstance(made, TensorView)
-    return made

@@ -25,7 +25,6 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.factor_sums import is_sum
 from thunder_fuser.presegment.share_sums import factors_of
 from thunder_fuser.presegment.split_reductions import constants, is_summed, reshaped, widened
 
@@ -47,7 +46,7 @@ def merge_sums(fusion: Fusion) -> Fusion:
     results = [*fusion.outputs, *(w.value for w in fusion.writes)]
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not is_sum(tv) or not tv.dtype.is_floating:
+        if not tv.is_of("sum") or not tv.dtype.is_floating:
             return None
         (old,), (terms,) = tv.expr.tensors, inputs
         assert isinstance(terms, TensorView)
@@ -64,7 +63,7 @@ def _sums_in(terms: TensorView, planes: Container[tuple[int, int] | None]) -> _S
     found, is_negative = factors_of(terms)
     for factor in found:
         down = _source(factor)
-        if is_sum(down) and is_summed(down) and plane_of(down) in planes:
+        if down.is_of("sum") and is_summed(down) and plane_of(down) in planes:
             weights = tuple(other for other in found if other is not factor)
             return _Sums(down, weights, is_negative)
     return None

@@ -87,12 +87,12 @@ from thunder_fuser.analysis.walked_rows import (
     rows_at_once,
 )
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family, OpDef
+from thunder_fuser.ops import Family
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
@@ -138,7 +138,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
-    even = {plane_of(tv) for tv in down if op_of(tv).neutral is None}
+    even = {plane_of(tv) for tv in down if tv.expr.op.neutral is None}
     is_kept = kept_columns(fusion, max_cluster)
     unfinished = {_operands(tv) for tv in fusion.tensors if is_down(tv) and not is_summed(tv)}
 
@@ -165,7 +165,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
 def is_summed(tv: TensorView) -> bool:
     """True for a long reduction down columns whose parts combine as its terms do."""
-    return is_down(tv) and op_of(tv).is_finished
+    return is_down(tv) and tv.expr.op.is_finished
 
 
 def _is_gathered(tv: TensorView) -> bool:
@@ -264,8 +264,7 @@ def _in_samples(tv: TensorView, source: Value, deal: Deal) -> TensorView:
         source = padded(tv, whole, rest, first)
     pieces = reshaped(source, [*kept[:first], *dealt, *kept[first:]])
     dims = tuple(range(first + len(parts), first + len(dealt)))
-    walked = apply(op_of(tv), [pieces], {"dims": dims, WALKED: prod(kept[:first]) * terms})
-    assert isinstance(walked, TensorView)
+    walked = produce(tv.expr.op, [pieces], {"dims": dims, WALKED: prod(kept[:first]) * terms})
     return reduced(tv, walked, (first,)) if parts else reduced(tv, walked)
 
 
@@ -423,9 +422,7 @@ def in_parts(
     dealt, columns = range(len(sizes)), range(len(sizes), pieces.ndim)
     order = (part, *(d for d in dealt if d != part), *columns)
     mine = call("permute", pieces, dims=order)
-    walked = apply(op_of(tv), [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
-    assert isinstance(walked, TensorView)
-    return walked
+    return produce(tv.expr.op, [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
 
 
 def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
@@ -437,7 +434,7 @@ def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
 
 def padded(tv: TensorView, source: TensorView, rest: int, dim: int = 0) -> TensorView:
     """`source` with so many more rows, which do not change what `tv` makes of its columns."""
-    neutral = op_of(tv).neutral
+    neutral = tv.expr.op.neutral
     assert neutral is not None
     widths = [0] * (2 * source.ndim)
     widths[2 * (source.ndim - dim) - 1] = rest  # behind it; pairs are of the last dim first
@@ -456,16 +453,8 @@ def widened(tv: TensorView, source: Value) -> TensorView:
 def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
     """`tv` as reductions of `source` over the dims of one stage after the other."""
     for dims in stages:
-        made = apply(op_of(tv), [source], {"dims": dims})
-        assert isinstance(made, TensorView)
-        source = made
+        source = produce(tv.expr.op, [source], {"dims": dims})
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
-
-
-def op_of(tv: TensorView) -> OpDef:
-    """The row of the op that makes a tensor, which must not be an input."""
-    assert tv.definition is not None
-    return tv.definition.op
 
 
 def spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:

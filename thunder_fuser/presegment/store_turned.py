@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from thunder_fuser.analysis.reductions import walked_rows
 from thunder_fuser.analysis.views import is_metadata, is_same_order
-from thunder_fuser.ir.build import apply, call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.tensor import Expr, TensorView, Value
-from thunder_fuser.ops import OpDef
+from thunder_fuser.ir.tensor import TensorView, Value
 
 
 def store_turned(fusion: Fusion) -> Fusion:
@@ -26,22 +25,16 @@ def store_turned(fusion: Fusion) -> Fusion:
 
 
 def _stored(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    match tv.definition:
-        case Expr(OpDef(name="permute") as op, (TensorView() as x,)) as expr:
-            if not _follows_a_walk(x) or is_same_order(x, tv):
-                return None
-            (made,) = inputs
-            assert isinstance(made, TensorView)
-            turned = apply(op, (call("segment_set", made),), dict(expr.attrs))
-            assert isinstance(turned, TensorView)
-            return turned
-    return None
+    if not tv.is_of("permute"):
+        return None
+    (x,) = tv.producers
+    if not _follows_a_walk(x) or is_same_order(x, tv):
+        return None
+    return again(tv.expr, (call("segment_set", *inputs),))
 
 
 def _follows_a_walk(tv: TensorView) -> bool:
     """True for such sums, their casts and views."""
-    while tv.definition is not None and walked_rows(tv) is None:
-        if not is_metadata(tv) and tv.definition.op.name != "cast":
-            return False
-        tv = tv.definition.tensors[0]
+    while walked_rows(tv) is None and (is_metadata(tv) or tv.is_of("cast")):
+        (tv,) = tv.producers
     return walked_rows(tv) is not None

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from thunder_fuser.analysis.reductions import is_long
-from thunder_fuser.ir.build import call
+from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Attr, TensorView, Value
-from thunder_fuser.presegment.factor_sums import OfRows, exact_step, is_sum, of_rows, summed_alike
+from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
 
 Rows: TypeAlias = tuple[tuple[int, ...], Attr]  # a plane, and the dims that are reduced
 Drawn: TypeAlias = tuple[TensorView | None, TensorView | None]  # factors of a row, and others
@@ -36,7 +36,7 @@ Drawn: TypeAlias = tuple[TensorView | None, TensorView | None]  # factors of a r
 
 def sum_apart(fusion: Fusion) -> Fusion:
     """`fusion` with such sums in parts."""
-    sums = {tv for tv in fusion.tensors if is_sum(tv) and is_long(tv)}
+    sums = {tv for tv in fusion.tensors if tv.is_of("sum") and is_long(tv)}
     behind = _Waiting(lambda tv: tv in sums)
     waiting = {tv for tv in sums if behind.waits(_terms(tv), _rows(tv))}
     known: dict[object, OfRows] = {}
@@ -96,7 +96,7 @@ class _Parts:
             return None
         if terms not in self.found:
             is_late = self.late.waits(terms, _rows(self.tv))
-            made = self._taken_apart(terms) if is_late else summed_alike(self.tv, terms)
+            made = self._taken_apart(terms) if is_late else again(self.tv.expr, [terms])
             self.found[terms] = made
         return self.found[terms]
 

@@ -40,7 +40,6 @@ from thunder_fuser.presegment.split_reductions import (
     in_parts,
     in_two,
     is_summed,
-    op_of,
     reduced,
     reshaped,
     walked_row,
@@ -73,7 +72,7 @@ def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> F
         if any(map(is_kept, sums.all)):
             continue  # a kernel of columns reads them anyway
         row = walked_row(sums.images.plane, fusion, len(sums.all))
-        is_even = any(op_of(tv).neutral is None for tv in sums.all)
+        is_even = any(tv.expr.op.neutral is None for tv in sums.all)
         deal = _deal(sums.images, row, is_even, multiprocessors, max_cluster)
         if deal is not None:
             deals |= dict.fromkeys(sums.all, (sums.images, deal))
