@@ -130,6 +130,16 @@ def test_the_gradient_of_halves_is_one_launch(shape: tuple[int, ...], dim: int) 
     assert check(fusion([tv, grad], both), x, g, orders=ORDERS).launches == 1
 
 
+@pytest.mark.usefixtures("device")
+def test_rows_of_one_vector_are_stored_in_vectors_beside_a_running_sum() -> None:
+    """Their places differ in the lane alone, as there is no number of a vector."""
+    x = whole(4, 8, 4, dtype=torch.float32)
+    (tv,) = like(x)
+    sums = call("cumsum", tv, dim=2, reverse=False)
+    plan = check(fusion([tv], cat(*[permute(tv, 1, 0, 2)] * 16, dim=0), sums), x, orders=ORDERS)
+    assert plan.launches == 1
+
+
 def below_largest(x: TensorView) -> TensorView:
     largest = call("max", x, dims=(x.ndim - 1,))
     return call("sub", x, expand(unsqueeze(largest, x.ndim - 1), *x.shape))

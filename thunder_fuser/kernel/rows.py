@@ -205,7 +205,7 @@ class _RowWriter:
 
     def _is_uniform(self, place: Loaded) -> bool:
         """True for a loaded index that is the same for the whole row."""
-        return place.bases.isdisjoint({self.axes.vector, self.axes.lane})
+        return place.bases.isdisjoint(self.axes.bases)
 
     def _suffix(self, tv: TensorView, offset: Form) -> str:
         """Vectors in registers are an array; others are read anew by every scope."""

@@ -23,11 +23,6 @@ class ColumnAxes(VectorAxes):
         return self.vector.size * self.lanes
 
     @property
-    def bases(self) -> frozenset[IterDomain | None]:
-        """What the column depends on."""
-        return frozenset({self.vector, self.lane})
-
-    @property
     def size(self) -> int:
         """Elements of the plane."""
         return self.elements or self.row.size * self.columns

@@ -460,7 +460,7 @@ def is_of_row(offset: Form, axes: RowAxes) -> bool:
 def is_of_all_rows(offset: Form, axes: RowAxes) -> bool:
     """True for elements that depend on the place in a row, and on nothing else that changes from
     turn to turn: weights."""
-    same = {axes.vector, axes.lane} | axes.fixed
+    same = axes.bases | axes.fixed
     return axes.vector in offset.bases and _start(offset, axes).bases <= same
 
 

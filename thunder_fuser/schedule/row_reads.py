@@ -76,7 +76,7 @@ def _once(reads: Reads, axes: RowAxes) -> dict[TensorView, int]:
     """The bytes of each tensor that is read once a row, at no loaded index."""
     found: dict[TensorView, int] = {}
     for tv, offset in reads:
-        is_once = axes.turn in offset.bases and offset.bases.isdisjoint({axes.vector, axes.lane})
+        is_once = axes.turn in offset.bases and offset.bases.isdisjoint(axes.bases)
         if is_once and not any(loads_in((offset,))):
             found[tv] = found.get(tv, 0) + tv.dtype.itemsize
     return found

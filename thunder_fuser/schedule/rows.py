@@ -155,7 +155,7 @@ def work_along(
     totals: Sequence[TensorView],
 ) -> RowWork:
     """What is done along these axes, with `sums` down the columns. Raises Rejected."""
-    if axes.row.bases & {axes.vector, axes.lane}:
+    if axes.row.bases & axes.bases:
         raise Rejected("sums down what are rows to others")
     behind = plan_totals(segment, totals, reductions, axes.row)
     placed = {s for s, _ in (*sums.stores, *behind.stores)}
@@ -182,7 +182,7 @@ def work_along(
 def _is_whole(store: Store, index: Index, axes: RowAxes) -> bool:
     """True for what is stored as whole rows."""
     is_plane = prod(store.value.shape) == axes.rows * axes.columns
-    return is_plane or any(axes.vector in form.bases for form in index)
+    return is_plane or any(axes.bases & form.bases for form in index)
 
 
 def placed(

@@ -37,6 +37,11 @@ class VectorAxes:
         inner = Form() if self.lane is None else atom(self.lane)
         return combine(atom(self.vector), inner, self.lanes)
 
+    @property
+    def bases(self) -> frozenset[IterDomain | None]:
+        """What the column depends on. The places of a row of one vector differ in the lane."""
+        return frozenset({self.vector, self.lane})
+
     def aligned(self, start: Form) -> Form:
         """The place in a plane whose aligned vectors are walked from that one on in which `start`
         lies."""
@@ -76,7 +81,7 @@ class ShiftedAxes(VectorAxes):
     def is_along(self, offset: Form) -> bool:
         """True for elements that lie side by side along the row. `offset` may be a vector's."""
         column = self.column if self.lane in offset.bases else self.inside.form
-        return add(offset, scale(column, -1)).bases.isdisjoint({self.vector, self.lane})
+        return add(offset, scale(column, -1)).bases.isdisjoint(self.bases)
 
     def fits(self, offsets: Iterable[Form]) -> bool:
         """True where all that differs along the row lies side by side there."""
