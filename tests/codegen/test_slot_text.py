@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from tests.codegen.test_row_text import kernel_of, unmarked
-from tests.programs import total
+from tests.programs import STRICT, cat, check, cubin_of, cuda_kernels, fusion, like, total, whole
 from tests.schedule.segments import floats, halves
 from tests.schedule.test_rows import centred
 from thunder_fuser.codegen.slot_text import in_slot, send_row, slot_arrays
 from thunder_fuser.ir.build import call
+from thunder_fuser.kernel.row_ir import RowKernel
 
 
 def test_a_row_that_registers_hold_has_no_slot() -> None:
@@ -30,3 +34,21 @@ def test_each_thread_has_its_own_places_in_a_slot() -> None:
     assert in_slot(slotted, kernel) == f"{slotted.name}_slots[{place}]"
     (copy,) = (line for line in send_row(kernel, "slot", "turn") if "copy_async" in line)
     assert f"{slotted.name}_slots, {place}" in copy
+
+
+@pytest.mark.usefixtures("device", "wide_host")
+def test_what_some_lanes_read_comes_to_a_slot_element_by_element() -> None:
+    """The index of a half that a gather makes: a lane loads it where the element is of that half.
+    A wide machine shares the row of a sum over all between blocks."""
+    x, i = whole(12, 5, 8, dtype=torch.float64), torch.randint(0, 8, (12, 5, 8))
+    tv, index = like(x, i)
+    chosen = call("take_along_axis", tv, index, dim=2)
+    program = fusion([tv, index], cat(tv, chosen, dim=2), call("sum", chosen, dims=(0, 1, 2)))
+    _, (kernel,) = cuda_kernels(program, x, i)
+    assert isinstance(kernel, RowKernel)
+    apart = [a for a in kernel.slotted if a.lane is not None]
+    assert len(apart) == 2
+    text = "\n".join(send_row(kernel, "slot", "turn"))
+    assert all(f"{a.name}_slots[(slot * 1 + k) * 128 + threadIdx.x] = " in text for a in apart)
+    cubin_of(kernel)
+    check(program, x, i, options=STRICT)

@@ -183,8 +183,8 @@ def _filled(kernel: KeptKernel) -> list[str]:
     fills = []
     for a in kernel.fills:
         slots = f"tf::Vec<{CUDA_TYPES[a.dtype]}, {a.length}>*"
-        place = f"reinterpret_cast<{slots}>({_run(a, kernel.strip)}), 0"
-        fills.append(copy_text(a, place, kernel.names))
+        place = f"reinterpret_cast<{slots}>({_run(a, kernel.strip)})"
+        fills.append(copy_text(a, place, "0", kernel.names))
     left = [f"{a.name}[own] = {a.pointer}[element];" for a in kernel.fills]
     return [*_over_pieces(kernel, fills), *_over_left(kernel, left)]
 

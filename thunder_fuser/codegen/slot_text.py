@@ -34,7 +34,7 @@ def send_row(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     """Start to copy the row of that turn."""
     names = {**kernel.names, kernel.axes.turn: turn}
     copies = [
-        copy_text(a, f"{a.name}_slots, {_place(kernel, slot)}", names, is_whole(a, kernel))
+        copy_text(a, f"{a.name}_slots", _place(kernel, slot), names, is_whole(a, kernel))
         for a in kernel.slotted
     ]
     lines = [*_bring(kernel, turn), *with_whole(kernel, over_vectors(kernel, copies), names)]
@@ -48,7 +48,7 @@ def _bring(kernel: RowKernel, turn: str) -> list[str]:
     met in the turn before the one in which some may be."""
     names = {**kernel.names, kernel.axes.turn: turn}
     place = f"{turn} % {kernel.places}"
-    copies = [copy_text(a, f"{a.name}_places, {place}", names) for a in kernel.brought]
+    copies = [copy_text(a, f"{a.name}_places", place, names) for a in kernel.brought]
     return ["if (threadIdx.x == 0) {", *indent(copies), "}"] if copies else []
 
 
@@ -69,7 +69,7 @@ def gather_rows(kernel: RowKernel) -> list[str]:
     if not kernel.gathered:
         return []
     kind, turns = index_type(kernel.reach), turns_text(kernel)
-    copies = [copy_text(a, f"{a.name}_rows, turn", kernel.names) for a in kernel.gathered]
+    copies = [copy_text(a, f"{a.name}_rows", "turn", kernel.names) for a in kernel.gathered]
     head = f"for ({kind} turn = threadIdx.x; turn < {turns}; turn += {kernel.threads}) {{"
     return ["#pragma unroll 1", head, *indent(copies), "}"]
 

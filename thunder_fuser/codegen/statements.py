@@ -168,10 +168,17 @@ def store_call(access: VectorAccess, to: str) -> str:
 
 
 def copy_text(
-    access: VectorAccess, place: str, names: Mapping[IterDomain, str], is_whole: str = NOT_KNOWN
+    access: VectorAccess,
+    array: str,
+    index: str,
+    names: Mapping[IterDomain, str],
+    is_whole: str = NOT_KNOWN,
 ) -> str:
-    """A load that goes on in the background, to `place` in shared memory."""
-    arguments = f"{place}, {address(access, names)}"
+    """A load that goes on in the background, to a place of an array in shared memory; of elements
+    that lie apart one that does not, as no copy takes them."""
+    if access.lane is not None or access.carried is not None:
+        return f"{array}[{index}] = {load_call(access, names)};"
+    arguments = f"{array}, {index}, {address(access, names)}"
     if access.window is not None:
         inside = _inside(access.window, names)
         if access.is_apart:

@@ -172,7 +172,7 @@ def _squares(turning: Turning) -> list[str]:
 def _copy(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
     """All of a thread's copies are on their way at once, which in registers would take many."""
     slots = f"reinterpret_cast<{vector_type(access)}*>({access.name} + {_run(tile)})"
-    return copy_text(access, f"{slots}, 0", names)
+    return copy_text(access, slots, "0", names)
 
 
 def _fill(access: VectorAccess, tile: Tile) -> str:
