@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from tests.programs import (
     expand,
     flip,
     fusion,
+    ints,
     like,
     pad,
     permute,
@@ -169,6 +171,28 @@ def test_ten_gathers_of_gathers() -> None:
         tv = rows(chain(tv, "neg"), i)
     plan = check(fusion([a, i], tv), x, index)
     assert plan.launches == 2
+
+
+def test_an_index_that_is_turned_is_located_inside_its_square() -> None:
+    """Where no lanes are, no index is the same in all of them either."""
+    (index,) = like(i := torch.randint(96, (257, 96), dtype=torch.int32).t())
+    table = call("full", sc.constant(2.5), shape=ints(index.shape), dtype=DataType.Float)
+    program = fusion([index], along(table, index, 0))
+    (kernel,) = cuda_kernels(program, i)[1]
+    assert "square" in emit(kernel).text
+    check(program, i, orders=ORDERS)
+
+
+@pytest.mark.parametrize("kind", [rows, along])
+def test_an_index_is_computed_before_a_leaf_is_read_where_it_says(
+    kind: Callable[[TensorView, TensorView, int], TensorView],
+) -> None:
+    """`chosen` at i reads the leaf `index` at |made[i]|, for a place of what is no leaf."""
+    x, i = torch.randint(-8, 9, (4096,)), torch.randint(2048, (2048,))
+    a, index = like(x, i)
+    made = kind(piece(a, 0, 0, 2048), index, 0)
+    chosen = kind(made, call("abs", made), 0)
+    check(fusion([a, index], made, chosen), x, i)
 
 
 def test_an_index_function_is_gathered_without_memory() -> None:

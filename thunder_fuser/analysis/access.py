@@ -181,7 +181,10 @@ def _needed_by(element: Element) -> Iterable[tuple[TensorView, Index]]:
     for source in element.sources:
         yield source.producer, source.index
     places = [*loads_in(element.index), *([element.place] if element.place else [])]
-    yield from ((place.tensor, place.index) for place in places)
+    while places:  # that of a leaf is no element, but there may be one that its own index needs
+        place = places.pop()
+        yield place.tensor, place.index
+        places += loads_in(place.index)
 
 
 def _sources(tv: TensorView, index: Index, known: Known) -> tuple[Source, ...]:

@@ -66,8 +66,9 @@ class VectorClass:
         return prod(a.size for a in self.axes)
 
     def is_uniform(self, place: Loaded) -> bool:
-        """True for a loaded index that is the same in all lanes."""
-        return self.lane not in place.bases
+        """True for a loaded index that is the same in all lanes, and in all of a square."""
+        inside = () if self.tile is None else (self.tile.down, self.tile.across)
+        return place.bases.isdisjoint({self.lane, *inside})
 
 
 def vectorize(group: IterationClass, parameters: MapParameters) -> tuple[VectorClass, ...]:
