@@ -31,9 +31,6 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
-SIZES = (0, 1, 1, 2, 3, 4, 5, 6, 8, 12, 16)
-LONG = (33, 40, 100, 129, 256)  # more terms than one thread sums
-MAX_ELEMENTS = 6000
 MAX_RANK = 7
 DTYPES = (
     DataType.Float,
@@ -48,12 +45,29 @@ DTYPES = (
 )
 
 
-def argument(rng: random.Random, dtype: DataType) -> torch.Tensor:
+@dataclass(frozen=True)
+class Sizes:
+    """Extents of axes, those with more terms than one thread sums, and the most elements."""
+
+    short: tuple[int, ...]
+    long: tuple[int, ...]
+    elements: int
+
+
+SMALL = Sizes((0, 1, 1, 2, 3, 4, 5, 6, 8, 12, 16), (33, 40, 100, 129, 256), 6000)
+LARGE = Sizes(  # for a GPU: of rows that fill a block, a cluster, a machine
+    (1, 1, 2, 3, 4, 5, 7, 8, 16, 32, 49, 64, 96, 100, 128, 129, 196, 257),
+    (500, 513, 1000, 1024, 1335, 2048, 4096, 4097, 5000, 8192, 16384, 50257, 65536, 262144),
+    1_500_000,
+)
+
+
+def argument(rng: random.Random, dtype: DataType, sizes: Sizes) -> torch.Tensor:
     """A tensor of some rank, sizes, strides and alignment: dense, permuted, sliced or expanded."""
-    shape = [rng.choice(SIZES) for _ in range(rng.choice([0, 1, 2, 2, 3, 3, 4, 5]))]
+    shape = [rng.choice(sizes.short) for _ in range(rng.choice([0, 1, 2, 2, 3, 3, 4, 5]))]
     if shape and rng.random() < 0.3:
-        shape[rng.randrange(len(shape))] = rng.choice(LONG)
-    while prod(shape) > MAX_ELEMENTS // 2:
+        shape[rng.randrange(len(shape))] = rng.choice(sizes.long)
+    while prod(shape) > sizes.elements // 2:
         shape.pop()
     kind = rng.choice(["dense", "shifted", "permuted", "sliced", "expanded", "cut"])
     values = small(rng, [n + 2 for n in shape], dtype)
@@ -87,6 +101,7 @@ class Program:
     """Grows a fusion op by op; every choice comes from `rng`."""
 
     rng: random.Random
+    sizes: Sizes
     arguments: list[torch.Tensor] = field(default_factory=list)
     inputs: tuple[TensorView, ...] = ()
     values: list[TensorView] = field(default_factory=list)
@@ -95,7 +110,7 @@ class Program:
         for _ in range(steps):
             source = self.rng.choice(self.values[-4:])
             made = getattr(self, self.rng.choice(OPS))(source)
-            if made is None or made.ndim > MAX_RANK or prod(made.shape) > MAX_ELEMENTS:
+            if made is None or made.ndim > MAX_RANK or prod(made.shape) > self.sizes.elements:
                 continue
             self.values.append(made)
 
@@ -167,6 +182,16 @@ class Program:
         )
         return limited if self.rng.random() < 0.5 and not tv.dtype.is_reduced_precision else None
 
+    def extrema(self, tv: TensorView) -> TensorView | None:
+        """Those elements that are the largest or the smallest over some dims; others are 0."""
+        if tv.dtype is DataType.Bool or tv.dtype.is_complex or not prod(tv.shape) or not tv.ndim:
+            return None
+        dims = sorted(self.rng.sample(range(tv.ndim), self.rng.randint(1, tv.ndim)))
+        back = call(self.rng.choice(["max", "min"]), tv, dims=tuple(dims))
+        for dim in dims:
+            back = unsqueeze(back, dim)
+        return call("where", call("eq", tv, expand(back, *tv.shape)), tv, sc.constant(0))
+
     def rows(self, tv: TensorView) -> TensorView | None:
         """Rows of `tv` at indices that another value, flattened, holds."""
         dims = [d for d, n in enumerate(tv.shape) if n]
@@ -222,16 +247,19 @@ def is_broadcast_to(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 OPS = (
     "slice", "slice", "pad", "cat", "cat", "permute", "permute", "reshape", "reshape", "expand",
     "flip", "unary", "binary", "total", "full", "stop", "stop", "rows", "along", "running",
+    "extrema", "extrema",
 )  # fmt: skip
 
 
-def random_fusion(seed: int, steps: int = 9) -> tuple[Fusion, list[torch.Tensor]]:
+def random_fusion(
+    seed: int, steps: int = 9, sizes: Sizes = SMALL
+) -> tuple[Fusion, list[torch.Tensor]]:
     """A fusion of one to three outputs and up to two writes, and its arguments."""
     rng = random.Random(seed)
     dtype = rng.choice(DTYPES)
-    arguments = [argument(rng, dtype) for _ in range(rng.randint(1, 3))]
+    arguments = [argument(rng, dtype, sizes) for _ in range(rng.randint(1, 3))]
     inputs = like(*arguments)
-    program = Program(rng, arguments, inputs, list(inputs))
+    program = Program(rng, sizes, arguments, inputs, list(inputs))
     program.grow(rng.randint(1, steps))
     outputs = rng.sample(program.values, min(len(program.values), rng.randint(1, 3)))
     writes = []

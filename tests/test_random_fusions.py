@@ -10,10 +10,11 @@ import random
 from collections.abc import Iterator
 
 import pytest
+import torch
 
-from tests.devices import copies
+from tests.devices import copies, running_on
 from tests.programs import STRICT, UNCOMPILED, assert_same, check, plan_of
-from tests.random_fusions import random_fusion
+from tests.random_fusions import LARGE, SMALL, Sizes, random_fusion
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
@@ -38,8 +39,8 @@ def seeds(count: int) -> Iterator[range]:
         yield range(start, start + BATCH)
 
 
-def check_seed(seed: int, options: Options) -> None:
-    program, arguments = random_fusion(seed, steps=14)
+def check_seed(seed: int, options: Options, sizes: Sizes = SMALL) -> None:
+    program, arguments = random_fusion(seed, 14, sizes)
     try:
         check(program, *arguments, options=options)
     except Exception as error:
@@ -58,6 +59,17 @@ def test_segments_and_views_of_a_random_program_give_its_values(batch: int) -> N
 def test_kernels_of_a_random_program_give_its_bits(batch: int) -> None:
     for seed in next(seeds(BATCH)):
         check_seed(seed, STRICT)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch", range(COMPILED_PROGRAMS // BATCH))
+def test_kernels_of_a_random_program_of_large_tensors_give_its_bits(batch: int) -> None:
+    """The host target would take minutes for some."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    with running_on(torch.device("cuda")):
+        for seed in next(seeds(BATCH)):
+            check_seed(seed, STRICT, LARGE)
 
 
 @pytest.mark.usefixtures("wide_host")
