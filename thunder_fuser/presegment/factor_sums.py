@@ -26,7 +26,8 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, is_summed
+from thunder_fuser.presegment.split_reductions import is_summed
+from thunder_fuser.presegment.stages import reshaped
 
 
 def factor_sums(fusion: Fusion) -> Fusion:
@@ -134,6 +135,4 @@ class OfRows:
         is_whole = prod(root.shape) == prod(self.tv.shape)
         if not is_whole or offset_of(numbered(root), chain.index) != of_row:
             return None
-        if root.shape == self.tv.shape:
-            return root
-        return call("reshape", root, new_shape=constants(self.tv.shape))
+        return reshaped(root, self.tv.shape)

@@ -54,14 +54,8 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family, OpDef
-from thunder_fuser.presegment.split_reductions import (
-    constants,
-    is_summed,
-    padded,
-    reduced,
-    reshaped,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import is_summed
+from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 BLOCKS = 4  # of a multiprocessor, as many as there should be at least
 MAX_PARTS = 32  # of the images, whose sums one thread adds
@@ -223,7 +217,7 @@ def _grouped(tv: TensorView, source: Value, images: Images, deal: _Deal) -> Tens
     walked = _of_rows if deal.sides is None else _of_stretches
     made = walked(tv, widened(tv, source), images, deal)
     made = reduced(tv, made, (0,)) if deal.sums > 1 else reduced(tv, made)
-    return call("reshape", made, new_shape=constants(tv.shape))
+    return reshaped(made, tv.shape)
 
 
 def _of_rows(tv: TensorView, source: TensorView, images: Images, deal: _Deal) -> TensorView:

@@ -40,13 +40,10 @@ from thunder_fuser.presegment.split_reductions import (
     MIN_VECTORS,
     MIN_WALKED,
     SHORT_THREADS,
-    constants,
     is_summed,
-    reduced,
-    reshaped,
     walked_row,
-    widened,
 )
+from thunder_fuser.presegment.stages import reduced, reshaped, widened
 
 
 @dataclass(frozen=True)
@@ -132,4 +129,4 @@ def _grouped(tv: TensorView, source: Value, samples: _Samples, parts: int) -> Te
     mine = call("permute", pieces, dims=(1, 2, 0, 3, 4))
     walked = produce(tv.expr.op, [mine], {"dims": (2, 3), WALKED: samples.plane[0]})
     made = reduced(tv, walked, (1,))
-    return call("reshape", made, new_shape=constants(tv.shape))
+    return reshaped(made, tv.shape)

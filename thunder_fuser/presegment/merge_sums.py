@@ -26,7 +26,8 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.share_sums import factors_of
-from thunder_fuser.presegment.split_reductions import constants, is_summed, reshaped, widened
+from thunder_fuser.presegment.split_reductions import is_summed
+from thunder_fuser.presegment.stages import expanded, reshaped, widened
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,7 @@ def _merged(tv: TensorView, sums: _Sums) -> TensorView | None:
     product = widened(tv, source)
     held = [size if k in kept else 1 for k, size in enumerate(source.shape)]
     for weight in sums.weights:
-        whole = call("expand", reshaped(weight, held), shape=constants(source.shape))
-        product = call("mul", product, whole)
+        product = call("mul", product, expanded(reshaped(weight, held), source.shape))
     also = (k for k, a in zip(kept, own, strict=True) if a.is_reduction)
     total = call("sum", product, dims=tuple(sorted({*summed, *also})))
     return reshaped(call("neg", total) if sums.is_negative else total, tv.shape)

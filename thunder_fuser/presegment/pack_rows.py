@@ -52,22 +52,13 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
-from thunder_fuser.ir.build import call, produce
+from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.parts import Parts, has_parts
-from thunder_fuser.presegment.split_reductions import (
-    Deal,
-    constants,
-    in_stretches,
-    in_two,
-    padded,
-    reduced,
-    reshaped,
-    walked_row,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import Deal, in_stretches, in_two, walked_row
+from thunder_fuser.presegment.stages import padded, part, reduced, reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
 
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
@@ -269,12 +260,4 @@ def _in_packs(
     if whole == terms:
         return source, None
     plane = reshaped(source, [terms, columns])
-    return _rows_of(plane, 0, whole), _rows_of(plane, whole, terms)
-
-
-def _rows_of(source: TensorView, start: int, end: int) -> TensorView:
-    """`source[start:end]`."""
-    starts, ends = [0] * source.ndim, list(source.shape)
-    starts[0], ends[0] = start, end
-    sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
-    return call("slice", source, **sizes, strides=constants([1] * source.ndim))
+    return part(plane, 0, 0, whole), part(plane, 0, whole, terms)

@@ -26,7 +26,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants
+from thunder_fuser.presegment.stages import constants, part
 
 _COMBINED = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "mul"}
 
@@ -128,7 +128,7 @@ class _Parts:
         if stretch == (0, tv.shape[self.dim]):
             return tv
         if (tv, stretch) not in self.known:
-            self.known[tv, stretch] = self._computed(tv, stretch) or self._slice(tv, stretch)
+            self.known[tv, stretch] = self._computed(tv, stretch) or part(tv, self.dim, *stretch)
         return self.known[tv, stretch]
 
     def _computed(self, tv: TensorView, stretch: Stretch) -> TensorView | None:
@@ -158,12 +158,6 @@ class _Parts:
             return None
         shape = [stretch[1] - stretch[0] if d == self.dim else n for d, n in enumerate(tv.shape)]
         return call("broadcast_in_dim", source, shape=constants(shape), broadcast_dims=dims)
-
-    def _slice(self, tv: TensorView, stretch: Stretch) -> TensorView:
-        starts, ends = [0] * tv.ndim, list(tv.shape)
-        starts[self.dim], ends[self.dim] = stretch
-        sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
-        return call("slice", tv, **sizes, strides=constants([1] * tv.ndim))
 
 
 def _joined(made: Expr, dim: int) -> Iterator[tuple[TensorView, int, int]]:

@@ -26,7 +26,7 @@ drawn out is infinite, and terms have both signs, the sum is infinite instead of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -49,7 +49,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, spread
+from thunder_fuser.presegment.stages import box, expanded, reshaped
 
 MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again, where
 # they do not meet
@@ -93,7 +93,7 @@ def share_sums(
     that sum the same dims are summed without factors where these are fewer, or all of them are
     `is_by_places`, and stored where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
-    apart = {tv for tv in spread(fusion, planes) if not planes[tv].are_alike}
+    apart = {tv for tv in _spread(fusion, planes) if not planes[tv].are_alike}
     meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors, max_cluster)
     met = {planes[tv] for tv in meeting}
     planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or p.are_alike}
@@ -112,6 +112,18 @@ def share_sums(
         return call("segment_set", made) if tv in apart else made
 
     return rewrite(fusion, rule)
+
+
+def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
+    """Those of `sums` that something larger depends on: each element of that would sum parts."""
+    depends: dict[TensorView, frozenset[TensorView]] = {}
+    found = set[TensorView]()
+    for tv in fusion.tensors:
+        read = tv.definition.tensors if tv.definition else ()
+        above = frozenset[TensorView]().union(*(depends[t] for t in read))
+        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
+        depends[tv] = above | {tv} if tv in sums else above
+    return found
 
 
 def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
@@ -263,7 +275,7 @@ class _Products:
         ordered = self.ordered(factors)
         key = (*ordered, plane)
         if key not in self.made:
-            product, *others = (_reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
+            product, *others = (reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
             for other in others:
                 product = call("mul", product, other)
             self.made[key] = call("sum", product, dims=tuple(sorted(plane.common)))
@@ -306,7 +318,7 @@ def _in_stages(
         marks = {MET: met} if met > 1 else {}
         made = call("sum", made, dims=dims, **marks)
     made = call("neg", made) if is_negative else made
-    return _reshaped(made, tv.shape)
+    return reshaped(made, tv.shape)
 
 
 def _parted(terms: TensorView, plane: _Plane) -> tuple[list[TensorView], list[TensorView], bool]:
@@ -333,21 +345,15 @@ def factors_of(terms: TensorView) -> tuple[list[TensorView], bool]:
             case Expr(op=row, inputs=(TensorView() as a, TensorView() as b)) if (
                 row.name == "mul" and a.dtype is b.dtype is dtype
             ):
-                stack += [_broadcast(b, tv.shape), _broadcast(a, tv.shape)]
+                stack += [expanded(b, tv.shape), expanded(a, tv.shape)]  # as they are read
             case _:
                 found.append(tv)
     return found, is_negative
 
 
-def _broadcast(operand: TensorView, shape: tuple[int, ...]) -> TensorView:
-    """An operand in the shape of the result, which those of fewer dims or elements are read as."""
-    same = operand.shape == shape
-    return operand if same else call("expand", operand, shape=constants(shape))
-
-
 def _is_of_rows(factor: TensorView, plane: _Plane) -> bool:
     """True for what is the same wherever the common dims are."""
-    whole = _reshaped(factor, plane.sizes)
+    whole = reshaped(factor, plane.sizes)
     varying = {whole.logical[k] for k in plane.common}
     index = tuple(map(atom, whole.logical))
     leaves = demand([(whole, index)], _Sources()).leaves
@@ -365,18 +371,6 @@ class _Sources:
 
 def _of_rows(factor: TensorView, plane: _Plane) -> TensorView:
     """A factor that is the same wherever the common dims are, where these are 0."""
-    whole = _reshaped(factor, plane.sizes)
+    whole = reshaped(factor, plane.sizes)
     ends = [1 if k in plane.common else size for k, size in enumerate(plane.sizes)]
-    zeros, ones = [0] * len(ends), [1] * len(ends)
-    piece = call(
-        "slice",
-        whole,
-        start_indices=constants(zeros),
-        end_indices=constants(ends),
-        strides=constants(ones),
-    )
-    return _reshaped(piece, plane.rows)
-
-
-def _reshaped(tv: TensorView, shape: tuple[int, ...]) -> TensorView:
-    return tv if tv.shape == shape else call("reshape", tv, new_shape=constants(shape))
+    return reshaped(box(whole, [0] * len(ends), ends), plane.rows)

@@ -50,7 +50,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import gcd, prod
@@ -86,13 +86,12 @@ from thunder_fuser.analysis.walked_rows import (
     is_busy,
     rows_at_once,
 )
-from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
+from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
@@ -423,52 +422,3 @@ def in_parts(
     order = (part, *(d for d in dealt if d != part), *columns)
     mine = call("permute", pieces, dims=order)
     return produce(tv.expr.op, [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
-
-
-def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
-    """`source` in so many elements a dim; the same tensor where it has these sizes."""
-    if source.shape == tuple(sizes):
-        return source
-    return call("reshape", source, new_shape=constants(sizes))
-
-
-def padded(tv: TensorView, source: TensorView, rest: int, dim: int = 0) -> TensorView:
-    """`source` with so many more rows, which do not change what `tv` makes of its columns."""
-    neutral = tv.expr.op.neutral
-    assert neutral is not None
-    widths = [0] * (2 * source.ndim)
-    widths[2 * (source.ndim - dim) - 1] = rest  # behind it; pairs are of the last dim first
-    return call("pad", source, sc.constant(neutral), pad_widths=constants(widths))
-
-
-def widened(tv: TensorView, source: Value) -> TensorView:
-    """`source` in the type in which the parts of `tv` are summed."""
-    assert isinstance(source, TensorView)
-    wide = tv.dtype.compute_type
-    if wide is source.dtype or source.dtype.compute_type.is_integral:
-        return source
-    return call("cast", source, dtype=wide)
-
-
-def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
-    """`tv` as reductions of `source` over the dims of one stage after the other."""
-    for dims in stages:
-        source = produce(tv.expr.op, [source], {"dims": dims})
-    return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
-
-
-def spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
-    """Those of `sums` that something larger depends on: each element of that would sum parts."""
-    depends: dict[TensorView, frozenset[TensorView]] = {}
-    found = set[TensorView]()
-    for tv in fusion.tensors:
-        read = tv.definition.tensors if tv.definition else ()
-        above = frozenset[TensorView]().union(*(depends[t] for t in read))
-        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
-        depends[tv] = above | {tv} if tv in sums else above
-    return found
-
-
-def constants(sizes: Sequence[int]) -> tuple[Constant, ...]:
-    """A shape."""
-    return tuple(sc.constant(size) for size in sizes)

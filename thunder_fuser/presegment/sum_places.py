@@ -26,7 +26,7 @@ from thunder_fuser.presegment.pack_rows import (
     plane_below,
 )
 from thunder_fuser.presegment.parts import Parts, has_parts
-from thunder_fuser.presegment.split_reductions import reshaped, widened
+from thunder_fuser.presegment.stages import reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
 
 MIN_BYTES = 360 * 1024  # read of a plane, per multiprocessor, that are worth a third launch

@@ -39,14 +39,8 @@ from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import (
-    Deal,
-    constants,
-    in_two,
-    padded,
-    reshaped,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import Deal, in_two
+from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
@@ -433,11 +427,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
     made = produce(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
-    return made if made.shape == tv.shape else _reshaped(made, tv.shape)
-
-
-def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
-    return call("reshape", source, new_shape=constants(shape))
+    return reshaped(made, tv.shape)
 
 
 def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> TensorView:
@@ -449,5 +439,5 @@ def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> Tenso
         images = reshaped(widened(tv, last), (columns // inner, inner, rows))
         last = padded(tv, images, width - inner, dim=1)
         columns = columns // inner * width
-    made = in_two(tv, _reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
-    return made if made.shape == tv.shape else _reshaped(made, tv.shape)
+    made = in_two(tv, reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
+    return reshaped(made, tv.shape)

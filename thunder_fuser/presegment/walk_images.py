@@ -40,10 +40,9 @@ from thunder_fuser.presegment.split_reductions import (
     in_parts,
     in_two,
     is_summed,
-    reduced,
-    reshaped,
     walked_row,
 )
+from thunder_fuser.presegment.stages import reduced, reshaped
 
 THREADS = 640  # of a multiprocessor, with 96 registers each: three sums and the vectors of as many
 # tensors fill them
