@@ -4,7 +4,9 @@ makes; or a scan of rows; or nothing that a kernel computes."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from math import prod
+from typing import NamedTuple
 
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -21,6 +23,21 @@ PACKED = "packed"  # the attribute of a reduction down packs of rows, behind the
 # were added: the elements of the plane
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
+
+
+class Run(NamedTuple):
+    """Neighbouring axes of a tensor before it is reduced, which all are or none is."""
+
+    size: int
+    is_reduced: bool
+
+
+def runs_of(tv: TensorView) -> tuple[Run, ...]:
+    """The axes of more than one element that `tv` has or reduces, outermost first: kept and reduced
+    ones by turns."""
+    sizable = (a for a in tv.domain.logical if a.size != 1)
+    runs = groupby(sizable, lambda a: a.is_reduction)
+    return tuple(Run(prod(a.size for a in axes), is_reduced) for is_reduced, axes in runs)
 
 
 def is_reduction(tv: TensorView) -> bool:
@@ -86,11 +103,11 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
         return _scan_shape(tv)
     if is_grouped(tv):
         return None
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    if not sizable or not sizable[-1].is_reduction:
+    runs = runs_of(tv)
+    if not runs or not runs[-1].is_reduced:
         return None
-    columns = prod(a.size for a in sizable if a.is_reduction)
-    return prod(a.size for a in sizable if not a.is_reduction), columns
+    terms, results = terms_and_results(tv)
+    return results, terms
 
 
 def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
@@ -108,29 +125,21 @@ def state_bytes(tv: TensorView) -> int:
 def is_scattered(tv: TensorView) -> bool:
     """True for a long reduction along rows that are no stretch of axes: kept axes lie between its
     reduced ones, as the channels of a batch norm."""
-    if not is_long(tv) or is_scan(tv) or row_shape(tv) is None:
-        return False
-    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return reduced != sorted(reduced)
+    return is_along(tv) and len(runs_of(tv)) > 2
 
 
 def is_outermost(tv: TensorView) -> bool:
     """True for a reduction over the outermost axis among others: the first parts of all its rows
     lie before the second ones."""
-    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return is_scattered(tv) and reduced[0]
+    return is_scattered(tv) and runs_of(tv)[0].is_reduced
 
 
 def stretch_of(tv: TensorView) -> int:
     """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
     if is_scan(tv):
         return (row_shape(tv) or (0, 0))[1]
-    count = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if not a.is_reduction:
-            break
-        count *= a.size
-    return count
+    runs = runs_of(tv)
+    return runs[-1].size if runs and runs[-1].is_reduced else 1
 
 
 def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
@@ -166,11 +175,10 @@ def column_shape(tv: TensorView) -> tuple[int, int] | None:
         return None
     if is_scan(tv):
         return None if _scan_shape(tv) is not None else _column_scan_shape(tv)
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    if not sizable or sizable[-1].is_reduction or not is_long(tv):
+    runs = runs_of(tv)
+    if not runs or runs[-1].is_reduced or not is_long(tv):
         return None
-    terms = prod(a.size for a in sizable if a.is_reduction)
-    return terms, prod(a.size for a in sizable if not a.is_reduction)
+    return terms_and_results(tv)
 
 
 def is_along(tv: TensorView) -> bool:
@@ -196,11 +204,7 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
     if is_scan(tv):
         columns = prod(tv.shape[scanned_dim(tv) + 1 :])
         return down[0] * down[1] // columns, columns
-    columns = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if a.is_reduction:
-            break
-        columns *= a.size
+    columns = runs_of(tv)[-1].size
     return walked_rows(tv) or down[0] * down[1] // columns, columns
 
 

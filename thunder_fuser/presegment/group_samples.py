@@ -22,6 +22,7 @@ from thunder_fuser.analysis.reductions import (
     WALKED,
     is_along,
     plane_of,
+    runs_of,
     walked_rows,
 )
 from thunder_fuser.analysis.short_rows import THREADS, is_much, is_short, threads_of_row
@@ -84,17 +85,12 @@ def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) ->
 def _samples_of(tv: TensorView) -> _Samples | None:
     """What a reduction over two runs of dims has as terms, with dims that are kept between and
     behind them."""
-    sizes: list[int] = []
-    kinds: list[bool] = []
-    for a in (a for a in tv.domain.logical if a.size != 1):
-        if kinds and kinds[-1] is a.is_reduction:
-            sizes[-1] *= a.size
-        else:
-            sizes.append(a.size)
-            kinds.append(a.is_reduction)
-    if kinds != [True, False, True, False] or walked_rows(tv) is not None:
+    if walked_rows(tv) is not None:
         return None
-    return _Samples(*sizes)
+    match runs_of(tv):
+        case [(images, True), (count, False), (rows, True), (columns, False)]:
+            return _Samples(images, count, rows, columns)
+    return None
 
 
 def _parts(samples: _Samples, row: WalkedRow, multiprocessors: int, max_cluster: int) -> int | None:

@@ -47,9 +47,10 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, de
 from thunder_fuser.analysis.reductions import (
     PACKED,
     column_shape,
+    is_down,
     is_long,
-    is_scan,
     plane_of,
+    runs_of,
 )
 from thunder_fuser.analysis.walked_rows import blocks_of_row
 from thunder_fuser.ir.build import produce
@@ -175,13 +176,12 @@ def _needs_others(tv: TensorView) -> bool:
 
 def _is_column_sum(tv: TensorView) -> bool:
     """True for a reduction over leading dims, in parts."""
-    is_reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return _is_down(tv) and is_reduced == sorted(is_reduced, reverse=True)
+    return _is_down(tv) and len(runs_of(tv)) <= 2
 
 
 def _is_down(tv: TensorView) -> bool:
     """True for a reduction down columns that what its parts come to leads to."""
-    return not is_scan(tv) and column_shape(tv) is not None and has_parts(tv)
+    return is_down(tv) and has_parts(tv)
 
 
 def plane_below(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
