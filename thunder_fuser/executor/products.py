@@ -18,7 +18,6 @@ import thunder.torch as ltorch
 import torch
 from thunder.core.transforms import get_grad, put_grad, sum_to
 
-from thunder_fuser.executor.missing_gradients import register_over_opaque
 from thunder_fuser.executor.movements import is_whole
 from thunder_fuser.executor.stand_ins import Compose
 
@@ -58,11 +57,6 @@ def _conjugate(a: Any) -> Any:
 
 
 GRADIENTS: dict[str, Callable[..., Any]] = {"torch.addmm": _addmm, "torch.addmv": _addmv}
-
-
-def register_products() -> None:
-    """Register the rules of `GRADIENTS` in place of running the product again."""
-    register_over_opaque(GRADIENTS)
 
 
 def _dot(a: Any, b: Any) -> Any:
