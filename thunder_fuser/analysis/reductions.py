@@ -42,31 +42,27 @@ def runs_of(tv: TensorView) -> tuple[Run, ...]:
 
 def is_reduction(tv: TensorView) -> bool:
     """True for a reduction of any number of terms."""
-    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
+    return tv.family is Family.REDUCTION
 
 
 def is_scan(tv: TensorView) -> bool:
     """True for a running sum that has elements."""
-    return (
-        tv.definition is not None and tv.definition.op.family is Family.SCAN and 0 not in tv.shape
-    )
+    return tv.family is Family.SCAN and 0 not in tv.shape
 
 
 def is_grouped(tv: TensorView) -> bool:
     """True for a sum of groups that has elements."""
-    family = None if tv.definition is None else tv.definition.op.family
-    return family is Family.GROUPED and 0 not in tv.shape
+    return tv.family is Family.GROUPED and 0 not in tv.shape
 
 
 def is_ordering(tv: TensorView) -> bool:
     """True for what puts an index in order."""
-    family = None if tv.definition is None else tv.definition.op.family
-    return family in (Family.ORDER, Family.STAGE)
+    return tv.family in (Family.ORDER, Family.STAGE)
 
 
 def is_stage(tv: TensorView) -> bool:
     """True for what puts an index in order by one digit: it is in memory before others read it."""
-    return tv.definition is not None and tv.definition.op.family is Family.STAGE
+    return tv.family is Family.STAGE
 
 
 def made_by(tv: TensorView) -> TensorView:
@@ -163,6 +159,16 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
     return rows < multiprocessors and columns >= MIN_SHARED
 
 
+def terms_of(reduction: TensorView) -> TensorView:
+    """What a reduction is of."""
+    return reduction.expr.tensors[0]
+
+
+def is_long_reduction(tv: TensorView) -> bool:
+    """True for a long one that is no scan, sum of groups or order."""
+    return is_reduction(tv) and is_long(tv)
+
+
 def terms_and_results(tv: TensorView) -> tuple[int, int]:
     """Terms of each result of a reduction, and how many these are."""
     return prod(a.size for a in tv.domain.logical if a.is_reduction), prod(tv.shape)
@@ -215,9 +221,7 @@ def stored_planes(
     stored."""
     below: dict[TensorView, frozenset[tuple[int, int]]] = {}
     for tv in fusion.tensors:
-        found = frozenset[tuple[int, int]]()
-        if tv.definition is not None:
-            found = found.union(*(below[source] for source in tv.definition.tensors))
+        found = frozenset[tuple[int, int]]().union(*(below[source] for source in tv.producers))
         plane = shape_of(tv) if is_long(tv) else None
         below[tv] = found if plane is None else found | {plane}
     return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}

@@ -16,7 +16,7 @@ from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import unvariableify
 from thunder.core.symbol import BoundSymbol, Symbol
-from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
+from thunder.core.trace import TraceCtx, TraceProvenance
 from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
@@ -83,7 +83,7 @@ from thunder_fuser.executor.settings import Settings, read_settings
 from thunder_fuser.executor.shown_views import show_views
 from thunder_fuser.executor.stand_ins import lookasides
 from thunder_fuser.executor.statistics import Statistics, statistics
-from thunder_fuser.executor.storage import Storages, check_versions
+from thunder_fuser.executor.storage import Storages, check_versions, rebuilt
 from thunder_fuser.executor.synonyms import SYNONYMS
 from thunder_fuser.executor.uniform import stateless
 from thunder_fuser.executor.view_gradients import check_view_gradients
@@ -336,9 +336,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             else:
                 report.unclaimed(group.bsyms, reason)
                 bsyms.extend(group.bsyms)
-        result = from_trace(trace)
-        result.bound_symbols = bsyms
-        return result
+        return rebuilt(trace, bsyms)
 
 
 class _Region:

@@ -44,7 +44,6 @@ def merge_sums(fusion: Fusion) -> Fusion:
     """`fusion` with such sums, of planes whose rows are reduced."""
     along = [*filter(is_along, fusion.tensors)]
     planes = {plane_of(tv) for tv in along}
-    results = [*fusion.outputs, *(w.value for w in fusion.writes)]
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if not tv.is_of("sum") or not tv.dtype.is_floating:
@@ -52,7 +51,7 @@ def merge_sums(fusion: Fusion) -> Fusion:
         (old,), (terms,) = tv.expr.tensors, inputs
         assert isinstance(terms, TensorView)
         before, sums = _sums_in(old, planes), _sums_in(terms, planes)
-        if before is None or sums is None or before.down in topological(results, {tv}):
+        if before is None or sums is None or before.down in topological(fusion.roots, {tv}):
             return None
         return _merged(tv, sums)
 

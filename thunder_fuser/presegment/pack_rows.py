@@ -164,7 +164,7 @@ def _stores_beside(sums: Sequence[TensorView], outputs: Sequence[TensorView]) ->
 def _reads_columns(plane: Sequence[TensorView], rows: int, columns: int) -> bool:
     """True where all that is repeated in a plane has an element a column, or one for all."""
     of_plane = {tv for tv in plane if prod(tv.shape) == rows * columns}
-    read = {t for tv in of_plane if tv.definition for t in tv.definition.tensors}
+    read = {t for tv in of_plane for t in tv.producers}
     shapes = {tv.shape for tv in read - of_plane if prod(tv.shape) != 1}
     return of_plane == {*plane} and shapes <= {(columns,), (1, columns)}
 
@@ -186,14 +186,14 @@ def _is_down(tv: TensorView) -> bool:
 
 def plane_below(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
     """What the terms are computed from, as far as it is of the plane's size or larger."""
-    left = [t for tv in sums if tv.definition for t in tv.definition.tensors]
+    left = [t for tv in sums for t in tv.producers]
     seen = set[TensorView]()
     while left:
         found = left.pop()
         if found not in seen and prod(found.shape) >= elements:
             seen.add(found)
             yield found
-            left += found.definition.tensors if found.definition else ()
+            left += found.producers
 
 
 def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout]) -> bool:
@@ -203,11 +203,10 @@ def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layou
         layout = layouts[tv]
         is_aligned = layout.alignment == MAX_ALIGNMENT
         return is_aligned and layout.strides == dense_strides(tv.shape)
-    row = tv.definition.op
-    if row.family is Family.VIEW:
-        is_repeated = all(prod(t.shape) < elements for t in tv.definition.tensors)
-        return is_repeated or row.name == "reshape"
-    return row.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
+    if tv.family is Family.VIEW:
+        is_repeated = all(prod(t.shape) < elements for t in tv.producers)
+        return is_repeated or tv.is_of("reshape")
+    return tv.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
 
 
 @dataclass(frozen=True)

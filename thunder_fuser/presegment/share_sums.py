@@ -39,6 +39,7 @@ from thunder_fuser.analysis.reductions import (
     MET,
     inputs_of_size,
     is_long,
+    terms_of,
     walked_rows,
 )
 from thunder_fuser.analysis.shared_rows import Test
@@ -119,8 +120,7 @@ def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
     depends: dict[TensorView, frozenset[TensorView]] = {}
     found = set[TensorView]()
     for tv in fusion.tensors:
-        read = tv.definition.tensors if tv.definition else ()
-        above = frozenset[TensorView]().union(*(depends[t] for t in read))
+        above = frozenset[TensorView]().union(*(depends[t] for t in tv.producers))
         found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
         depends[tv] = above | {tv} if tv in sums else above
     return found
@@ -148,11 +148,7 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
 def _are_fewer(sums: Sequence[TensorView], plane: _Plane) -> bool:
     """True where some of the sums are the same without the factors that are drawn out of them."""
     products = _Products()
-    kept = {
-        products.ordered(_parted(tv.definition.tensors[0], plane)[1])
-        for tv in sums
-        if tv.definition
-    }
+    kept = {products.ordered(_parted(terms_of(tv), plane)[1]) for tv in sums}
     return len(kept) < len(sums)
 
 
@@ -166,11 +162,9 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
     sizes = {prod(plane.sizes) for plane in planes.values()}
     late = set[TensorView]()
     for tv in fusion.tensors:
-        made = tv.definition
-        if tv in planes or (made is not None and not late.isdisjoint(made.tensors)):
+        if tv in planes or not late.isdisjoint(tv.producers):
             late.add(tv)
-    results = [*fusion.outputs, *(w.value for w in fusion.writes)]
-    for tv in topological(results, planes.keys()):
+    for tv in topological(fusion.roots, planes.keys()):
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
         if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
             yield tv
@@ -365,8 +359,7 @@ class _Sources:
 
     def __contains__(self, tv: object) -> bool:
         assert isinstance(tv, TensorView)
-        plain = (Family.POINTWISE, Family.VIEW, Family.FULL)
-        return tv.definition is None or tv.definition.op.family not in plain
+        return tv.family not in (Family.POINTWISE, Family.VIEW, Family.FULL)
 
 
 def _of_rows(factor: TensorView, plane: _Plane) -> TensorView:

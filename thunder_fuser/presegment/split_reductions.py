@@ -167,14 +167,9 @@ def is_summed(tv: TensorView) -> bool:
     return is_down(tv) and tv.expr.op.is_finished
 
 
-def _is_gathered(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.family is Family.GATHER
-
-
 def _operands(tv: TensorView) -> tuple[object, ...]:
     """What a reduction is of, and over which dims."""
-    assert tv.definition is not None
-    return *tv.definition.inputs, tv.definition.attr("dims")
+    return *tv.expr.inputs, tv.expr.attr("dims")
 
 
 def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
@@ -182,8 +177,9 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     rows, columns = plane or (0, 0)
     read = inputs_of_size(fusion, rows * columns)
     along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
-    is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
-    is_plain = not any(_is_gathered(t) for t in fusion.tensors if prod(t.shape) == rows * columns)
+    is_sent = all(t.expr.op.state_size == 1 for t in along)
+    gathered = (t for t in fusion.tensors if t.family is Family.GATHER)
+    is_plain = all(prod(t.shape) != rows * columns for t in gathered)
     return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
 
 

@@ -65,3 +65,8 @@ def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> Ten
     for dims in stages:
         source = produce(tv.expr.op, [source], {"dims": dims})
     return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
+
+
+def marked(tv: TensorView, inputs: Sequence[Value], **marks: int) -> TensorView:
+    """The reduction `tv` of other inputs, with such attributes."""
+    return produce(tv.expr.op, inputs, {**dict(tv.expr.attrs), **marks})

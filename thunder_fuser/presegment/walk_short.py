@@ -22,10 +22,10 @@ from thunder_fuser.analysis.reductions import (
     runs_of,
     terms_and_results,
 )
-from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.stages import marked
 
 
 def walk_short(fusion: Fusion) -> Fusion:
@@ -41,8 +41,7 @@ def walk_short(fusion: Fusion) -> Fusion:
         plane = _plane(tv)
         if plane is None or tv not in whole[plane]:
             return None
-        attrs = {**dict(tv.expr.attrs), WALKED: plane[0]}
-        return produce(tv.expr.op, inputs, attrs)
+        return marked(tv, inputs, **{WALKED: plane[0]})
 
     return rewrite(fusion, rule)
 
