@@ -56,6 +56,7 @@ from thunder_fuser.executor.inplace import (
     write_results,
 )
 from thunder_fuser.executor.integers import INTEGERS
+from thunder_fuser.executor.joint import returned
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.log_softmax import LOG_SOFTMAX
 from thunder_fuser.executor.logsumexp import LOGSUMEXP
@@ -269,12 +270,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         ordered = sums_beside_terms(trace, kind, storages)
         groups = partition(ordered, kind, storages, settings.fusion_type)
         groups = [piece for group in groups for piece in split_at_writes(group, storages)]
-        groups = move_writes_out_of_backward(groups, _returned(trace))
+        groups = move_writes_out_of_backward(groups, returned(trace))
         fused = self._fuse_groups(trace, groups, settings, report)
         if settings.options.rematerialize:
             fused = rematerialize(fused, storages)
         check_versions(
-            trace.bound_symbols, in_split_order(fused.bound_symbols, _returned(trace)), storages
+            trace.bound_symbols, in_split_order(fused.bound_symbols, returned(trace)), storages
         )
         fused = remove_redundant_casts(fused, storages, strict=settings.options.strict)
         fused = eliminate_common_subexpressions(fused, storages)
@@ -367,11 +368,6 @@ def _kind_of(report: Report) -> Kind:
         return device, claims.is_backward(bsym)
 
     return kind
-
-
-def _returned(trace: TraceCtx) -> Any:
-    args = trace.bound_symbols[-1].args
-    return args[0] if args else None
 
 
 def _flatten(bsym: BoundSymbol) -> list[BoundSymbol]:

@@ -59,16 +59,11 @@ def _conjugate(a: Any) -> Any:
 GRADIENTS: dict[str, Callable[..., Any]] = {"torch.addmm": _addmm, "torch.addmv": _addmv}
 
 
-def _dot(a: Any, b: Any) -> Any:
-    return ltorch.matmul(a, b) if _dims(a, b) == (1, 1) else NotImplemented
+def _of_dims(product: Compose, *dims: int) -> Compose:
+    def compose(a: Any, b: Any) -> Any:
+        return product(a, b) if _dims(a, b) == dims else NotImplemented
 
-
-def _mv(a: Any, b: Any) -> Any:
-    return ltorch.matmul(a, b) if _dims(a, b) == (2, 1) else NotImplemented
-
-
-def _ger(a: Any, b: Any) -> Any:
-    return ltorch.outer(a, b) if _dims(a, b) == (1, 1) else NotImplemented
+    return compose
 
 
 def _dims(*tensors: Any) -> tuple[int, ...] | None:
@@ -78,4 +73,8 @@ def _dims(*tensors: Any) -> tuple[int, ...] | None:
     return tuple(a.ndim for a in tensors) if is_real else None
 
 
-PRODUCTS: dict[Any, Compose] = {torch.dot: _dot, torch.ger: _ger, torch.mv: _mv}
+PRODUCTS: dict[Any, Compose] = {
+    torch.dot: _of_dims(ltorch.matmul, 1, 1),
+    torch.ger: _of_dims(ltorch.outer, 1, 1),
+    torch.mv: _of_dims(ltorch.matmul, 2, 1),
+}
