@@ -3,12 +3,12 @@ makes; or a scan of rows; or nothing that a kernel computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -197,6 +197,11 @@ def is_down(tv: TensorView) -> bool:
     return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
 
 
+def is_summed(tv: TensorView) -> bool:
+    """True for a long reduction down columns whose parts combine as its terms do."""
+    return is_down(tv) and tv.expr.op.is_finished
+
+
 def plane_of(tv: TensorView) -> tuple[int, int] | None:
     """(rows, columns) of the plane that a long reduction walks: what is summed down the columns of
     a part of the rows walks the same plane as what is summed along them. A sum of groups walks
@@ -212,6 +217,17 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
         return down[0] * down[1] // columns, columns
     columns = runs_of(tv)[-1].size
     return walked_rows(tv) or down[0] * down[1] // columns, columns
+
+
+def needed_by_rows(
+    along: Iterable[TensorView],
+) -> dict[tuple[int, int] | None, set[TensorView]]:
+    """What reductions along rows need, by the planes of these rows: none of it is a sum beside
+    them."""
+    planes: dict[tuple[int, int] | None, list[TensorView]] = {}
+    for tv in along:
+        planes.setdefault(plane_of(tv), []).append(tv)
+    return {plane: set(topological(found)) for plane, found in planes.items()}
 
 
 def stored_planes(

@@ -40,6 +40,7 @@ from thunder_fuser.analysis.reductions import (
     inputs_of_size,
     is_along,
     is_reduction,
+    is_summed,
     plane_of,
     runs_of,
 )
@@ -56,7 +57,6 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import OpDef
-from thunder_fuser.presegment.split_reductions import is_summed
 from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 BLOCKS = 4  # of a multiprocessor, as many as there should be at least

@@ -19,14 +19,13 @@ from math import prod
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.index_map import edges
 from thunder_fuser.analysis.layout import numbered, offset_of
-from thunder_fuser.analysis.reductions import is_along, plane_of
+from thunder_fuser.analysis.reductions import is_along, is_summed, plane_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.share_sums import factors_of
-from thunder_fuser.presegment.split_reductions import is_summed
 from thunder_fuser.presegment.stages import expanded, reshaped, widened
 
 

@@ -52,13 +52,13 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     runs_of,
 )
-from thunder_fuser.analysis.walked_rows import blocks_of_row
+from thunder_fuser.analysis.walked_rows import blocks_of_row, walked_row
 from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.parts import Parts, has_parts
-from thunder_fuser.presegment.split_reductions import Deal, in_stretches, in_two, walked_row
+from thunder_fuser.presegment.split_reductions import Deal, in_stretches, in_two
 from thunder_fuser.presegment.stages import padded, part, reduced, reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
 

@@ -62,9 +62,10 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     column_shape,
-    inputs_of_size,
     is_down,
     is_long,
+    is_summed,
+    needed_by_rows,
     plane_of,
     row_shape,
     walked_rows,
@@ -85,18 +86,16 @@ from thunder_fuser.analysis.walked_rows import (
     groups_of_rows,
     is_busy,
     rows_at_once,
+    walked_row,
 )
 from thunder_fuser.ir.build import call, produce
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
 from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
-MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
-# turns of a block, which wait for each other, take longer than reading it again
 MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
 MIN_SHIFTED = 4  # vectors of a row of odd length, below which most of it is first and last ones
 MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
@@ -133,8 +132,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     """`fusion` with such sums in two stages. Up to `max_cluster` blocks can hold a row. Inputs stay
     the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
-    planes = {plane_of(tv) for tv in along}
-    ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
+    ahead = needed_by_rows(along)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if tv.expr.op.neutral is None}
@@ -147,7 +145,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
-        if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
+        if plane not in ahead or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
@@ -162,25 +160,9 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     return rewrite(fusion, rule)
 
 
-def is_summed(tv: TensorView) -> bool:
-    """True for a long reduction down columns whose parts combine as its terms do."""
-    return is_down(tv) and tv.expr.op.is_finished
-
-
 def _operands(tv: TensorView) -> tuple[object, ...]:
     """What a reduction is of, and over which dims."""
     return *tv.expr.inputs, tv.expr.attr("dims")
-
-
-def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
-    """A row of a plane, with so many sums down its columns."""
-    rows, columns = plane or (0, 0)
-    read = inputs_of_size(fusion, rows * columns)
-    along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
-    is_sent = all(t.expr.op.state_size == 1 for t in along)
-    gathered = (t for t in fusion.tensors if t.family is Family.GATHER)
-    is_plain = all(prod(t.shape) != rows * columns for t in gathered)
-    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
 
 
 def _samples(tv: TensorView) -> tuple[int, int] | None:
@@ -213,8 +195,8 @@ def _of_samples(
         if found is not None:
             return found
     blocks = blocks_of_row(row, max_cluster)
-    size = samples * terms * row.columns * sum(row.itemsizes)
-    if blocks is None or row.vectors < MIN_VECTORS or size < MIN_WALKED * multiprocessors:
+    is_large = row.is_worth_a_walk(samples * terms, multiprocessors)
+    if blocks is None or row.vectors < MIN_VECTORS or not is_large:
         return None
     wanted = rows_at_once(row, blocks, multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
@@ -295,7 +277,7 @@ def _dealt(
     if found is not None:
         return found
     blocks = blocks_of_row(row, max_cluster)
-    is_large = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    is_large = row.is_worth_a_walk(terms, multiprocessors)
     if row.vectors < MIN_VECTORS or blocks is None or not is_large:
         return None
     if blocks == 1 and not are_many:

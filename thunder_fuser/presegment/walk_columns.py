@@ -59,10 +59,8 @@ HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
 SLACK = 1.2  # registers that the compiler takes for each that is counted
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
-MIN_ODD = (
-    2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm of
-)
-# 192 channels of 37 x 41 took 250 us for 207
+MIN_ODD = 2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm
+# of 192 channels of 37 x 41 took 250 us for 207
 MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
