@@ -18,7 +18,6 @@ from typing import Any
 import thunder.torch as ltorch
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import wide_type
 from thunder_fuser.executor.nll_loss import (
     REDUCTIONS,
     at_target,
@@ -26,6 +25,7 @@ from thunder_fuser.executor.nll_loss import (
     is_target,
     reduced,
 )
+from thunder_fuser.executor.operands import wide_type
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 

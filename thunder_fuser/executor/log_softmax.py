@@ -18,7 +18,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
-from thunder_fuser.executor.compositions import wide_type
+from thunder_fuser.executor.operands import wide_type
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 

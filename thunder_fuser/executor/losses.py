@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
 from thunder_fuser.executor.nll_loss import REDUCTIONS
+from thunder_fuser.executor.operands import is_ours, wide_type
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 Term = Callable[..., Any]  # (x, t, *options), tensors in the wide type

@@ -16,24 +16,10 @@ import thunder.core.prims as prims
 import thunder.torch as ltorch
 import torch
 import torch.nn.functional as F
-from thunder.core.proxies import ProxyTag, TensorProxy
+from thunder.core.proxies import ProxyTag
 
+from thunder_fuser.executor.operands import is_whole, part
 from thunder_fuser.executor.stand_ins import Compose
-
-
-def is_whole(*tensors: Any) -> bool:
-    """True for tensors of static shape, none of it empty."""
-    return all(
-        isinstance(a, TensorProxy) and all(isinstance(n, int) and n > 0 for n in a.shape)
-        for a in tensors
-    )
-
-
-def part(a: Any, dim: int, start: int, stop: int) -> Any:
-    """The elements of `a` from `start` to `stop` along a dim."""
-    key = [slice(None)] * a.ndim
-    key[dim] = slice(start, stop)
-    return a[tuple(key)]
 
 
 def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:

@@ -17,7 +17,7 @@ import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
+from thunder_fuser.executor.operands import is_ours, wide_type
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 REDUCTIONS = ("none", "sum", "mean")

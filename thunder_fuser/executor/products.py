@@ -18,7 +18,7 @@ import thunder.torch as ltorch
 import torch
 from thunder.core.transforms import get_grad, put_grad, sum_to
 
-from thunder_fuser.executor.movements import is_whole
+from thunder_fuser.executor.operands import is_whole
 from thunder_fuser.executor.stand_ins import Compose
 
 
