@@ -30,7 +30,7 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 from thunder_fuser.executor import attention
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.inplace import view_of
-from thunder_fuser.executor.joint import GRADIENTS, INPUTS, returned
+from thunder_fuser.executor.joint import GRADIENTS, is_joint, returned
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import results
 from thunder_fuser.executor.storage import Storages, tensors
@@ -93,7 +93,7 @@ def _has_whole_heads(operand: TensorProxy) -> bool:
 def _wanted_by_autograd(trace: TraceCtx) -> dict[str, Order]:
     """The gradients that are returned. One is written turned at the cost of writing it as it is."""
     found = returned(trace)
-    if not (isinstance(found, dict) and {GRADIENTS, INPUTS} <= found.keys()):
+    if not is_joint(found):
         return {}
     others = {p.name for what in found if what != GRADIENTS for p in tensors(found[what])}
     gradients = {p.name: _row_major(p.ndim) for p in tensors(found[GRADIENTS])}
