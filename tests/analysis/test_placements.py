@@ -30,14 +30,10 @@ from thunder_fuser.analysis.placement import (
 from thunder_fuser.analysis.propagate import propagate
 from thunder_fuser.analysis.sharding import (
     annotated,
-    annotations_of,
     check_sizes,
     local_shape,
-    shard_misfit,
     sharding_of,
 )
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir import build
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.domain import ParallelType, merge, parallelize, split, tensor_domain
@@ -103,18 +99,6 @@ def test_local_shapes_on_two_mesh_dims_are_what_the_devices_hold() -> None:
             assert rows * columns == len(owned_points(tv, sharding, where)), str(sharding)
 
 
-def test_a_local_tensor_binds_by_its_device_and_the_allocation_domain() -> None:
-    tv = build.tensor(DataType.Float, 10, 6, stride_order=(0, 1))  # columns lie one after another
-    sharding = Sharding(DeviceMesh((4,)), (Shard(0),))
-    assert shard_misfit(tv, sharding, (0,), (3, 6), (1, 3)) is None
-    assert shard_misfit(tv, sharding, (3,), (1, 6), (1, 1)) is None
-    assert shard_misfit(tv, sharding, (3,), (3, 6), (1, 3)) == (
-        "the device at [3] of mesh[4] holds [1, 6] of [10, 6] placed (S(0)), got a local tensor of "
-        "[3, 6]"
-    )
-    assert "dim 0 is contiguous" in (shard_misfit(tv, sharding, (0,), (3, 6), (6, 1)) or "")
-
-
 def test_device_axes_carry_the_parallel_type_of_their_mesh_dim() -> None:
     loop = device_loop(tensor(24, 8).logical, Sharding(DeviceMesh((2, 4)), (Shard(0), Shard(1))))
     assert [(a.parallel_type, a.size) for a in loop] == [
@@ -125,19 +109,16 @@ def test_device_axes_carry_the_parallel_type_of_their_mesh_dim() -> None:
     ]
 
 
-def test_annotations_are_read_off_the_loop_domains_and_print() -> None:
+def test_a_sharding_is_read_off_the_loop_domain_and_prints() -> None:
     mesh = DeviceMesh((2, 4))
     x = annotated(tensor(24, 8), Sharding(mesh, (StridedShard(0, 3), Shard(1))))
-    y = call("neg", x)
-    fusion = Fusion((x,), (y,))
-    assert annotations_of(fusion, mesh) == {x: Sharding(mesh, (StridedShard(0, 3), Shard(1)))}
+    fusion = Fusion((x,), (call("neg", x),))
+    assert sharding_of(x.domain, mesh) == Sharding(mesh, (StridedShard(0, 3), Shard(1)))
     assert str(fusion).splitlines()[0] == (
         "fusion(T0: i32[i24, i8] loop [deviceIdx.y i2, deviceIdx.x i4, i12, i2]) {"
     )
-    plan = propagate(fusion, mesh, annotations_of(fusion, mesh))
-    assert plan.shardings[y] == plan.shardings[x]
-    with pytest.raises(ValueError, match=r"T0: deviceIdx\.y names no dim"):
-        annotations_of(fusion, DeviceMesh((4,)))
+    with pytest.raises(ValueError, match=r"deviceIdx\.y names no dim"):
+        sharding_of(x.domain, DeviceMesh((4,)))
 
 
 def test_a_device_axis_that_no_placement_expresses_is_refused() -> None:

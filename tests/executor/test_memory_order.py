@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from tests.executor.attention import KINDS, Calls, watch
+from tests.executor.jitted import jit
 from tests.executor.test_rope import rotate
 from tests.programs import cuda_kernels
 from tests.test_rope_kernels import widths
@@ -169,6 +170,14 @@ def test_one_head_for_all_stays_expanded(calls: Calls, device: torch.device) -> 
     ((q, k, v),) = calls.strides
     assert q == rows_of_heads(4)
     assert k == v == (T * D, 0, D, 1)
+
+
+def test_a_result_without_a_gradient_lies_as_in_torch(device: torch.device) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.exp(x * 2).t()
+
+    x = torch.randn(8, 16, device=device)
+    assert jit(program)(x).stride() == program(x).stride()
 
 
 def test_a_gradient_that_passes_beside_a_sum_stays_where_it_is(

@@ -26,5 +26,5 @@ def is_elementwise(tv: TensorView, leaves: Container[TensorView] = ()) -> bool:
 
 
 def _is_step(tv: TensorView) -> bool:
-    is_plain = tv.expr.op.family in (Family.POINTWISE, Family.VIEW)
+    is_plain = tv.family in (Family.POINTWISE, Family.VIEW)
     return is_plain and not is_stop(tv) and not tv.dtype.is_floating and not tv.dtype.is_complex

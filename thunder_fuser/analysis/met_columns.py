@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from thunder_fuser.analysis.kept_rows import HELD, THREADS, KeptRows
-from thunder_fuser.analysis.reductions import column_shape, is_long, is_scan, row_shape
+from thunder_fuser.analysis.reductions import is_down, row_shape, runs_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.target import SECTOR, SHARED_UNASKED, clusters_up_to
 
@@ -42,24 +42,19 @@ class MetColumns:
 def sample_of_sum(tv: TensorView) -> Sample | None:
     """Whose rows a reduction down columns combines; None for others, also over several outer
     axes, such as those of channels of images."""
-    if not is_long(tv) or is_scan(tv) or column_shape(tv) is None:
+    if not is_down(tv):
         return None
-    sizes = [(a.size, a.is_reduction) for a in tv.domain.logical if a.size != 1]
-    parts = [1, 1, 1]
-    where = 0
-    for size, is_reduced in sizes:
-        if is_reduced != (where == 1):
-            where += 1
-        if where > 2:
-            return None
-        parts[where] *= size
-    return Sample(*parts)
+    match [run.size for run in runs_of(tv)]:
+        case [rows, columns]:
+            return Sample(1, rows, columns)
+        case [count, rows, columns]:
+            return Sample(count, rows, columns)
+    return None
 
 
 def samples_met(tv: TensorView) -> tuple[int, int] | None:
     """(samples, columns) of a reduction of everything that lies innermost; None for others."""
-    sizes = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return row_shape(tv) if sizes == sorted(sizes) else None
+    return row_shape(tv) if len(runs_of(tv)) <= 2 else None
 
 
 def met_columns_held(

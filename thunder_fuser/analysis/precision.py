@@ -88,7 +88,7 @@ def _combined(tv: TensorView, name: str) -> Iterator[TensorView]:
     """What ops of that name make `tv` of."""
     todo = [tv]
     while todo:
-        found = _behind_views(todo.pop())
+        found = behind_views(todo.pop())
         if found.is_of(name):
             todo += found.producers
         else:
@@ -104,7 +104,7 @@ def _below(summed: TensorView) -> tuple[TensorView, TensorView] | None:
             return None
     match of:
         case TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as m))):
-            return x, _behind_views(m)
+            return x, behind_views(m)
     return None
 
 
@@ -120,17 +120,18 @@ def _is_share_of(share: TensorView, logarithm: TensorView) -> bool:
 
 def _exponent_summed(tv: TensorView) -> Value | None:
     """x - max(x) where `tv` is log(sum(exp(x - max(x)))), of each row."""
-    match _behind_views(tv).definition:
+    match behind_views(tv).definition:
         case Expr(OpDef(name="log"), (TensorView() as summed,)):
-            match _behind_views(summed).definition:
+            match behind_views(summed).definition:
                 case Expr(OpDef(name="sum"), (TensorView(definition=Expr() as made) as term,)):
                     return made.inputs[0] if distance_from_max(term) is not None else None
     return None
 
 
-def _behind_views(tv: TensorView) -> TensorView:
-    while tv.definition is not None and tv.definition.op.family is Family.VIEW:
-        tv = tv.definition.tensors[0]
+def behind_views(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a view."""
+    while tv.family is Family.VIEW:
+        (tv,) = tv.producers
     return tv
 
 
@@ -160,7 +161,7 @@ def is_guarded(tv: TensorView) -> bool:
 
 def _max_of(top: TensorView, x: TensorView) -> TensorView | None:
     while True:
-        top = _behind_views(top)
+        top = behind_views(top)
         match top.definition:
             case Expr(OpDef(name="where"), (_, _, TensorView() as source)):
                 top = source

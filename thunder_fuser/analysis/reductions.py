@@ -3,10 +3,12 @@ makes; or a scan of rows; or nothing that a kernel computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from math import prod
+from typing import NamedTuple
 
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
@@ -23,33 +25,44 @@ MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
 
+class Run(NamedTuple):
+    """Neighbouring axes of a tensor before it is reduced, which all are or none is."""
+
+    size: int
+    is_reduced: bool
+
+
+def runs_of(tv: TensorView) -> tuple[Run, ...]:
+    """The axes of more than one element that `tv` has or reduces, outermost first: kept and reduced
+    ones by turns."""
+    sizable = (a for a in tv.domain.logical if a.size != 1)
+    runs = groupby(sizable, lambda a: a.is_reduction)
+    return tuple(Run(prod(a.size for a in axes), is_reduced) for is_reduced, axes in runs)
+
+
 def is_reduction(tv: TensorView) -> bool:
     """True for a reduction of any number of terms."""
-    return tv.definition is not None and tv.definition.op.family is Family.REDUCTION
+    return tv.family is Family.REDUCTION
 
 
 def is_scan(tv: TensorView) -> bool:
     """True for a running sum that has elements."""
-    return (
-        tv.definition is not None and tv.definition.op.family is Family.SCAN and 0 not in tv.shape
-    )
+    return tv.family is Family.SCAN and 0 not in tv.shape
 
 
 def is_grouped(tv: TensorView) -> bool:
     """True for a sum of groups that has elements."""
-    family = None if tv.definition is None else tv.definition.op.family
-    return family is Family.GROUPED and 0 not in tv.shape
+    return tv.family is Family.GROUPED and 0 not in tv.shape
 
 
 def is_ordering(tv: TensorView) -> bool:
     """True for what puts an index in order."""
-    family = None if tv.definition is None else tv.definition.op.family
-    return family in (Family.ORDER, Family.STAGE)
+    return tv.family in (Family.ORDER, Family.STAGE)
 
 
 def is_stage(tv: TensorView) -> bool:
     """True for what puts an index in order by one digit: it is in memory before others read it."""
-    return tv.definition is not None and tv.definition.op.family is Family.STAGE
+    return tv.family is Family.STAGE
 
 
 def made_by(tv: TensorView) -> TensorView:
@@ -86,11 +99,11 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
         return _scan_shape(tv)
     if is_grouped(tv):
         return None
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    if not sizable or not sizable[-1].is_reduction:
+    runs = runs_of(tv)
+    if not runs or not runs[-1].is_reduced:
         return None
-    columns = prod(a.size for a in sizable if a.is_reduction)
-    return prod(a.size for a in sizable if not a.is_reduction), columns
+    terms, results = terms_and_results(tv)
+    return results, terms
 
 
 def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
@@ -108,29 +121,21 @@ def state_bytes(tv: TensorView) -> int:
 def is_scattered(tv: TensorView) -> bool:
     """True for a long reduction along rows that are no stretch of axes: kept axes lie between its
     reduced ones, as the channels of a batch norm."""
-    if not is_long(tv) or is_scan(tv) or row_shape(tv) is None:
-        return False
-    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return reduced != sorted(reduced)
+    return is_along(tv) and len(runs_of(tv)) > 2
 
 
 def is_outermost(tv: TensorView) -> bool:
     """True for a reduction over the outermost axis among others: the first parts of all its rows
     lie before the second ones."""
-    reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return is_scattered(tv) and reduced[0]
+    return is_scattered(tv) and runs_of(tv)[0].is_reduced
 
 
 def stretch_of(tv: TensorView) -> int:
     """Neighbouring elements of a row: all of them, but for a reduction over scattered axes."""
     if is_scan(tv):
         return (row_shape(tv) or (0, 0))[1]
-    count = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if not a.is_reduction:
-            break
-        count *= a.size
-    return count
+    runs = runs_of(tv)
+    return runs[-1].size if runs and runs[-1].is_reduced else 1
 
 
 def _column_scan_shape(tv: TensorView) -> tuple[int, int]:
@@ -154,6 +159,16 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
     return rows < multiprocessors and columns >= MIN_SHARED
 
 
+def terms_of(reduction: TensorView) -> TensorView:
+    """What a reduction is of."""
+    return reduction.expr.tensors[0]
+
+
+def is_long_reduction(tv: TensorView) -> bool:
+    """True for a long one that is no scan, sum of groups or order."""
+    return is_reduction(tv) and is_long(tv)
+
+
 def terms_and_results(tv: TensorView) -> tuple[int, int]:
     """Terms of each result of a reduction, and how many these are."""
     return prod(a.size for a in tv.domain.logical if a.is_reduction), prod(tv.shape)
@@ -166,11 +181,10 @@ def column_shape(tv: TensorView) -> tuple[int, int] | None:
         return None
     if is_scan(tv):
         return None if _scan_shape(tv) is not None else _column_scan_shape(tv)
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    if not sizable or sizable[-1].is_reduction or not is_long(tv):
+    runs = runs_of(tv)
+    if not runs or runs[-1].is_reduced or not is_long(tv):
         return None
-    terms = prod(a.size for a in sizable if a.is_reduction)
-    return terms, prod(a.size for a in sizable if not a.is_reduction)
+    return terms_and_results(tv)
 
 
 def is_along(tv: TensorView) -> bool:
@@ -181,6 +195,11 @@ def is_along(tv: TensorView) -> bool:
 def is_down(tv: TensorView) -> bool:
     """True for a long reduction down columns, but for scans."""
     return is_long(tv) and not is_scan(tv) and column_shape(tv) is not None
+
+
+def is_summed(tv: TensorView) -> bool:
+    """True for a long reduction down columns whose parts combine as its terms do."""
+    return is_down(tv) and tv.expr.op.is_finished
 
 
 def plane_of(tv: TensorView) -> tuple[int, int] | None:
@@ -196,12 +215,19 @@ def plane_of(tv: TensorView) -> tuple[int, int] | None:
     if is_scan(tv):
         columns = prod(tv.shape[scanned_dim(tv) + 1 :])
         return down[0] * down[1] // columns, columns
-    columns = 1
-    for a in reversed([a for a in tv.domain.logical if a.size != 1]):
-        if a.is_reduction:
-            break
-        columns *= a.size
+    columns = runs_of(tv)[-1].size
     return walked_rows(tv) or down[0] * down[1] // columns, columns
+
+
+def needed_by_rows(
+    along: Iterable[TensorView],
+) -> dict[tuple[int, int] | None, set[TensorView]]:
+    """What reductions along rows need, by the planes of these rows: none of it is a sum beside
+    them."""
+    planes: dict[tuple[int, int] | None, list[TensorView]] = {}
+    for tv in along:
+        planes.setdefault(plane_of(tv), []).append(tv)
+    return {plane: set(topological(found)) for plane, found in planes.items()}
 
 
 def stored_planes(
@@ -211,9 +237,7 @@ def stored_planes(
     stored."""
     below: dict[TensorView, frozenset[tuple[int, int]]] = {}
     for tv in fusion.tensors:
-        found = frozenset[tuple[int, int]]()
-        if tv.definition is not None:
-            found = found.union(*(below[source] for source in tv.definition.tensors))
+        found = frozenset[tuple[int, int]]().union(*(below[source] for source in tv.producers))
         plane = shape_of(tv) if is_long(tv) else None
         below[tv] = found if plane is None else found | {plane}
     return {plane for tv in fusion.roots for plane in below[tv] if prod(tv.shape) == prod(plane)}

@@ -22,7 +22,6 @@ from thunder_fuser.analysis.blocks import (
     take,
 )
 from thunder_fuser.analysis.digits import Form, atom
-from thunder_fuser.analysis.layout import allocation_order, misfit
 from thunder_fuser.analysis.placement import (
     Partial,
     Placement,
@@ -32,16 +31,13 @@ from thunder_fuser.analysis.placement import (
     StridedShard,
     check,
     device_loop,
-    replicated,
     sharded,
     split_factor,
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain, TensorDomain
-from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.ir.text import tensor_names
 
 
 @dataclass(frozen=True)
@@ -95,25 +91,6 @@ def local_shape(
             k = placement.axis
             sizes[k] = local_size(sizes[k], split_factor(placement), count, rank)
     return tuple(sizes)
-
-
-def shard_misfit(
-    tv: TensorView,
-    sharding: Sharding,
-    where: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int],
-) -> str | None:
-    """Why a local tensor of these sizes and strides cannot be the shard of `tv` that the device at
-    coordinates `where` binds; None where it can. The global sizes are tv's: a local size does not
-    determine them."""
-    expected = local_shape(sharding, tv.shape, where)
-    if tuple(sizes) != expected:
-        return (
-            f"the device at {list(where)} of {sharding.mesh} holds {list(expected)} of "
-            f"{list(tv.shape)} placed {sharding}, got a local tensor of {list(sizes)}"
-        )
-    return misfit(allocation_order(tv), tv.domain.contiguity, sizes, strides)
 
 
 @dataclass(frozen=True)
@@ -193,22 +170,6 @@ def annotated(tv: TensorView, sharding: Sharding) -> TensorView:
     defined, before anything reads it."""
     loop = device_loop(tv.logical, sharding)
     return replace(tv, domain=replace(tv.domain, loop=loop))
-
-
-def annotations_of(fusion: Fusion, mesh: DeviceMesh) -> dict[TensorView, Sharding]:
-    """The sharding of every tensor whose loop domain has device axes. Raises ValueError, naming the
-    tensor, for one that no placement expresses (see `sharding_of`)."""
-    found = {}
-    names = tensor_names(fusion)
-    for tv in fusion.tensors:
-        if any(a.parallel_type.is_device for a in tv.domain.loop):
-            check_sizes(replicated(mesh), tv.extents, names[tv])
-            reduction = tv.definition.op.name if tv.definition is not None else "sum"
-            try:
-                found[tv] = sharding_of(tv.domain, mesh, reduction)
-            except ValueError as error:
-                raise ValueError(f"{names[tv]}: {error}") from None
-    return found
 
 
 def atoms(domain: TensorDomain) -> dict[IterDomain, Form]:

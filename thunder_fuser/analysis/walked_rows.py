@@ -15,9 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.reductions import inputs_of_size, is_long, row_shape
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ops import Family
 from thunder_fuser.target import LARGE_CLUSTER, WARP, clusters_at_once, clusters_up_to
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
@@ -34,6 +38,8 @@ MAX_BYTES_OF_MORE = 36 * 1024  # of a row that more than two blocks share: besid
 MAX_BYTES_ALONE = 64 * 1024  # of a row in a block alone on its multiprocessor, with weights: four
 # of 74 KB took 365 us for the 243 of eight of 37
 MAX_SUMS = 16 * 1024  # of a block of a cluster: those of two fill half of the registers
+MIN_WALKED = 192 * 1024  # bytes read of a plane of longer rows, per multiprocessor: of fewer the
+# turns of a block, which wait for each other, take longer than reading it again
 FEW_BLOCKS = 2  # multiprocessors to a block that walks: of fewer blocks two launches are faster
 LAST = 0.5  # of a turn of the whole machine takes one of a few clusters, one of half of them all
 PARTIAL = 8  # bytes that a partial sum costs, which is written and read
@@ -61,6 +67,21 @@ class WalkedRow:
     @property
     def vectors(self) -> int:
         return self.columns // self.lanes
+
+    def is_worth_a_walk(self, rows: int, multiprocessors: int) -> bool:
+        """True where so many rows are no short ones that are read again as fast."""
+        return rows * self.columns * sum(self.itemsizes) >= MIN_WALKED * multiprocessors
+
+
+def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
+    """A row of a plane, with so many sums down its columns."""
+    rows, columns = plane or (0, 0)
+    read = inputs_of_size(fusion, rows * columns)
+    along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
+    is_sent = all(t.expr.op.state_size == 1 for t in along)
+    gathered = (t for t in fusion.tensors if t.family is Family.GATHER)
+    is_plain = all(prod(t.shape) != rows * columns for t in gathered)
+    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
 
 
 def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:

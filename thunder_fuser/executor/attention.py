@@ -25,7 +25,8 @@ from thunder.extend import OperatorExecutor, register_executor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_enabled
 
-SYMBOL = ltorch.scaled_dot_product_attention
+from thunder_fuser.executor.replacement import Computed, Replacement
+
 FORWARD, BACKWARD = "cudnn_attention", "cudnn_attention_backward"
 _PREFERRED = (9, 10)  # major compute capabilities for which torch tries cuDNN first
 _HALVES = (dtypes.bfloat16, dtypes.float16)
@@ -84,30 +85,25 @@ def _is_cudnns(query: Any, key: Any, value: Any, is_causal: bool) -> bool:
         return bool(can_use_cudnn_attention(params, debug=False))
 
 
-def forward(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-    """(B, H, T, D): softmax(q k^T scale) v, of what comes up to each place only if it is causal."""
-    result, *_ = _attend(query, key, value, *_options(*args, **kwargs))
-    return result
-
-
-def gradient(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-    """The same, with the rule for the gradients of query, key and value."""
-    options, operands = _options(*args, **kwargs), (query, key, value)
-    result, *saved = _attend(*operands, *options)
-    found = _attend_backward(get_grad(result), *operands, result, *saved, *options)
-    put_grads(operands, found)
-    return result
-
-
-def _options(
+def compute(
+    query: Any,
+    key: Any,
+    value: Any,
     attn_mask: None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
     scale: float | None = None,
-) -> tuple[bool, float | None]:
-    """What the operators are told of those that `can_replace` takes."""
-    return is_causal, scale
+) -> Computed:
+    """(B, H, T, D): softmax(q k^T scale) v, of what comes up to each place only if it is causal."""
+    operands, options = (query, key, value), (is_causal, scale)
+    result, *saved = _attend(*operands, *options)
+
+    def backward() -> None:
+        given = get_grad(result)
+        put_grads(operands, _attend_backward(given, *operands, result, *saved, *options))
+
+    return result, backward
 
 
 def _forward_meta(query: Any, key: Any, value: Any, is_causal: bool, scale: float | None) -> Any:
@@ -170,3 +166,4 @@ _attend = KERNELS.register_operator(
     FORWARD, meta=_forward_meta, fn=_forward, tags=(OpTags.DONT_AUTO_RECOMPUTE_IN_BACKWARD,)
 )
 _attend_backward = KERNELS.register_operator(BACKWARD, meta=_backward_meta, fn=_backward)
+ATTENTION = Replacement(ltorch.scaled_dot_product_attention, can_replace, compute)

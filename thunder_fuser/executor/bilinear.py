@@ -16,8 +16,7 @@ from typing import Any
 import thunder.torch as ltorch
 import torch.nn.functional as F
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
-from thunder_fuser.executor.movements import part
+from thunder_fuser.executor.operands import is_ours, part, wide_type
 from thunder_fuser.executor.stand_ins import Compose
 
 MAX_FACTOR = 4  # along a dim: a thread has as many values of each place, of two dims the square

@@ -14,7 +14,7 @@ from typing import Any
 import thunder.torch as ltorch
 import torch.nn.functional as F
 
-from thunder_fuser.executor.movements import is_whole, part
+from thunder_fuser.executor.operands import is_whole, part
 from thunder_fuser.executor.stand_ins import Compose
 
 

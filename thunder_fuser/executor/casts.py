@@ -19,11 +19,11 @@ from typing import Any
 from thunder.core.dtypes import is_float_dtype
 from thunder.core.proxies import Proxy, variableify
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.early_sums import shrinks
-from thunder_fuser.executor.storage import Storages, tensors
+from thunder_fuser.executor.storage import Storages, rebuilt, tensors
 
 Renames = dict[Any, Proxy]
 
@@ -47,9 +47,7 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
             renamed.update((v, same[v]) for v in map(variableify, bsym.output) if v in same)
             bsym = replace(bsym, subsymbols=subsymbols, output=kept)
         bsyms.append(bsym)
-    result = from_trace(trace)
-    result.bound_symbols = bsyms
-    return result
+    return rebuilt(trace, bsyms)
 
 
 def _reduce(

@@ -18,8 +18,8 @@ import thunder.torch as ltorch
 import torch.nn.functional as F
 from thunder.core.proxies import TensorProxy
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
 from thunder_fuser.executor.nll_loss import REDUCTIONS, at_target, class_dim
+from thunder_fuser.executor.operands import is_ours, wide_type
 from thunder_fuser.executor.stand_ins import Compose
 
 

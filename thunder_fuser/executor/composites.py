@@ -19,7 +19,8 @@ import torch
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
 
-from thunder_fuser.executor.movements import is_whole, own_repeat, part
+from thunder_fuser.executor.movements import own_repeat
+from thunder_fuser.executor.operands import is_whole, part
 from thunder_fuser.executor.stand_ins import Compose
 
 

@@ -13,33 +13,14 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, TypeAlias
 
-import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 import torch
 from thunder.core.proxies import TensorProxy
 
-from thunder_fuser.executor.claims import claimed_device_type
-from thunder_fuser.executor.movements import is_whole, part
+from thunder_fuser.executor.operands import is_ours, is_whole, part, wide_type
 from thunder_fuser.executor.stand_ins import Compose
 
 Dims: TypeAlias = int | Sequence[int] | None
-
-
-def is_ours(*tensors: Any) -> bool:
-    """True for real floating tensors of static shape, none of it empty, on the claimed device."""
-    return all(
-        isinstance(a, TensorProxy)
-        and dtypes.is_float_dtype(a.dtype)
-        and all(isinstance(n, int) and n > 0 for n in a.shape)
-        and a.device.devicetype is claimed_device_type()
-        for a in tensors
-    )
-
-
-def wide_type(*found: dtypes.dtype) -> dtypes.dtype:
-    """The type in which sums of elements of these types are made."""
-    is_double = any(dtypes.to_strong_dtype(dtype) is dtypes.float64 for dtype in found)
-    return dtypes.float64 if is_double else dtypes.float32
 
 
 def _vector_norm(

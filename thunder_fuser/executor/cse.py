@@ -17,12 +17,12 @@ from typing import Any
 from thunder.core.prims import OpTags
 from thunder.core.proxies import Proxy, TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol, has_tags
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 from thunder.core.transform_common import NON_FUNCTIONAL_OPS
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.inplace import is_certain_view
-from thunder_fuser.executor.storage import Storages, leaves, sources_of_views
+from thunder_fuser.executor.storage import Storages, leaves, rebuilt, sources_of_views
 
 # Prims of Thunder 0.2.6 that draw random numbers; not all of them carry RANDOM_OP.
 RANDOM_PRIMS = frozenset(
@@ -77,9 +77,7 @@ def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> Trac
             bsyms.append(_inside(bsym, renames, merge))
         elif (kept := merge(bsym, renames, seen)) is not None:
             bsyms.append(kept)
-    result = from_trace(trace)
-    result.bound_symbols = bsyms
-    return result
+    return rebuilt(trace, bsyms)
 
 
 def _inside(fusion: BoundSymbol, renames: Renames, merge: Merge) -> BoundSymbol:

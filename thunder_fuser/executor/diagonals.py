@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import thunder.torch as ltorch
 from thunder.core.transforms import get_grad, put_grad
-
-from thunder_fuser.executor.missing_gradients import register
 
 SYMBOL = ltorch.diagonal
 
@@ -32,6 +31,4 @@ def _placed(g: Any, a: Any, offset: int, dim1: int, dim2: int) -> Any:
     return ltorch.movedim(plane, (-2, -1), (dim1, dim2))
 
 
-def register_diagonal() -> None:
-    """Register the gradient, if Thunder has none of its own."""
-    register({SYMBOL.id: _diagonal})
+GRADIENTS: dict[Any, Callable[..., Any]] = {SYMBOL.id: _diagonal}

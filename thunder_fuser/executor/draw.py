@@ -75,7 +75,7 @@ def _band(step: Step, drawn: _Drawn) -> Band:
     region = step.region
     if region is None:
         return Band(((_outside(step),),))
-    plan = last_plan(region)
+    plan = region.last_plan
     if plan is None:
         return Band(((_region(region, step, {}),),))
     names = tensor_names(plan.segmented.fusion)
@@ -89,14 +89,6 @@ def _band(step: Step, drawn: _Drawn) -> Band:
     tensors = {outer: tensors[inner] for outer, inner in step.inside.items() if inner in tensors}
     first = _region(region, step, tensors)
     return Band(((first,), tuple(column), tuple(kernels)))
-
-
-def last_plan(region: FusedRegion) -> Plan | None:
-    """The plan that was used last, None before the first call."""
-    plans = region.last_used.leaf.program.plans if region.last_used is not None else ()
-    last = plans[-1] if plans else None
-    assert last is None or isinstance(last, Plan)
-    return last
 
 
 def _tensors(region: FusedRegion, plan: Plan, names: Mapping[TensorView, str]) -> dict[str, str]:

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.partition import Kind
 from thunder_fuser.executor.remat_cut import bytes_of
-from thunder_fuser.executor.storage import Storages, leaves
+from thunder_fuser.executor.storage import Storages, leaves, rebuilt
 
 PIECES = ("CAT", "PAD")  # prims
 SHRINKS = 8  # times, at least, that what is read is larger than what is stored for it
@@ -52,9 +52,7 @@ def sums_beside_terms(trace: TraceCtx, kind: Kind, storages: Storages) -> TraceC
                 moved[maker].append(k)
                 gone.add(k)
     left = (k for k in range(len(bsyms)) if k not in gone)
-    result = from_trace(trace)
-    result.bound_symbols = [bsyms[k] for first in left for k in (first, *moved[first])]
-    return result
+    return rebuilt(trace, [bsyms[k] for first in left for k in (first, *moved[first])])
 
 
 def _runs(bsyms: Sequence[BoundSymbol], kind: Kind) -> Iterator[tuple[int, int]]:

@@ -16,23 +16,20 @@ from thunder.core.devices import DeviceType
 from thunder.core.prims import PrimIDs
 from thunder.core.proxies import unvariableify
 from thunder.core.symbol import BoundSymbol, Symbol
-from thunder.core.trace import TraceCtx, TraceProvenance, from_trace
+from thunder.core.trace import TraceCtx, TraceProvenance
 from thunder.executors.passes import update_fusion_call_ctx
 from thunder.extend import FUEL_LEVEL, FusionExecutor
 
 from thunder_fuser import log
 from thunder_fuser.executor import (
-    attention,
     claims,
-    cross_entropy,
-    log_softmax,
-    logsumexp,
-    losses,
-    max_along,
-    nll_loss,
-    relu,
+    diagonals,
+    missing_gradients,
+    products,
     scans,
+    stable_gradients,
 )
+from thunder_fuser.executor.attention import ATTENTION
 from thunder_fuser.executor.bilinear import INTERPOLATIONS
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.bool_numbers import widen_bool_numbers
@@ -42,8 +39,8 @@ from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
 from thunder_fuser.executor.compositions import COMPOSITIONS
 from thunder_fuser.executor.conversions import CONVERSIONS
+from thunder_fuser.executor.cross_entropy import CROSS_ENTROPY
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
-from thunder_fuser.executor.diagonals import register_diagonal
 from thunder_fuser.executor.donate import donate
 from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
@@ -59,30 +56,35 @@ from thunder_fuser.executor.inplace import (
     write_results,
 )
 from thunder_fuser.executor.integers import INTEGERS
+from thunder_fuser.executor.joint import returned
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
+from thunder_fuser.executor.log_softmax import LOG_SOFTMAX
+from thunder_fuser.executor.logsumexp import LOGSUMEXP
+from thunder_fuser.executor.losses import REPLACED_LOSSES
+from thunder_fuser.executor.max_along import MAX_ALONG
 from thunder_fuser.executor.memory_order import choose_memory_orders
-from thunder_fuser.executor.missing_gradients import register_missing
 from thunder_fuser.executor.movements import MOVEMENTS
+from thunder_fuser.executor.nll_loss import NLL_LOSS
 from thunder_fuser.executor.numbers import split_numbers
 from thunder_fuser.executor.own_gradients import own_gradients
 from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.pools import POOLS
 from thunder_fuser.executor.private_writes import without_private_writes
-from thunder_fuser.executor.products import PRODUCTS, register_products
 from thunder_fuser.executor.profile import FunctionProfile, profile
 from thunder_fuser.executor.refusals import REFUSALS
 from thunder_fuser.executor.region import FusedRegion
+from thunder_fuser.executor.relu import RELU
 from thunder_fuser.executor.relu_masks import drop_relu_masks
 from thunder_fuser.executor.remat import rematerialize
+from thunder_fuser.executor.replacement import Replacement
 from thunder_fuser.executor.report import Report, keep_report
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
 from thunder_fuser.executor.shown_views import show_views
-from thunder_fuser.executor.stable_gradients import register_stable
 from thunder_fuser.executor.stand_ins import lookasides
 from thunder_fuser.executor.statistics import Statistics, statistics
-from thunder_fuser.executor.storage import Storages, check_versions
+from thunder_fuser.executor.storage import Storages, check_versions, rebuilt
 from thunder_fuser.executor.synonyms import SYNONYMS
 from thunder_fuser.executor.uniform import stateless
 from thunder_fuser.executor.view_gradients import check_view_gradients
@@ -91,17 +93,19 @@ from thunder_fuser.options import current
 NAME = "thunder_fuser"
 FUSION_PREFIX = "TF"  # region names are TF0, TF1, ...: Thunder reads the digits back
 # Symbols that are replaced as a whole, with their gradients.
-RULES: tuple[Any, ...] = (
-    attention,
-    cross_entropy,
-    log_softmax,
-    logsumexp,
-    max_along,
-    nll_loss,
-    relu,
-    *losses.RULES,
+REPLACEMENTS: tuple[Replacement, ...] = (
+    ATTENTION,
+    CROSS_ENTROPY,
+    LOG_SOFTMAX,
+    LOGSUMEXP,
+    MAX_ALONG,
+    NLL_LOSS,
+    RELU,
+    *REPLACED_LOSSES,
 )
-STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | PRODUCTS  # while Thunder traces
+GRADIENTS = diagonals.GRADIENTS | missing_gradients.GRADIENTS | stable_gradients.GRADIENTS
+# While Thunder traces.
+STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | products.PRODUCTS
 SEEN_INTO = (
     REFUSALS,
     INTEGERS,
@@ -113,7 +117,7 @@ SEEN_INTO = (
 )  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
-_REPLACED_INSIDE = frozenset({log_softmax.SYMBOL.id, nll_loss.SYMBOL.id})
+_REPLACED_INSIDE = frozenset({LOG_SOFTMAX.symbol.id, NLL_LOSS.symbol.id})
 
 
 class FuserExecutor(FusionExecutor):  # type: ignore[misc]
@@ -128,17 +132,15 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         for prim in claims.OWN_PRIMS:
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
-        register_diagonal()
-        register_missing()
-        register_stable()
-        register_products()
+        missing_gradients.register(GRADIENTS)
+        missing_gradients.register_over_opaque(products.GRADIENTS)
         self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO) | FACTORIES)
-        for rule in RULES:
+        for one in REPLACEMENTS:
             self.register_supported(
-                rule.SYMBOL,
-                rule.can_replace,
-                execution_transform=rule.forward,
-                grad_transform=rule.gradient,
+                one.symbol,
+                one.can_replace,
+                execution_transform=one.forward,
+                grad_transform=one.gradient,
             )
         self.register_translator(scans.SYMBOL, scans.translate, scans.refusal)
         fuel = current().fuel
@@ -268,12 +270,12 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         ordered = sums_beside_terms(trace, kind, storages)
         groups = partition(ordered, kind, storages, settings.fusion_type)
         groups = [piece for group in groups for piece in split_at_writes(group, storages)]
-        groups = move_writes_out_of_backward(groups, _returned(trace))
+        groups = move_writes_out_of_backward(groups, returned(trace))
         fused = self._fuse_groups(trace, groups, settings, report)
         if settings.options.rematerialize:
             fused = rematerialize(fused, storages)
         check_versions(
-            trace.bound_symbols, in_split_order(fused.bound_symbols, _returned(trace)), storages
+            trace.bound_symbols, in_split_order(fused.bound_symbols, returned(trace)), storages
         )
         fused = remove_redundant_casts(fused, storages, strict=settings.options.strict)
         fused = eliminate_common_subexpressions(fused, storages)
@@ -335,9 +337,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             else:
                 report.unclaimed(group.bsyms, reason)
                 bsyms.extend(group.bsyms)
-        result = from_trace(trace)
-        result.bound_symbols = bsyms
-        return result
+        return rebuilt(trace, bsyms)
 
 
 class _Region:
@@ -368,11 +368,6 @@ def _kind_of(report: Report) -> Kind:
         return device, claims.is_backward(bsym)
 
     return kind
-
-
-def _returned(trace: TraceCtx) -> Any:
-    args = trace.bound_symbols[-1].args
-    return args[0] if args else None
 
 
 def _flatten(bsym: BoundSymbol) -> list[BoundSymbol]:

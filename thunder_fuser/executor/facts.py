@@ -8,11 +8,10 @@ from typing import Any
 
 import thunder
 
-from thunder_fuser.executor.region import FusedRegion, region_of
+from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.report import is_bookkeeping
 from thunder_fuser.executor.steps import check_called
 from thunder_fuser.runtime.kernels import KERNELS
-from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.segment.traffic import bytes_read, bytes_written
 
 
@@ -76,7 +75,7 @@ def _facts(trace: Any) -> PassFacts:
     bsyms = trace.bound_symbols
     regions = [region for bsym in bsyms if (region := region_of(bsym)) is not None]
     outside = [b for b in bsyms if region_of(b) is None and not is_bookkeeping(b)]
-    plans = [plan for region in regions if (plan := _last_plan(region)) is not None]
+    plans = [plan for region in regions if (plan := region.last_plan) is not None]
     launchers = [launch for plan in plans for launch in plan.launchers if launch is not None]
     known = [found for launch in launchers if (found := KERNELS.metadata(launch)) is not None]
     sources = [source for plan in plans for source in plan.kernels if source is not None]
@@ -92,17 +91,6 @@ def _facts(trace: Any) -> PassFacts:
         spill_bytes=_largest(kernel.spill_bytes for kernel in known),
         shared_bytes=_largest(source.shared_bytes for source in sources),
     )
-
-
-def _last_plan(region: FusedRegion) -> Plan | None:
-    """Regions that are equal share a definition: it may have been used last by another one."""
-    if region.last_used is None:
-        return None
-    plans = region.last_used.leaf.program.plans
-    if not plans:
-        return None
-    assert isinstance(plans[-1], Plan)  # frontend knows plans by a protocol only
-    return plans[-1]
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

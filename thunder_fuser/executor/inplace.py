@@ -15,6 +15,7 @@ from typing import Any
 from thunder.core.symbol import BoundSymbol
 
 from thunder_fuser.executor.claims import WRITE_PRIM, is_backward, prim_name
+from thunder_fuser.executor.joint import INPUTS, RESULTS, is_joint
 from thunder_fuser.executor.partition import Group
 from thunder_fuser.executor.storage import (
     VIEW_PRIMS,
@@ -112,7 +113,7 @@ def move_writes_out_of_backward(groups: Sequence[Group], trace_return: Any) -> l
     Thunder gives to the forward what its results need, and rescues a bare `copy_`, but not a region
     that holds one.
     """
-    if not _is_joint(trace_return):
+    if not is_joint(trace_return):
         return list(groups)
     groups = list(groups)
     while (late := _late_write(groups, trace_return)) is not None:
@@ -185,7 +186,7 @@ def passed_through(bsyms: Iterable[BoundSymbol], inputs: Sequence[Any]) -> dict[
 
 def in_split_order(bsyms: Sequence[BoundSymbol], trace_return: Any) -> list[BoundSymbol]:
     """The bound symbols as they run once Thunder has split the joint trace: forward, backward."""
-    if not _is_joint(trace_return):
+    if not is_joint(trace_return):
         return list(bsyms)
     groups = [Group((bsym,), False) for bsym in bsyms]
     forward = _in_forward(groups, trace_return)
@@ -205,7 +206,7 @@ def _late_write(groups: Sequence[Group], trace_return: dict[str, Any]) -> Group 
 
 def _in_forward(groups: Sequence[Group], trace_return: dict[str, Any]) -> list[bool]:
     """Which groups Thunder's split gives to the forward: what its results need, and `copy_`."""
-    needed = _proxy_names(trace_return["fw_flat_out"]) | _proxy_names(trace_return["flat_args"])
+    needed = _proxy_names(trace_return[RESULTS]) | _proxy_names(trace_return[INPUTS])
     found = []
     for group in reversed(groups):
         results = {p.name for bsym in group.bsyms for p in bsym.flat_proxy_outs}
@@ -219,10 +220,6 @@ def _in_forward(groups: Sequence[Group], trace_return: dict[str, Any]) -> list[b
         if found[-1]:
             needed |= {p.name for bsym in group.bsyms for p in bsym.flat_proxy_args} | results
     return found[::-1]
-
-
-def _is_joint(trace_return: Any) -> bool:
-    return isinstance(trace_return, dict) and "fw_flat_out" in trace_return
 
 
 def _proxy_names(proxies: Iterable[Any]) -> set[str]:

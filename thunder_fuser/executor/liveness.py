@@ -9,10 +9,10 @@ from typing import Any
 from thunder.core.prims import OpTags
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, has_tags
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.inplace import write_results
-from thunder_fuser.executor.storage import is_write, leaves
+from thunder_fuser.executor.storage import is_write, leaves, rebuilt
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,7 @@ def trim(trace: TraceCtx) -> TraceCtx:
             continue
         kept.append(bsym)
         needed.update(p.name for p in bsym.flat_proxy_args)
-    result = from_trace(trace)
-    result.bound_symbols = kept[::-1]
-    return result
+    return rebuilt(trace, kept[::-1])
 
 
 def _is_needed(bsym: BoundSymbol, needed: set[str]) -> bool:

@@ -18,9 +18,8 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
-from thunder_fuser.executor.compositions import wide_type
-
-SYMBOL = ltorch.log_softmax
+from thunder_fuser.executor.operands import wide_type
+from thunder_fuser.executor.replacement import Computed, Replacement
 
 
 def can_replace(a: Any, dim: Any, *, dtype: Any = None) -> bool:
@@ -36,25 +35,25 @@ def can_replace(a: Any, dim: Any, *, dtype: Any = None) -> bool:
     )
 
 
-def forward(a: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Shaped like `a`, in `dtype` or its own; computed in f32 at least."""
-    result = _result_dtype(a, dtype)
-    x = ltorch.to(a, wide_type(result))
+def compute(a: Any, dim: int, *, dtype: Any = None) -> Computed:
+    """Shaped like `a`, in `dtype` or its own; computed in f32 at least. The gradient is of the
+    rounded result, as torch has it, so that no more than the result has to be kept."""
+    wide = wide_type(_result_dtype(a, dtype))
+    x = ltorch.to(a, wide)
     below = ltorch.sub(x, ltorch.amax(x, dim, keepdim=True))
     log_sum = ltorch.log(ltorch.sum(ltorch.exp(below), dim, keepdim=True))
-    return ltorch.to(ltorch.sub(below, log_sum), result)
+    result = ltorch.to(ltorch.sub(below, log_sum), _result_dtype(a, dtype))
 
+    def backward() -> None:
+        g = ltorch.to(get_grad(result), wide)
+        share = ltorch.mul(ltorch.exp(ltorch.to(result, wide)), ltorch.sum(g, dim, keepdim=True))
+        put_grad(a, ltorch.to(ltorch.sub(g, share), a.dtype))
 
-def gradient(a: Any, dim: int, *, dtype: Any = None) -> Any:
-    """As `forward`, with the rule for the gradient of `a`: of the rounded result, as torch has it,
-    so that no more than the result has to be kept."""
-    result = forward(a, dim, dtype=dtype)
-    wide = wide_type(result.dtype)
-    g = ltorch.to(get_grad(result), wide)
-    share = ltorch.mul(ltorch.exp(ltorch.to(result, wide)), ltorch.sum(g, dim, keepdim=True))
-    put_grad(a, ltorch.to(ltorch.sub(g, share), a.dtype))
-    return result
+    return result, backward
 
 
 def _result_dtype(a: Any, dtype: Any) -> dtypes.dtype:
     return a.dtype if dtype is None else dtypes.to_dtype(dtype)
+
+
+LOG_SOFTMAX = Replacement(ltorch.log_softmax, can_replace, compute)

@@ -14,9 +14,8 @@ import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
-
-SYMBOL = ltorch.logsumexp
+from thunder_fuser.executor.operands import is_ours, wide_type
+from thunder_fuser.executor.replacement import Computed, Replacement
 
 
 def can_replace(a: Any, dim: Any, keepdim: bool = False) -> bool:
@@ -24,20 +23,19 @@ def can_replace(a: Any, dim: Any, keepdim: bool = False) -> bool:
     return type(a) is TensorProxy and a.ndim > 0 and is_ours(a)
 
 
-def forward(a: Any, dim: Any, keepdim: bool = False) -> Any:
+def compute(a: Any, dim: Any, keepdim: bool = False) -> Computed:
     """[..., 1, ...] with `keepdim`, in the type of `a`; computed in f32 at least."""
-    return _shaped(_wide_result(a, dim), a, dim, keepdim)
-
-
-def gradient(a: Any, dim: Any, keepdim: bool = False) -> Any:
-    """As `forward`, with the rule for the gradient of `a`."""
     wide = _wide_result(a, dim)
-    result = _shaped(wide, a, dim, keepdim)
-    g = ltorch.to(get_grad(result), wide.dtype)
-    g = ltorch.reshape(g, wide.shape)
-    share = ltorch.exp(ltorch.sub(ltorch.to(a, wide.dtype), wide))
-    put_grad(a, ltorch.to(ltorch.mul(g, share), a.dtype))
-    return result
+    narrow = ltorch.to(wide, a.dtype)
+    result = narrow if keepdim else ltorch.squeeze(narrow, dim)
+
+    def backward() -> None:
+        g = ltorch.to(get_grad(result), wide.dtype)
+        g = ltorch.reshape(g, wide.shape)
+        share = ltorch.exp(ltorch.sub(ltorch.to(a, wide.dtype), wide))
+        put_grad(a, ltorch.to(ltorch.mul(g, share), a.dtype))
+
+    return result, backward
 
 
 def _wide_result(a: Any, dim: Any) -> Any:
@@ -50,6 +48,4 @@ def _wide_result(a: Any, dim: Any) -> Any:
     return ltorch.add(ltorch.log(total), largest)
 
 
-def _shaped(wide: Any, a: Any, dim: Any, keepdim: bool) -> Any:
-    narrow = ltorch.to(wide, a.dtype)
-    return narrow if keepdim else ltorch.squeeze(narrow, dim)
+LOGSUMEXP = Replacement(ltorch.logsumexp, can_replace, compute)

@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
 from thunder_fuser.executor.nll_loss import REDUCTIONS
+from thunder_fuser.executor.operands import is_ours, wide_type
+from thunder_fuser.executor.replacement import Computed, Replacement
 
 Term = Callable[..., Any]  # (x, t, *options), tensors in the wide type
 
@@ -158,11 +159,10 @@ def _is_taken(option: Any, x: Any) -> bool:
     )
 
 
-class LossRule:
-    """What the executor registers for one loss."""
+class _Rule:
+    """What a loss is replaced by."""
 
     def __init__(self, function: Callable[..., Any], loss: Loss) -> None:
-        self.SYMBOL = ltorch._torch_to_thunder_function_map[function]
         self._signature = inspect.signature(function)
         self._loss = loss
 
@@ -182,21 +182,9 @@ class LossRule:
             and all(value is None for value in call.values())
         )
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def compute(self, *args: Any, **kwargs: Any) -> Computed:
         """The loss, in the type of the input; computed in f32 at least."""
-        return self._evaluate(self._call(args, kwargs))[0]
-
-    def gradient(self, *args: Any, **kwargs: Any) -> Any:
-        """As `forward`, with the rules for the gradients of input and target."""
         call = self._call(args, kwargs)
-        loss, operands, share = self._evaluate(call)
-        g = ltorch.mul(ltorch.to(get_grad(loss), operands[0].dtype), share)
-        for name, slope in (("input", self._loss.by_input), ("target", self._loss.by_target)):
-            put_grad(call[name], ltorch.to(ltorch.mul(g, slope(*operands)), call[name].dtype))
-        return loss
-
-    def _evaluate(self, call: dict[str, Any]) -> tuple[Any, list[Any], float]:
-        """The loss, what its terms are made of in the wide type, and the share of each in it."""
         x, t, reduction = call["input"], call["target"], call["reduction"]
         wide = wide_type(x.dtype, t.dtype)
         operands = [
@@ -206,8 +194,15 @@ class LossRule:
         terms = self._loss.value(*operands)
         total = terms if reduction == "none" else ltorch.sum(terms)
         counts = {"mean": prod(x.shape), "batchmean": x.shape[0] if x.ndim else 1}
-        share = 1 / counts.get(reduction, 1)
-        return ltorch.to(ltorch.mul(total, share), x.dtype), operands, share
+        share = 1 / counts.get(reduction, 1)  # of a term in the loss
+        loss = ltorch.to(ltorch.mul(total, share), x.dtype)
+
+        def backward() -> None:
+            g = ltorch.mul(ltorch.to(get_grad(loss), wide), share)
+            for of, slope in ((x, self._loss.by_input), (t, self._loss.by_target)):
+                put_grad(of, ltorch.to(ltorch.mul(g, slope(*operands)), of.dtype))
+
+        return loss, backward
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         bound = self._signature.bind(*args, **kwargs)
@@ -215,4 +210,10 @@ class LossRule:
         return dict(bound.arguments)
 
 
-RULES = tuple(LossRule(function, loss) for function, loss in LOSSES.items())
+def _replacement(function: Callable[..., Any], loss: Loss) -> Replacement:
+    rule = _Rule(function, loss)
+    symbol = ltorch._torch_to_thunder_function_map[function]
+    return Replacement(symbol, rule.can_replace, rule.compute)
+
+
+REPLACED_LOSSES = tuple(_replacement(function, loss) for function, loss in LOSSES.items())

@@ -15,9 +15,8 @@ import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours
-
-SYMBOL = ltorch.torch_max
+from thunder_fuser.executor.operands import is_ours
+from thunder_fuser.executor.replacement import Computed, Replacement
 
 
 def can_replace(a: Any, dim: Any = None, keepdim: Any = False) -> bool:
@@ -26,19 +25,20 @@ def can_replace(a: Any, dim: Any = None, keepdim: Any = False) -> bool:
     return is_known and is_ours(a) and type(a) is TensorProxy and -a.ndim <= dim < a.ndim
 
 
-def forward(a: Any, dim: int, keepdim: bool = False) -> Any:
+def compute(a: Any, dim: int, keepdim: bool = False) -> Computed:
     """Values like `a` and their places, i64, the first of several; `dim` is gone, or of size 1."""
-    return ltorch.amax(a, dim, keepdim), ltorch.argmax(a, dim, keepdim)
+    values, places = ltorch.amax(a, dim, keepdim), ltorch.argmax(a, dim, keepdim)
+
+    def backward() -> None:
+        given, found = get_grad(values), places
+        if not keepdim:
+            given, found = ltorch.unsqueeze(given, dim), ltorch.unsqueeze(places, dim)
+        own = ltorch.arange(a.shape[dim], device=a.device)
+        along = [1] * a.ndim
+        along[dim] = a.shape[dim]
+        put_grad(a, ltorch.where(ltorch.eq(ltorch.reshape(own, along), found), given, 0.0))
+
+    return (values, places), backward
 
 
-def gradient(a: Any, dim: int, keepdim: bool = False) -> Any:
-    """As `forward`, with the rule for the gradient of `a`."""
-    values, places = forward(a, dim, keepdim)
-    given, found = get_grad(values), places
-    if not keepdim:
-        given, found = ltorch.unsqueeze(given, dim), ltorch.unsqueeze(places, dim)
-    own = ltorch.arange(a.shape[dim], device=a.device)
-    along = [1] * a.ndim
-    along[dim] = a.shape[dim]
-    put_grad(a, ltorch.where(ltorch.eq(ltorch.reshape(own, along), found), given, 0.0))
-    return values, places
+MAX_ALONG = Replacement(ltorch.torch_max, can_replace, compute)

@@ -19,8 +19,7 @@ that exists costs nothing as it lies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from thunder.core import prims
@@ -31,10 +30,11 @@ from thunder.core.trace import TraceCtx, from_trace, tracectx
 from thunder_fuser.executor import attention
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.inplace import view_of
-from thunder_fuser.executor.own_gradients import GRADIENTS, INPUTS
+from thunder_fuser.executor.joint import GRADIENTS, is_joint, returned
 from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import results
 from thunder_fuser.executor.storage import Storages, tensors
+from thunder_fuser.executor.torch_views import taken
 
 Order = tuple[int, ...]  # the rank of each dim's stride, the largest outermost
 
@@ -92,12 +92,11 @@ def _has_whole_heads(operand: TensorProxy) -> bool:
 
 def _wanted_by_autograd(trace: TraceCtx) -> dict[str, Order]:
     """The gradients that are returned. One is written turned at the cost of writing it as it is."""
-    end = trace.bound_symbols[-1]
-    returned = end.args[0] if end.args else None
-    if not (isinstance(returned, dict) and {GRADIENTS, INPUTS} <= returned.keys()):
+    found = returned(trace)
+    if not is_joint(found):
         return {}
-    others = {p.name for what in returned if what != GRADIENTS for p in tensors(returned[what])}
-    gradients = {p.name: _row_major(p.ndim) for p in tensors(returned[GRADIENTS])}
+    others = {p.name for what in found if what != GRADIENTS for p in tensors(found[what])}
+    gradients = {p.name: _row_major(p.ndim) for p in tensors(found[GRADIENTS])}
     return {name: order for name, order in gradients.items() if name not in others}
 
 
@@ -152,8 +151,7 @@ def _is_view(views: Sequence[BoundSymbol]) -> bool:
     shown = torch.empty(source.shape, device="meta")
     try:
         for view in views:
-            taken: Callable[..., torch.Tensor] = _VIEWS.get(prim_name(view), _itself)
-            shown = taken(shown, *view.args[1:])
+            shown = taken(shown, view)
     except RuntimeError:  # a reshape that has to copy
         return False
     return True
@@ -169,29 +167,3 @@ def _laid_out(fusion: BoundSymbol, orders: Mapping[str, Order]) -> BoundSymbol:
         if p.name in made:
             steps.append(prims.stride_order.bind(made[p.name], orders[p.name], output=p))
     return fusion.from_bsym(subsymbols=tuple(steps))
-
-
-def _itself(x: torch.Tensor, *args: Any) -> torch.Tensor:
-    return x
-
-
-def _expanded(x: torch.Tensor, shape: Sequence[int], dims: Sequence[int]) -> torch.Tensor:
-    for dim in sorted(set(range(len(shape))) - set(dims)):
-        x = x.unsqueeze(dim)
-    return x.expand(shape)
-
-
-def _sliced(
-    x: torch.Tensor, start: Sequence[int], end: Sequence[int], steps: Sequence[int] | None = None
-) -> torch.Tensor:
-    steps = steps or [1] * len(start)
-    return x[tuple(map(slice, start, end, steps))]
-
-
-_VIEWS: dict[str, Callable[..., torch.Tensor]] = {
-    "BROADCAST_IN_DIM": _expanded,
-    "RESHAPE": lambda x, shape: x.view(shape),
-    "SLICE": _sliced,
-    "SQUEEZE": lambda x, dims: x.squeeze(dims),
-    "TRANSPOSE": lambda x, dims: x.permute(dims),
-}

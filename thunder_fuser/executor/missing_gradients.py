@@ -102,11 +102,6 @@ GRADIENTS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def register_missing() -> None:
-    """Register the rules of `GRADIENTS` for which Thunder has none of its own."""
-    register(GRADIENTS)
-
-
 def register(rules: Mapping[Any, Callable[..., Any]]) -> None:
     """Register the gradients of those symbols, by id, for which Thunder has none of its own."""
     register_over_opaque(

@@ -16,24 +16,10 @@ import thunder.core.prims as prims
 import thunder.torch as ltorch
 import torch
 import torch.nn.functional as F
-from thunder.core.proxies import ProxyTag, TensorProxy
+from thunder.core.proxies import ProxyTag
 
+from thunder_fuser.executor.operands import is_whole, part
 from thunder_fuser.executor.stand_ins import Compose
-
-
-def is_whole(*tensors: Any) -> bool:
-    """True for tensors of static shape, none of it empty."""
-    return all(
-        isinstance(a, TensorProxy) and all(isinstance(n, int) and n > 0 for n in a.shape)
-        for a in tensors
-    )
-
-
-def part(a: Any, dim: int, start: int, stop: int) -> Any:
-    """The elements of `a` from `start` to `stop` along a dim."""
-    key = [slice(None)] * a.ndim
-    key[dim] = slice(start, stop)
-    return a[tuple(key)]
 
 
 def _roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Any:
@@ -121,18 +107,15 @@ def _hstack(tensors: Any) -> Any:
     return ltorch.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
-def _vstack(tensors: Any) -> Any:
-    """A vector is a row."""
-    if not _are_alike(tensors):
-        return NotImplemented
-    return ltorch.cat([ltorch.unsqueeze(a, 0) if a.ndim == 1 else a for a in tensors], 0)
+def _stacking(dim: int) -> Compose:
+    """A vector is a row, or a column, of which there are several along that dim."""
 
+    def stack(tensors: Any) -> Any:
+        if not _are_alike(tensors):
+            return NotImplemented
+        return ltorch.cat([ltorch.unsqueeze(a, dim) if a.ndim == 1 else a for a in tensors], dim)
 
-def _column_stack(tensors: Any) -> Any:
-    """A vector is a column."""
-    if not _are_alike(tensors):
-        return NotImplemented
-    return ltorch.cat([ltorch.unsqueeze(a, 1) if a.ndim == 1 else a for a in tensors], 1)
+    return stack
 
 
 def _are_alike(tensors: Any) -> bool:
@@ -178,7 +161,7 @@ def _channel_shuffle(a: Any, groups: int) -> Any:
 
 MOVEMENTS: dict[Any, Compose] = {
     F.channel_shuffle: _channel_shuffle,
-    torch.column_stack: _column_stack,
+    torch.column_stack: _stacking(1),
     torch.detach: _detach,
     torch.fliplr: _flipped(1),
     torch.flipud: _flipped(0),
@@ -188,9 +171,9 @@ MOVEMENTS: dict[Any, Compose] = {
     F.pixel_unshuffle: _pixel_unshuffle,
     torch.ravel: _ravel,
     torch.roll: _roll,
-    torch.row_stack: _vstack,
+    torch.row_stack: _stacking(0),
     torch.split_with_sizes: _split_with_sizes,
     torch.Tensor.reshape_as: _reshape_as,
     torch.tile: _tile,
-    torch.vstack: _vstack,
+    torch.vstack: _stacking(0),
 }

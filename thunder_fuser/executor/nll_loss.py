@@ -10,16 +10,16 @@ needs the target alone, and is computed where the backward of log_softmax reads 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.compositions import is_ours, wide_type
+from thunder_fuser.executor.operands import is_ours, wide_type
+from thunder_fuser.executor.replacement import Computed, Replacement
 
-SYMBOL = ltorch.nll_loss
 REDUCTIONS = ("none", "sum", "mean")
 
 
@@ -52,49 +52,29 @@ def has_classes(a: Any, target: Any) -> bool:
     )
 
 
-def forward(
+def compute(
     a: Any,
     target: Any,
     weight: Any = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Computed:
     """The loss. A class outside of [0, classes) that is not ignored is an error, as in torch."""
-    loss, _ = _loss(a, target, _ignored(ignore_index), reduction)
-    return loss
+    wide, is_counted = wide_type(a.dtype), ltorch.ne(target, _ignored(ignore_index))
+    wanted = ltorch.to(at_target(a, target, is_counted), wide)
+    total, count = reduced(ltorch.neg(wanted), is_counted, reduction)
+    loss = ltorch.to(total, a.dtype)
 
+    def backward() -> None:
+        g = ltorch.to(get_grad(loss), wide)
+        if reduction == "mean":
+            g = ltorch.true_divide(g, count)
+        per_row = ltorch.where(is_counted, ltorch.neg(g), 0.0)
+        of_class = ltorch.unsqueeze(per_row, class_dim(a))
+        selected = ltorch.where(is_target(a, target, is_counted), of_class, 0.0)
+        put_grad(a, ltorch.to(selected, a.dtype))
 
-def gradient(
-    a: Any,
-    target: Any,
-    weight: Any = None,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-) -> Any:
-    """The loss, with the rule for the gradient of `a`."""
-    loss, parts = _loss(a, target, _ignored(ignore_index), reduction)
-    g = ltorch.to(get_grad(loss), wide_type(a.dtype))
-    if reduction == "mean":
-        g = ltorch.true_divide(g, parts.count)
-    dim = class_dim(a)
-    per_row = ltorch.unsqueeze(ltorch.where(parts.is_counted, ltorch.neg(g), 0.0), dim)
-    selected = ltorch.where(is_target(a, target, parts.is_counted), per_row, 0.0)
-    put_grad(a, ltorch.to(selected, a.dtype))
-    return loss
-
-
-class _Parts(NamedTuple):
-    """`is_counted` is shaped like the target, `count` how many rows it counts."""
-
-    is_counted: Any
-    count: Any
-
-
-def _loss(a: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Parts]:
-    is_counted = ltorch.ne(target, ignore_index)
-    wanted = ltorch.to(at_target(a, target, is_counted), wide_type(a.dtype))
-    loss, count = reduced(ltorch.neg(wanted), is_counted, reduction)
-    return ltorch.to(loss, a.dtype), _Parts(is_counted, count)
+    return loss, backward
 
 
 def at_target(a: Any, target: Any, is_counted: Any) -> Any:
@@ -132,3 +112,6 @@ def _ignored(ignore_index: int | None) -> int:
 def class_dim(a: Any) -> int:
     """The dim of `a` [rows, classes, ...] or [classes] that has a place for each class."""
     return 1 if a.ndim > 1 else 0
+
+
+NLL_LOSS = Replacement(ltorch.nll_loss, can_replace, compute)

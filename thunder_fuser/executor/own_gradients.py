@@ -18,29 +18,27 @@ from thunder.core.symbol import BoundSymbol, BoundSymbolTag
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import why_not
-
-# What a joint trace of forward and backward returns; one of a forward alone has no last of these.
-GRADIENTS, INPUTS, RESULTS = "output", "flat_args", "fw_flat_out"
+from thunder_fuser.executor.joint import GRADIENTS, is_joint, returned
 
 
 def own_gradients(trace: TraceCtx) -> TraceCtx:
     """The trace itself where no gradient is shared, or it has none."""
     *body, end = trace.bound_symbols
-    returned = end.args[0] if end.args else None
-    if not (isinstance(returned, dict) and {GRADIENTS, INPUTS, RESULTS} <= returned.keys()):
+    found = returned(trace)
+    if not is_joint(found):
         return trace
     made = {p.name: bsym for bsym in body for p in bsym.flat_proxy_outs}
     result, seen = from_trace(trace), set[str]()
     gradients: list[Any] = []
     with tracectx(result):
-        for gradient in returned[GRADIENTS]:
+        for gradient in found[GRADIENTS]:
             name = getattr(gradient, "name", "")
             is_shared = name in seen and name in made and why_not(made[name]) is None
             gradients.append(_copy(gradient, body) if is_shared else gradient)
             seen.add(name)
     if len(body) + 1 == len(trace.bound_symbols):
         return trace
-    end = end.from_bsym(args=({**returned, GRADIENTS: tuple(gradients)},))
+    end = end.from_bsym(args=({**found, GRADIENTS: tuple(gradients)},))
     result.bound_symbols = [*body, end]
     return result
 

@@ -15,8 +15,7 @@ from typing import Any
 import thunder.torch as ltorch
 import torch.nn.functional as F
 
-from thunder_fuser.executor.compositions import is_ours
-from thunder_fuser.executor.movements import part
+from thunder_fuser.executor.operands import is_ours, part
 from thunder_fuser.executor.stand_ins import Compose
 
 Sizes = int | Sequence[int]

@@ -18,8 +18,7 @@ import thunder.torch as ltorch
 import torch
 from thunder.core.transforms import get_grad, put_grad, sum_to
 
-from thunder_fuser.executor.missing_gradients import register_over_opaque
-from thunder_fuser.executor.movements import is_whole
+from thunder_fuser.executor.operands import is_whole
 from thunder_fuser.executor.stand_ins import Compose
 
 
@@ -60,21 +59,11 @@ def _conjugate(a: Any) -> Any:
 GRADIENTS: dict[str, Callable[..., Any]] = {"torch.addmm": _addmm, "torch.addmv": _addmv}
 
 
-def register_products() -> None:
-    """Register the rules of `GRADIENTS` in place of running the product again."""
-    register_over_opaque(GRADIENTS)
+def _of_dims(product: Compose, *dims: int) -> Compose:
+    def compose(a: Any, b: Any) -> Any:
+        return product(a, b) if _dims(a, b) == dims else NotImplemented
 
-
-def _dot(a: Any, b: Any) -> Any:
-    return ltorch.matmul(a, b) if _dims(a, b) == (1, 1) else NotImplemented
-
-
-def _mv(a: Any, b: Any) -> Any:
-    return ltorch.matmul(a, b) if _dims(a, b) == (2, 1) else NotImplemented
-
-
-def _ger(a: Any, b: Any) -> Any:
-    return ltorch.outer(a, b) if _dims(a, b) == (1, 1) else NotImplemented
+    return compose
 
 
 def _dims(*tensors: Any) -> tuple[int, ...] | None:
@@ -84,4 +73,8 @@ def _dims(*tensors: Any) -> tuple[int, ...] | None:
     return tuple(a.ndim for a in tensors) if is_real else None
 
 
-PRODUCTS: dict[Any, Compose] = {torch.dot: _dot, torch.ger: _ger, torch.mv: _mv}
+PRODUCTS: dict[Any, Compose] = {
+    torch.dot: _of_dims(ltorch.matmul, 1, 1),
+    torch.ger: _of_dims(ltorch.outer, 1, 1),
+    torch.mv: _of_dims(ltorch.matmul, 2, 1),
+}

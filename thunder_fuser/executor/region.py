@@ -28,6 +28,7 @@ from thunder_fuser.frontend.repro import TensorLike, describe_inputs, repro_scri
 from thunder_fuser.options import Options
 from thunder_fuser.runtime.argument_class import Key, tensor_key_function
 from thunder_fuser.runtime.lazy import resolved, returned
+from thunder_fuser.runtime.plan import Plan
 from thunder_fuser.runtime.profile import Profile
 from thunder_fuser.runtime.ranges import region_ranged
 
@@ -111,6 +112,15 @@ class FusedRegion:
     def definitions(self) -> tuple[FusionDefinition, ...]:
         """The recorded definitions, oldest first."""
         return tuple(self._definitions.values())
+
+    @property
+    def last_plan(self) -> Plan | None:
+        """The plan that was used last, None before the first call. Regions that are equal share a
+        definition: it may have been used last by another one."""
+        plans = self.last_used.leaf.program.plans if self.last_used is not None else ()
+        last = plans[-1] if plans else None
+        assert last is None or isinstance(last, Plan)  # frontend knows plans by a protocol only
+        return last
 
     def plans(self) -> list[str]:
         """The printed plans of every call so far: segments, kernels, aliases."""

@@ -15,8 +15,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.transforms import get_grad, put_grad
 
 from thunder_fuser.executor.claims import claimed_device_type
-
-SYMBOL = ltorch.relu
+from thunder_fuser.executor.replacement import Computed, Replacement
 
 
 def can_replace(a: Any, inplace: bool = False) -> bool:
@@ -29,14 +28,15 @@ def can_replace(a: Any, inplace: bool = False) -> bool:
     )
 
 
-def forward(a: Any, inplace: bool = False) -> Any:
+def compute(a: Any, inplace: bool = False) -> Computed:
     """Shaped like `a`, in its type."""
-    return ltorch.where(ltorch.le(a, 0), 0, a)
-
-
-def gradient(a: Any, inplace: bool = False) -> Any:
-    """As `forward`, with the rule for the gradient of `a`."""
     is_below = ltorch.le(a, 0)
     result = ltorch.where(is_below, 0, a)
-    put_grad(a, ltorch.where(is_below, 0, get_grad(result)))
-    return result
+
+    def backward() -> None:
+        put_grad(a, ltorch.where(is_below, 0, get_grad(result)))
+
+    return result, backward
+
+
+RELU = Replacement(ltorch.relu, can_replace, compute)

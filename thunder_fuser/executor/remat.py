@@ -22,7 +22,7 @@ from typing import Any
 from thunder.core.prims import OpTags
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, has_tags
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import SHAPE_PRIM, prim_name
 from thunder_fuser.executor.cse import RANDOM_PRIMS
@@ -34,7 +34,7 @@ from thunder_fuser.executor.region import region_of
 from thunder_fuser.executor.remat_cut import Cut, bytes_of, find_cut, results
 from thunder_fuser.executor.scans import is_scan
 from thunder_fuser.executor.scatters import is_sum
-from thunder_fuser.executor.storage import Storages, is_write, leaves, tensors
+from thunder_fuser.executor.storage import Storages, is_write, leaves, rebuilt, tensors
 
 _NEVER = float(1 << 62)  # bytes: more than any cut costs
 _FUNCTIONS_OF_A_SEED = frozenset({"UNIFORM_PHILOX"})
@@ -48,9 +48,7 @@ def rematerialize(trace: TraceCtx, storages: Storages) -> TraceCtx:
         for consumer in regions.consumers(producer):
             regions.hand_over(producer, consumer)
         regions.drop_unread(producer)
-    result = from_trace(trace)
-    result.bound_symbols = regions.bsyms
-    return result
+    return rebuilt(trace, regions.bsyms)
 
 
 class _Regions:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import thunder.core.dtypes as dtypes
 import thunder.torch as ltorch
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 from thunder.executors import torchex
 
-from thunder_fuser.executor.storage import Storages, sources_of_views, tensors
+from thunder_fuser.executor.storage import Storages, rebuilt, sources_of_views, tensors
 
 _TORCHS = {
     ltorch.diagonal.id: torchex.diagonal,
@@ -31,12 +31,11 @@ def show_views(trace: TraceCtx) -> TraceCtx:
         return trace
     storages = Storages(shown)
     returned = sources_of_views(shown, [p.name for p in tensors(shown[-1].flat_proxy_args)])
-    result = from_trace(trace)
-    result.bound_symbols = [
+    chosen = (
         view if view is bsym or _is_seen(view.output.name, storages, returned) else bsym
         for bsym, view in zip(trace.bound_symbols, shown, strict=True)
-    ]
-    return result
+    )
+    return rebuilt(trace, chosen)
 
 
 def _as_torchs(bsym: BoundSymbol) -> BoundSymbol:

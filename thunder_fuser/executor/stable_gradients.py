@@ -14,8 +14,6 @@ from typing import Any
 import thunder.torch as ltorch
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.missing_gradients import register
-
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017, section 3
 
 
@@ -67,8 +65,3 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "torch.selu": _selu,
     "torch.sigmoid": _sigmoid,
 }
-
-
-def register_stable() -> None:
-    """Register the rules of `GRADIENTS` for which Thunder has none of its own."""
-    register(GRADIENTS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import sub
 from typing import Any
 
 from thunder_fuser.runtime.kernels import KERNELS
@@ -32,17 +33,7 @@ class Statistics:
     def __sub__(self, earlier: Any) -> Statistics:
         if not isinstance(earlier, Statistics):
             return NotImplemented
-        return Statistics(
-            self.fusion_seconds - earlier.fusion_seconds,
-            self.generation_seconds - earlier.generation_seconds,
-            self.compilation_seconds - earlier.compilation_seconds,
-            self.plans - earlier.plans,
-            self.compiled - earlier.compiled,
-            self.disk_hits - earlier.disk_hits,
-            self.memory_hits - earlier.memory_hits,
-            self.tuning_seconds - earlier.tuning_seconds,
-            self.contests - earlier.contests,
-        )
+        return Statistics(*map(sub, astuple(self), astuple(earlier)))
 
 
 def statistics(fusion_seconds: float) -> Statistics:

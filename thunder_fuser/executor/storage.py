@@ -18,6 +18,7 @@ from typing import Any
 from thunder.core.prims import OpTags
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, from_trace
 
 from thunder_fuser.executor.claims import WRITE_PRIM, prim_name
 
@@ -54,6 +55,13 @@ def leaves(bsyms: Iterable[BoundSymbol]) -> Iterator[BoundSymbol]:
             stack.append(iter(bsym.subsymbols))
         else:
             yield bsym
+
+
+def rebuilt(trace: TraceCtx, bsyms: Iterable[BoundSymbol]) -> TraceCtx:
+    """The trace of those bound symbols in place of its own."""
+    result = from_trace(trace)
+    result.bound_symbols = [*bsyms]
+    return result
 
 
 def tensors(proxies: Iterable[Any]) -> list[Any]:

@@ -22,16 +22,18 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import is_backward, prim_name
+from thunder_fuser.executor.joint import RESULTS, is_joint, returned
 from thunder_fuser.executor.storage import Storages, leaves, renamed, tensors, written_tensors
 from thunder_fuser.executor.torch_names import as_prim
+from thunder_fuser.executor.torch_views import taken
 from thunder_fuser.executor.translate import place_of
 
 
 def check_view_gradients(trace: TraceCtx) -> None:
     """Raises NotImplementedError for the first read, or the first result, of such a tensor."""
     bsyms = trace.bound_symbols
-    returned = bsyms[-1].args[0] if bsyms[-1].args else None
-    if not isinstance(returned, dict) or "fw_flat_out" not in returned:
+    found = returned(trace)
+    if not is_joint(found):
         return
     storages = Storages(bsyms)
     if not storages.written:
@@ -41,7 +43,7 @@ def check_view_gradients(trace: TraceCtx) -> None:
         if not is_backward(bsym):
             for leaf in leaves([bsym]):
                 walk.enter(leaf, bsym)
-    for result in tensors(returned["fw_flat_out"]):
+    for result in tensors(found[RESULTS]):
         walk.check(result, bsyms[-1])
 
 
@@ -119,11 +121,7 @@ class _Walk:
         if maker is None or prim_name(maker) not in ("SLICE", "SQUEEZE"):
             return None
         source = self._place(self._tensor(maker.args[0]), y)
-        if source is None or prim_name(maker) == "SQUEEZE":
-            return None if source is None else source.squeeze(tuple(maker.args[1]))
-        _, starts, ends, *rest = maker.args
-        strides = rest[0] if rest and rest[0] is not None else [1] * len(starts)
-        return source[tuple(map(slice, starts, ends, strides))]
+        return None if source is None else taken(source, maker)
 
     def _shown(self, storage: str) -> list[str]:
         """The names in a storage that have gradients."""

@@ -105,7 +105,7 @@ def reduced_elements(tv: TensorView, inputs: Sequence[object]) -> int:
     most = 1
     largest = max((getattr(v, "numel", lambda: 1)() for v in inputs), default=1)
     for producer in topological((tv,)):
-        if producer.definition is not None and producer.definition.op.family is Family.REDUCTION:
+        if producer.family is Family.REDUCTION:
             sizes = [a.extent for a in producer.domain.logical if a.is_reduction]
             known = [int(str(e)) if str(e).isdigit() else largest for e in sizes]
             most = max([most, *known])

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, TensorDomain
 from thunder_fuser.ir.scalar import Number, Scalar
-from thunder_fuser.ops import OpDef
+from thunder_fuser.ops import Family, OpDef
 
 Attr: TypeAlias = "DataType | Number | Scalar | tuple[Attr, ...]"
 
@@ -39,6 +39,11 @@ class TensorView:
     def producers(self) -> tuple[TensorView, ...]:
         """The tensors that it is computed from, in order; an input from none."""
         return () if self.definition is None else self.definition.tensors
+
+    @property
+    def family(self) -> Family | None:
+        """That of the op that makes it; None for an input."""
+        return None if self.definition is None else self.definition.op.family
 
     def is_of(self, *names: str) -> bool:
         """True for what an op of one of these names makes."""

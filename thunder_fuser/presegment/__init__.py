@@ -1,4 +1,5 @@
-"""Rewrites of a fusion before it is cut, in the order in which they run."""
+"""Rewrites of a fusion before it is cut, in the order in which they run. Behind them comes
+`meet_columns`: the pipeline keeps what that marks where a template holds it."""
 
 from __future__ import annotations
 

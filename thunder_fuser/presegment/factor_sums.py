@@ -19,14 +19,14 @@ from math import prod
 
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.layout import numbered, offset_of
-from thunder_fuser.analysis.reductions import is_long, plane_of, row_shape
+from thunder_fuser.analysis.reductions import is_along, is_summed, plane_of, terms_of
 from thunder_fuser.analysis.views import follow
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, is_summed
+from thunder_fuser.presegment.stages import reshaped
 
 
 def factor_sums(fusion: Fusion) -> Fusion:
@@ -35,8 +35,7 @@ def factor_sums(fusion: Fusion) -> Fusion:
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        is_along = is_long(tv) and row_shape(tv) is not None
-        if not (is_along and plane_of(tv) in planes and tv.is_of("sum")):
+        if not (tv.is_of("sum") and is_along(tv) and plane_of(tv) in planes):
             return None
         (terms,) = inputs
         assert isinstance(terms, TensorView)
@@ -82,9 +81,7 @@ def exact_step(terms: TensorView) -> tuple[str, tuple[Value, ...]] | None:
 def of_rows(tv: TensorView, known: dict[object, OfRows]) -> OfRows:
     """What the rows that `tv` is of have one of: what is `known` from sums of the same rows. The
     terms of each layer are made of those before, which would be looked at for each anew."""
-    made = tv.definition
-    assert made is not None
-    return known.setdefault((made.tensors[0].shape, made.attrs, tv.dtype), OfRows(tv))
+    return known.setdefault((terms_of(tv).shape, tv.expr.attrs, tv.dtype), OfRows(tv))
 
 
 @dataclass
@@ -108,7 +105,7 @@ class OfRows:
 
     def are_terms(self, values: TensorView) -> bool:
         """True for values of the plane. Operands of fewer dims or elements are broadcast to it."""
-        return values.shape == self.tv.expr.tensors[0].shape
+        return values.shape == terms_of(self.tv).shape
 
     def _computed(self, factor: TensorView) -> TensorView | None:
         """One that is computed from others."""
@@ -121,10 +118,7 @@ class OfRows:
 
     def _repeated(self, factor: TensorView) -> TensorView | None:
         """One that is a view of what there is one of per row, or whole numbers of a cast."""
-        assert self.tv.definition is not None
-        dims = self.tv.definition.attr("dims")
-        assert isinstance(dims, tuple)
-        chain = follow(factor, lambda _: False)
+        dims, chain = self.tv.expr.dims(), follow(factor, lambda _: False)
         if chain is None:
             return None
         if chain.root.dtype is not self.tv.dtype and not chain.root.dtype.is_integral:
@@ -134,6 +128,4 @@ class OfRows:
         is_whole = prod(root.shape) == prod(self.tv.shape)
         if not is_whole or offset_of(numbered(root), chain.index) != of_row:
             return None
-        if root.shape == self.tv.shape:
-            return root
-        return call("reshape", root, new_shape=constants(self.tv.shape))
+        return reshaped(root, self.tv.shape)

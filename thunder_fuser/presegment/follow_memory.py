@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 from thunder_fuser.analysis.kept_rows import are_kept
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
+from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results, terms_of
 from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lies_in, lying, rewrite
@@ -70,7 +70,7 @@ def _copies(fusion: Fusion, walk: _Walk, max_cluster: int) -> dict[TensorView, T
     ones. None where blocks keep such columns."""
     found = dict[TensorView, TensorView]()
     for tv in filter(is_reduction, fusion.tensors):
-        terms = tv.definition.tensors[0] if tv.definition else tv
+        terms = terms_of(tv)
         if terms not in walk.mixed or not is_long(tv):
             continue
         if are_kept(fusion, *terms_and_results(tv), max_cluster):
@@ -127,15 +127,14 @@ class _Walk:
         operands = [v for v in inputs if isinstance(v, TensorView)]
         if tv in self.orders:
             return None
-        if tv.expr.op.family is Family.POINTWISE:
+        if tv.family is Family.POINTWISE:
             return self._element_by_element(tv, inputs, operands)
         order = self.orders.get(operands[0]) if operands else None
         if order is None:
             return None
         if _is_permutation(tv):
             return self._permuted(tv, inputs, order)
-        is_reduced = tv.expr.op.family is Family.REDUCTION
-        return _reduced(tv, operands[0], order) if is_reduced else None
+        return _reduced(tv, operands[0], order) if is_reduction(tv) else None
 
     def _element_by_element(
         self, tv: TensorView, inputs: tuple[Value, ...], operands: list[TensorView]

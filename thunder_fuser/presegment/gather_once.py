@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.access import demand
-from thunder_fuser.analysis.digits import atom
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import OpDef
-from thunder_fuser.presegment.stop_gathers import Ends
+from thunder_fuser.presegment.stop_gathers import needs_of
 
 MIN_PLANES = 8  # that read each element
 MIN_ELEMENTS = 1 << 22  # of these: a launch more takes as long as 4 million elements do
@@ -43,5 +41,5 @@ def _stored(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 def _is_gathered_singly(tv: TensorView) -> bool:
     """True where elements side by side are gathered from places of their own."""
     innermost = next((a for a in reversed(tv.logical) if a.size != 1), None)
-    places = demand([(tv, tuple(map(atom, tv.logical)))], Ends()).places
+    places = needs_of(tv).places
     return any(innermost in form.bases for place in places for form in place.index)

@@ -39,7 +39,10 @@ from thunder_fuser.analysis.reductions import (
     WALKED,
     inputs_of_size,
     is_along,
+    is_reduction,
+    is_summed,
     plane_of,
+    runs_of,
 )
 from thunder_fuser.analysis.short_rows import (
     is_much,
@@ -53,15 +56,8 @@ from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family, OpDef
-from thunder_fuser.presegment.split_reductions import (
-    constants,
-    is_summed,
-    padded,
-    reduced,
-    reshaped,
-    widened,
-)
+from thunder_fuser.ops import OpDef
+from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 BLOCKS = 4  # of a multiprocessor, as many as there should be at least
 MAX_PARTS = 32  # of the images, whose sums one thread adds
@@ -131,13 +127,12 @@ def group_rows(
 def images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> Images | None:
     """What a reduction over leading dims has as terms, where they are images of several rows of one
     of `planes`."""
-    if tv.definition is None or tv.definition.op.family is not Family.REDUCTION or 0 in tv.shape:
+    if not is_reduction(tv) or 0 in tv.shape or not tv.expr.op.is_finished:
         return None
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    reduced = [a.is_reduction for a in sizable]
-    terms = prod(a.size for a in sizable if a.is_reduction)
-    if reduced != sorted(reduced, reverse=True) or terms == 1 or not tv.definition.op.is_finished:
+    runs = runs_of(tv)
+    if not runs or len(runs) > 2 or not runs[0].is_reduced:
         return None
+    terms = runs[0].size
     for plane in planes:
         rows, columns = plane or (0, 0)
         ends = (prod(tv.shape[k:]) for k in range(1, tv.ndim))
@@ -223,7 +218,7 @@ def _grouped(tv: TensorView, source: Value, images: Images, deal: _Deal) -> Tens
     walked = _of_rows if deal.sides is None else _of_stretches
     made = walked(tv, widened(tv, source), images, deal)
     made = reduced(tv, made, (0,)) if deal.sums > 1 else reduced(tv, made)
-    return call("reshape", made, new_shape=constants(tv.shape))
+    return reshaped(made, tv.shape)
 
 
 def _of_rows(tv: TensorView, source: TensorView, images: Images, deal: _Deal) -> TensorView:

@@ -21,7 +21,10 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     is_along,
+    is_summed,
+    needed_by_rows,
     plane_of,
+    runs_of,
     walked_rows,
 )
 from thunder_fuser.analysis.short_rows import THREADS, is_much, is_short, threads_of_row
@@ -30,23 +33,14 @@ from thunder_fuser.analysis.walked_rows import (
     blocks_of_row,
     is_busy,
     rows_at_once,
+    walked_row,
 )
 from thunder_fuser.ir.build import call, produce
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import (
-    MIN_TURNS,
-    MIN_VECTORS,
-    MIN_WALKED,
-    SHORT_THREADS,
-    constants,
-    is_summed,
-    reduced,
-    reshaped,
-    walked_row,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import MIN_TURNS, MIN_VECTORS, SHORT_THREADS
+from thunder_fuser.presegment.stages import reduced, reshaped, widened
 
 
 @dataclass(frozen=True)
@@ -66,14 +60,12 @@ class _Samples:
 def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> Fusion:
     """`fusion` with such sums, where it has one down the columns of a plane. Up to `max_cluster`
     blocks can hold a row."""
-    along = [*filter(is_along, fusion.tensors)]
-    planes = {plane_of(tv) for tv in along}
-    ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
+    ahead = needed_by_rows(filter(is_along, fusion.tensors))
     count = Counter(plane_of(tv) for tv in fusion.tensors if is_summed(tv))
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
-        if plane not in planes or tv in ahead[plane] or count[plane] != 1 or not is_summed(tv):
+        if plane not in ahead or tv in ahead[plane] or count[plane] != 1 or not is_summed(tv):
             return None
         samples = _samples_of(tv)
         if samples is None or samples.plane != plane:
@@ -87,17 +79,12 @@ def group_samples(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) ->
 def _samples_of(tv: TensorView) -> _Samples | None:
     """What a reduction over two runs of dims has as terms, with dims that are kept between and
     behind them."""
-    sizes: list[int] = []
-    kinds: list[bool] = []
-    for a in (a for a in tv.domain.logical if a.size != 1):
-        if kinds and kinds[-1] is a.is_reduction:
-            sizes[-1] *= a.size
-        else:
-            sizes.append(a.size)
-            kinds.append(a.is_reduction)
-    if kinds != [True, False, True, False] or walked_rows(tv) is not None:
+    if walked_rows(tv) is not None:
         return None
-    return _Samples(*sizes)
+    match runs_of(tv):
+        case [(images, True), (count, False), (rows, True), (columns, False)]:
+            return _Samples(images, count, rows, columns)
+    return None
 
 
 def _parts(samples: _Samples, row: WalkedRow, multiprocessors: int, max_cluster: int) -> int | None:
@@ -112,7 +99,7 @@ def _parts(samples: _Samples, row: WalkedRow, multiprocessors: int, max_cluster:
         limit = at_once * multiprocessors
     else:
         side = 1
-        is_large = rows * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+        is_large = row.is_worth_a_walk(rows, multiprocessors)
         if row.vectors < MIN_VECTORS or blocks_of_row(row, max_cluster) != 1:
             return None
         limit = rows_at_once(row, 1, multiprocessors)
@@ -132,4 +119,4 @@ def _grouped(tv: TensorView, source: Value, samples: _Samples, parts: int) -> Te
     mine = call("permute", pieces, dims=(1, 2, 0, 3, 4))
     walked = produce(tv.expr.op, [mine], {"dims": (2, 3), WALKED: samples.plane[0]})
     made = reduced(tv, walked, (1,))
-    return call("reshape", made, new_shape=constants(tv.shape))
+    return reshaped(made, tv.shape)

@@ -38,7 +38,7 @@ def lay_results(fusion: Fusion) -> Fusion:
             orders.setdefault(chain.root, order)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if tv not in orders or tv.definition is None:
+        if tv not in orders:
             return None
         made = again(tv.expr, inputs)
         return lying(made, orders[tv])

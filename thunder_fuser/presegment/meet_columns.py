@@ -10,7 +10,6 @@ channels. Blocks that keep all columns of a sample know both, and read it once
 
 from __future__ import annotations
 
-from functools import partial
 from math import gcd, prod
 
 from thunder_fuser.analysis.kept_rows import PACKED_BYTES, KeptRows
@@ -28,10 +27,10 @@ from thunder_fuser.analysis.reductions import (
     mark_of,
     state_bytes,
 )
-from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.stages import marked
 from thunder_fuser.target import REGISTER_BYTES
 
 
@@ -39,21 +38,16 @@ def meet_columns(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> 
     """`fusion` with such sums marked. Inputs stay the same tensors."""
     found = (sample_of_sum(tv) for tv in fusion.tensors)
     samples = dict.fromkeys(sample for sample in found if sample is not None)
-    marked = {
+    columns = {
         tv: sample.columns
         for sample in samples
         for tv in _meeting(fusion, sample, multiprocessors, max_cluster)
     }
-    return rewrite(fusion, partial(_rule, marked)) if marked else fusion
 
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        return marked(tv, inputs, **{MET: columns[tv]}) if tv in columns else None
 
-def _rule(
-    marked: dict[TensorView, int], tv: TensorView, inputs: tuple[Value, ...]
-) -> TensorView | None:
-    if tv not in marked or tv.definition is None:
-        return None
-    attrs = {**dict(tv.definition.attrs), MET: marked[tv]}
-    return produce(tv.definition.op, [*inputs], attrs)
+    return rewrite(fusion, rule) if columns else fusion
 
 
 def _meeting(

@@ -19,14 +19,14 @@ from math import prod
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.index_map import edges
 from thunder_fuser.analysis.layout import numbered, offset_of
-from thunder_fuser.analysis.reductions import is_along, plane_of
+from thunder_fuser.analysis.reductions import is_along, is_summed, plane_of
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.share_sums import factors_of
-from thunder_fuser.presegment.split_reductions import constants, is_summed, reshaped, widened
+from thunder_fuser.presegment.stages import expanded, reshaped, widened
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,6 @@ def merge_sums(fusion: Fusion) -> Fusion:
     """`fusion` with such sums, of planes whose rows are reduced."""
     along = [*filter(is_along, fusion.tensors)]
     planes = {plane_of(tv) for tv in along}
-    results = [*fusion.outputs, *(w.value for w in fusion.writes)]
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if not tv.is_of("sum") or not tv.dtype.is_floating:
@@ -51,7 +50,7 @@ def merge_sums(fusion: Fusion) -> Fusion:
         (old,), (terms,) = tv.expr.tensors, inputs
         assert isinstance(terms, TensorView)
         before, sums = _sums_in(old, planes), _sums_in(terms, planes)
-        if before is None or sums is None or before.down in topological(results, {tv}):
+        if before is None or sums is None or before.down in topological(fusion.roots, {tv}):
             return None
         return _merged(tv, sums)
 
@@ -103,8 +102,7 @@ def _merged(tv: TensorView, sums: _Sums) -> TensorView | None:
     product = widened(tv, source)
     held = [size if k in kept else 1 for k, size in enumerate(source.shape)]
     for weight in sums.weights:
-        whole = call("expand", reshaped(weight, held), shape=constants(source.shape))
-        product = call("mul", product, whole)
+        product = call("mul", product, expanded(reshaped(weight, held), source.shape))
     also = (k for k, a in zip(kept, own, strict=True) if a.is_reduction)
     total = call("sum", product, dims=tuple(sorted({*summed, *also})))
     return reshaped(call("neg", total) if sums.is_negative else total, tv.shape)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.kept_rows import kept_columns
+from thunder_fuser.analysis.precision import behind_views
 from thunder_fuser.analysis.reductions import column_shape, is_long, mark_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.build import call, produce
@@ -23,7 +24,6 @@ from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
-from thunder_fuser.ops import Family
 from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 
 Dims: TypeAlias = tuple[int, ...]
@@ -73,17 +73,10 @@ def _centred(distance: TensorView, dims: Dims) -> TensorView | None:
         case Expr(op=row, inputs=(TensorView() as x, TensorView() as spread)) if (
             row.name == "sub" and x.dtype in SQUARED_DEVIATION.dtypes
         ):
-            mean = _origin(spread)
+            mean = behind_views(spread)
             if _is_mean(mean, x, dims) and reads_in_place(distance, x, mean, dims):
                 return x
     return None
-
-
-def _origin(tv: TensorView) -> TensorView:
-    """The tensor of which `tv` is a view."""
-    while tv.definition is not None and tv.definition.op.family is Family.VIEW:
-        (tv,) = tv.definition.tensors
-    return tv
 
 
 def _is_mean(mean: TensorView, x: TensorView, dims: Dims) -> bool:

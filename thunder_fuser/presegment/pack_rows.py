@@ -47,27 +47,19 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout, de
 from thunder_fuser.analysis.reductions import (
     PACKED,
     column_shape,
+    is_down,
     is_long,
-    is_scan,
     plane_of,
+    runs_of,
 )
-from thunder_fuser.analysis.walked_rows import blocks_of_row
-from thunder_fuser.ir.build import call, produce
+from thunder_fuser.analysis.walked_rows import blocks_of_row, walked_row
+from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.ops import Family
 from thunder_fuser.presegment.parts import Parts, has_parts
-from thunder_fuser.presegment.split_reductions import (
-    Deal,
-    constants,
-    in_stretches,
-    in_two,
-    padded,
-    reduced,
-    reshaped,
-    walked_row,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import Deal, in_stretches, in_two
+from thunder_fuser.presegment.stages import padded, part, reduced, reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
 
 MIN_BYTES = 96 * 1024  # read of a plane, per multiprocessor, that are worth a second launch: three
@@ -172,7 +164,7 @@ def _stores_beside(sums: Sequence[TensorView], outputs: Sequence[TensorView]) ->
 def _reads_columns(plane: Sequence[TensorView], rows: int, columns: int) -> bool:
     """True where all that is repeated in a plane has an element a column, or one for all."""
     of_plane = {tv for tv in plane if prod(tv.shape) == rows * columns}
-    read = {t for tv in of_plane if tv.definition for t in tv.definition.tensors}
+    read = {t for tv in of_plane for t in tv.producers}
     shapes = {tv.shape for tv in read - of_plane if prod(tv.shape) != 1}
     return of_plane == {*plane} and shapes <= {(columns,), (1, columns)}
 
@@ -184,25 +176,24 @@ def _needs_others(tv: TensorView) -> bool:
 
 def _is_column_sum(tv: TensorView) -> bool:
     """True for a reduction over leading dims, in parts."""
-    is_reduced = [a.is_reduction for a in tv.domain.logical if a.size != 1]
-    return _is_down(tv) and is_reduced == sorted(is_reduced, reverse=True)
+    return _is_down(tv) and len(runs_of(tv)) <= 2
 
 
 def _is_down(tv: TensorView) -> bool:
     """True for a reduction down columns that what its parts come to leads to."""
-    return not is_scan(tv) and column_shape(tv) is not None and has_parts(tv)
+    return is_down(tv) and has_parts(tv)
 
 
 def plane_below(sums: Sequence[TensorView], elements: int) -> Iterator[TensorView]:
     """What the terms are computed from, as far as it is of the plane's size or larger."""
-    left = [t for tv in sums if tv.definition for t in tv.definition.tensors]
+    left = [t for tv in sums for t in tv.producers]
     seen = set[TensorView]()
     while left:
         found = left.pop()
         if found not in seen and prod(found.shape) >= elements:
             seen.add(found)
             yield found
-            left += found.definition.tensors if found.definition else ()
+            left += found.producers
 
 
 def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layout]) -> bool:
@@ -212,11 +203,10 @@ def lies_dense(tv: TensorView, elements: int, layouts: Mapping[TensorView, Layou
         layout = layouts[tv]
         is_aligned = layout.alignment == MAX_ALIGNMENT
         return is_aligned and layout.strides == dense_strides(tv.shape)
-    row = tv.definition.op
-    if row.family is Family.VIEW:
-        is_repeated = all(prod(t.shape) < elements for t in tv.definition.tensors)
-        return is_repeated or row.name == "reshape"
-    return row.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
+    if tv.family is Family.VIEW:
+        is_repeated = all(prod(t.shape) < elements for t in tv.producers)
+        return is_repeated or tv.is_of("reshape")
+    return tv.family in (Family.POINTWISE, Family.FULL, Family.RANDOM)
 
 
 @dataclass(frozen=True)
@@ -269,12 +259,4 @@ def _in_packs(
     if whole == terms:
         return source, None
     plane = reshaped(source, [terms, columns])
-    return _rows_of(plane, 0, whole), _rows_of(plane, whole, terms)
-
-
-def _rows_of(source: TensorView, start: int, end: int) -> TensorView:
-    """`source[start:end]`."""
-    starts, ends = [0] * source.ndim, list(source.shape)
-    starts[0], ends[0] = start, end
-    sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
-    return call("slice", source, **sizes, strides=constants([1] * source.ndim))
+    return part(plane, 0, 0, whole), part(plane, 0, whole, terms)

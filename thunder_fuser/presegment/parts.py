@@ -21,7 +21,7 @@ from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import OpDef, op
 from thunder_fuser.ops.reductions import EXPONENTIALS, SQUARED_DEVIATION
-from thunder_fuser.presegment.split_reductions import constants, reduced, reshaped
+from thunder_fuser.presegment.stages import constants, reduced, reshaped
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127  # the largest finite f32
 

@@ -17,7 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION, is_long
+from thunder_fuser.analysis.reductions import (
+    MAX_REPEATED,
+    MAX_SHORT_REDUCTION,
+    is_long,
+    is_reduction,
+    terms_of,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.domains import cat_starts
@@ -26,7 +32,7 @@ from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants
+from thunder_fuser.presegment.stages import constants, part
 
 _COMBINED = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "mul"}
 
@@ -36,7 +42,7 @@ Stretch = tuple[int, int]  # of a dim, from where to where
 def reduce_pieces(fusion: Fusion) -> Fusion:
     """`fusion` with such rows reduced without what was joined."""
     found = _found(fusion)
-    planes = {_operand(tv).shape: (_dim(tv), piece) for tv, piece in found.items()}
+    planes = {terms_of(tv).shape: (_dim(tv), piece) for tv, piece in found.items()}
     parts = {dim: _Parts(dim) for dim, _ in planes.values()}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -70,8 +76,8 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
     stored, have the same one."""
     planes = defaultdict[tuple[int, ...], list[TensorView]](list)
     for tv in filter(is_long, fusion.tensors):
-        planes[_operand(tv).shape].append(tv)
-    stored = {prod(tv.shape) for tv in (*fusion.outputs, *(w.value for w in fusion.writes))}
+        planes[terms_of(tv).shape].append(tv)
+    stored = {prod(tv.shape) for tv in fusion.roots}
     found = dict[TensorView, Stretch]()
     for shape, reductions in planes.items():
         if prod(shape) not in stored and all(map(_is_in_parts, reductions)):
@@ -84,7 +90,7 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
 def _is_in_parts(tv: TensorView) -> bool:
     """True for a reduction of one dim that its parts lead to without a rounding."""
     name = tv.expr.op.name
-    if tv.expr.op.family is not Family.REDUCTION or name not in _COMBINED:
+    if not is_reduction(tv) or name not in _COMBINED:
         return False
     is_exact = name in ("max", "min") or not tv.dtype.is_reduced_precision
     return len(tv.expr.dims()) == 1 and is_exact
@@ -93,8 +99,8 @@ def _is_in_parts(tv: TensorView) -> bool:
 def _longest(tv: TensorView) -> Stretch | None:
     """The stretch of the reduced dim that is one piece of all that was joined; None where nothing
     was, or more than a few elements."""
-    dim, extent = _dim(tv), _operand(tv).shape[_dim(tv)]
-    pieces = list(_pieces(_operand(tv), dim))
+    dim, extent = _dim(tv), terms_of(tv).shape[_dim(tv)]
+    pieces = list(_pieces(terms_of(tv), dim))
     start, end = max((a for a, _ in pieces), default=0), min((b for _, b in pieces), default=0)
     is_long_enough = end - start > MAX_SHORT_REDUCTION
     return (start, end) if is_long_enough and 0 < extent - (end - start) <= MAX_REPEATED else None
@@ -128,7 +134,7 @@ class _Parts:
         if stretch == (0, tv.shape[self.dim]):
             return tv
         if (tv, stretch) not in self.known:
-            self.known[tv, stretch] = self._computed(tv, stretch) or self._slice(tv, stretch)
+            self.known[tv, stretch] = self._computed(tv, stretch) or part(tv, self.dim, *stretch)
         return self.known[tv, stretch]
 
     def _computed(self, tv: TensorView, stretch: Stretch) -> TensorView | None:
@@ -158,12 +164,6 @@ class _Parts:
             return None
         shape = [stretch[1] - stretch[0] if d == self.dim else n for d, n in enumerate(tv.shape)]
         return call("broadcast_in_dim", source, shape=constants(shape), broadcast_dims=dims)
-
-    def _slice(self, tv: TensorView, stretch: Stretch) -> TensorView:
-        starts, ends = [0] * tv.ndim, list(tv.shape)
-        starts[self.dim], ends[self.dim] = stretch
-        sizes = {"start_indices": constants(starts), "end_indices": constants(ends)}
-        return call("slice", tv, **sizes, strides=constants([1] * tv.ndim))
 
 
 def _joined(made: Expr, dim: int) -> Iterator[tuple[TensorView, int, int]]:
@@ -200,10 +200,6 @@ def _numbers(made: Expr, name: str) -> tuple[int, ...]:
 
 def _meet(a: Stretch, b: Stretch) -> bool:
     return max(a[0], b[0]) < min(a[1], b[1])
-
-
-def _operand(tv: TensorView) -> TensorView:
-    return tv.expr.tensors[0]
 
 
 def _dim(tv: TensorView) -> int:

@@ -10,6 +10,7 @@ of a row is infinite where its maximum is, and 0 where all of it is minus infini
 from __future__ import annotations
 
 from thunder_fuser.analysis.precision import distance_from_max, is_guarded
+from thunder_fuser.analysis.reductions import terms_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -23,10 +24,10 @@ def share_exponentials(fusion: Fusion) -> Fusion:
     guarded: dict[TensorView, tuple[object, TensorView]] = {}
     for tv in fusion.tensors:
         top = _maximum_below(tv)
-        if top is None or tv.definition is None:
+        if top is None:
             continue
-        key = (top, tv.dtype, tv.definition.attrs)
-        if is_guarded(tv.definition.tensors[0]):
+        key = (top, tv.dtype, tv.expr.attrs)
+        if is_guarded(terms_of(tv)):
             guarded[tv] = key, top
         else:
             plain[key] = tv
@@ -34,7 +35,7 @@ def share_exponentials(fusion: Fusion) -> Fusion:
         return fusion
 
     def share(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if tv not in guarded or tv.definition is None or inputs != tv.definition.inputs:
+        if tv not in guarded or inputs != tv.expr.inputs:
             return None
         key, top = guarded[tv]
         if key not in plain:
@@ -47,10 +48,7 @@ def share_exponentials(fusion: Fusion) -> Fusion:
 
 def _maximum_below(tv: TensorView) -> TensorView | None:
     """The maximum m of x where `tv` is a sum of exp(x - m), guarded or not, over the same axes."""
-    expr = tv.definition
-    if expr is None or expr.op.name != "sum":
+    top = distance_from_max(terms_of(tv)) if tv.is_of("sum") else None
+    if top is None or top.dtype is not tv.dtype:
         return None
-    top = distance_from_max(expr.tensors[0])
-    if top is None or top.definition is None or top.dtype is not tv.dtype:
-        return None
-    return top if top.definition.attr("dims") == expr.attr("dims") else None
+    return top if top.expr.dims() == tv.expr.dims() else None

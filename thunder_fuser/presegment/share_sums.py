@@ -26,7 +26,7 @@ drawn out is infinite, and terms have both signs, the sum is infinite instead of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -39,6 +39,7 @@ from thunder_fuser.analysis.reductions import (
     MET,
     inputs_of_size,
     is_long,
+    terms_of,
     walked_rows,
 )
 from thunder_fuser.analysis.shared_rows import Test
@@ -49,7 +50,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family
-from thunder_fuser.presegment.split_reductions import constants, spread
+from thunder_fuser.presegment.stages import box, expanded, reshaped
 
 MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums are read again, where
 # they do not meet
@@ -93,7 +94,7 @@ def share_sums(
     that sum the same dims are summed without factors where these are fewer, or all of them are
     `is_by_places`, and stored where these are summed."""
     planes = _planes(fusion, multiprocessors, is_by_places)
-    apart = {tv for tv in spread(fusion, planes) if not planes[tv].are_alike}
+    apart = {tv for tv in _spread(fusion, planes) if not planes[tv].are_alike}
     meeting = _meeting(fusion, {tv: planes[tv] for tv in apart}, multiprocessors, max_cluster)
     met = {planes[tv] for tv in meeting}
     planes = {tv: p for tv, p in planes.items() if p in met or _is_wide(p) or p.are_alike}
@@ -112,6 +113,17 @@ def share_sums(
         return call("segment_set", made) if tv in apart else made
 
     return rewrite(fusion, rule)
+
+
+def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
+    """Those of `sums` that something larger depends on: each element of that would sum parts."""
+    depends: dict[TensorView, frozenset[TensorView]] = {}
+    found = set[TensorView]()
+    for tv in fusion.tensors:
+        above = frozenset[TensorView]().union(*(depends[t] for t in tv.producers))
+        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
+        depends[tv] = above | {tv} if tv in sums else above
+    return found
 
 
 def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
@@ -136,11 +148,7 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
 def _are_fewer(sums: Sequence[TensorView], plane: _Plane) -> bool:
     """True where some of the sums are the same without the factors that are drawn out of them."""
     products = _Products()
-    kept = {
-        products.ordered(_parted(tv.definition.tensors[0], plane)[1])
-        for tv in sums
-        if tv.definition
-    }
+    kept = {products.ordered(_parted(terms_of(tv), plane)[1]) for tv in sums}
     return len(kept) < len(sums)
 
 
@@ -154,11 +162,9 @@ def _needed_beside(fusion: Fusion, planes: Mapping[TensorView, _Plane]) -> Itera
     sizes = {prod(plane.sizes) for plane in planes.values()}
     late = set[TensorView]()
     for tv in fusion.tensors:
-        made = tv.definition
-        if tv in planes or (made is not None and not late.isdisjoint(made.tensors)):
+        if tv in planes or not late.isdisjoint(tv.producers):
             late.add(tv)
-    results = [*fusion.outputs, *(w.value for w in fusion.writes)]
-    for tv in topological(results, planes.keys()):
+    for tv in topological(fusion.roots, planes.keys()):
         is_exact = tv.dtype.is_floating and not tv.dtype.is_reduced_precision
         if tv.is_of("mul") and is_exact and tv not in late and prod(tv.shape) in sizes:
             yield tv
@@ -263,7 +269,7 @@ class _Products:
         ordered = self.ordered(factors)
         key = (*ordered, plane)
         if key not in self.made:
-            product, *others = (_reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
+            product, *others = (reshaped(factor, plane.sizes) for factor in self._grouped(ordered))
             for other in others:
                 product = call("mul", product, other)
             self.made[key] = call("sum", product, dims=tuple(sorted(plane.common)))
@@ -306,7 +312,7 @@ def _in_stages(
         marks = {MET: met} if met > 1 else {}
         made = call("sum", made, dims=dims, **marks)
     made = call("neg", made) if is_negative else made
-    return _reshaped(made, tv.shape)
+    return reshaped(made, tv.shape)
 
 
 def _parted(terms: TensorView, plane: _Plane) -> tuple[list[TensorView], list[TensorView], bool]:
@@ -333,21 +339,15 @@ def factors_of(terms: TensorView) -> tuple[list[TensorView], bool]:
             case Expr(op=row, inputs=(TensorView() as a, TensorView() as b)) if (
                 row.name == "mul" and a.dtype is b.dtype is dtype
             ):
-                stack += [_broadcast(b, tv.shape), _broadcast(a, tv.shape)]
+                stack += [expanded(b, tv.shape), expanded(a, tv.shape)]  # as they are read
             case _:
                 found.append(tv)
     return found, is_negative
 
 
-def _broadcast(operand: TensorView, shape: tuple[int, ...]) -> TensorView:
-    """An operand in the shape of the result, which those of fewer dims or elements are read as."""
-    same = operand.shape == shape
-    return operand if same else call("expand", operand, shape=constants(shape))
-
-
 def _is_of_rows(factor: TensorView, plane: _Plane) -> bool:
     """True for what is the same wherever the common dims are."""
-    whole = _reshaped(factor, plane.sizes)
+    whole = reshaped(factor, plane.sizes)
     varying = {whole.logical[k] for k in plane.common}
     index = tuple(map(atom, whole.logical))
     leaves = demand([(whole, index)], _Sources()).leaves
@@ -359,24 +359,11 @@ class _Sources:
 
     def __contains__(self, tv: object) -> bool:
         assert isinstance(tv, TensorView)
-        plain = (Family.POINTWISE, Family.VIEW, Family.FULL)
-        return tv.definition is None or tv.definition.op.family not in plain
+        return tv.family not in (Family.POINTWISE, Family.VIEW, Family.FULL)
 
 
 def _of_rows(factor: TensorView, plane: _Plane) -> TensorView:
     """A factor that is the same wherever the common dims are, where these are 0."""
-    whole = _reshaped(factor, plane.sizes)
+    whole = reshaped(factor, plane.sizes)
     ends = [1 if k in plane.common else size for k, size in enumerate(plane.sizes)]
-    zeros, ones = [0] * len(ends), [1] * len(ends)
-    piece = call(
-        "slice",
-        whole,
-        start_indices=constants(zeros),
-        end_indices=constants(ends),
-        strides=constants(ones),
-    )
-    return _reshaped(piece, plane.rows)
-
-
-def _reshaped(tv: TensorView, shape: tuple[int, ...]) -> TensorView:
-    return tv if tv.shape == shape else call("reshape", tv, new_shape=constants(shape))
+    return reshaped(box(whole, [0] * len(ends), ends), plane.rows)

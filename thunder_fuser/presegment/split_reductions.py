@@ -50,7 +50,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import gcd, prod
@@ -62,9 +62,10 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     column_shape,
-    inputs_of_size,
     is_down,
     is_long,
+    is_summed,
+    needed_by_rows,
     plane_of,
     row_shape,
     walked_rows,
@@ -85,19 +86,16 @@ from thunder_fuser.analysis.walked_rows import (
     groups_of_rows,
     is_busy,
     rows_at_once,
+    walked_row,
 )
-from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, produce
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
-from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.ops import Family
+from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 
 MIN_TERMS = 256  # of a column, below which one pass is as good, if one block has a row
 SHORT_THREADS = 512  # of short rows: registers hold the loads of four, which so come at once
-MIN_WALKED = 192 * 1024  # bytes read of a plane of longer ones, per multiprocessor: of fewer the
-# turns of a block, which wait for each other, take longer than reading it again
 MIN_TURNS = 16  # rows of a block or a cluster, whose sums cost as much as a row or two
 MIN_SHIFTED = 4  # vectors of a row of odd length, below which most of it is first and last ones
 MIN_SHORT_ROWS = 64  # of a block: fewer have not been measured
@@ -134,8 +132,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     """`fusion` with such sums in two stages. Up to `max_cluster` blocks can hold a row. Inputs stay
     the same tensors."""
     along = [tv for tv in fusion.tensors if is_long(tv) and row_shape(tv)]
-    planes = {plane_of(tv) for tv in along}
-    ahead = {p: set(topological(tv for tv in along if plane_of(tv) == p)) for p in planes}
+    ahead = needed_by_rows(along)
     down = [tv for tv in fusion.tensors if is_summed(tv)]
     count = Counter(map(plane_of, down))
     even = {plane_of(tv) for tv in down if tv.expr.op.neutral is None}
@@ -148,7 +145,7 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = plane_of(tv)
-        if plane not in planes or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
+        if plane not in ahead or tv in ahead[plane] or not is_summed(tv):  # else rows wait for it
             return None
         if is_kept(tv) or _operands(tv) in unfinished:  # a kernel of columns reads it anyway
             return None
@@ -163,29 +160,9 @@ def split_reductions(fusion: Fusion, multiprocessors: int, max_cluster: int = 1)
     return rewrite(fusion, rule)
 
 
-def is_summed(tv: TensorView) -> bool:
-    """True for a long reduction down columns whose parts combine as its terms do."""
-    return is_down(tv) and tv.expr.op.is_finished
-
-
-def _is_gathered(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.family is Family.GATHER
-
-
 def _operands(tv: TensorView) -> tuple[object, ...]:
     """What a reduction is of, and over which dims."""
-    assert tv.definition is not None
-    return *tv.definition.inputs, tv.definition.attr("dims")
-
-
-def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> WalkedRow:
-    """A row of a plane, with so many sums down its columns."""
-    rows, columns = plane or (0, 0)
-    read = inputs_of_size(fusion, rows * columns)
-    along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
-    is_sent = all(t.definition.op.state_size == 1 for t in along if t.definition)
-    is_plain = not any(_is_gathered(t) for t in fusion.tensors if prod(t.shape) == rows * columns)
-    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
+    return *tv.expr.inputs, tv.expr.attr("dims")
 
 
 def _samples(tv: TensorView) -> tuple[int, int] | None:
@@ -218,8 +195,8 @@ def _of_samples(
         if found is not None:
             return found
     blocks = blocks_of_row(row, max_cluster)
-    size = samples * terms * row.columns * sum(row.itemsizes)
-    if blocks is None or row.vectors < MIN_VECTORS or size < MIN_WALKED * multiprocessors:
+    is_large = row.is_worth_a_walk(samples * terms, multiprocessors)
+    if blocks is None or row.vectors < MIN_VECTORS or not is_large:
         return None
     wanted = rows_at_once(row, blocks, multiprocessors) // samples
     limit = min(wanted, terms // MIN_TURNS, MAX_SHORT_REDUCTION)
@@ -300,7 +277,7 @@ def _dealt(
     if found is not None:
         return found
     blocks = blocks_of_row(row, max_cluster)
-    is_large = terms * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    is_large = row.is_worth_a_walk(terms, multiprocessors)
     if row.vectors < MIN_VECTORS or blocks is None or not is_large:
         return None
     if blocks == 1 and not are_many:
@@ -423,52 +400,3 @@ def in_parts(
     order = (part, *(d for d in dealt if d != part), *columns)
     mine = call("permute", pieces, dims=order)
     return produce(tv.expr.op, [mine], {"dims": tuple(dealt[1:]), WALKED: terms})
-
-
-def reshaped(source: TensorView, sizes: Sequence[int]) -> TensorView:
-    """`source` in so many elements a dim; the same tensor where it has these sizes."""
-    if source.shape == tuple(sizes):
-        return source
-    return call("reshape", source, new_shape=constants(sizes))
-
-
-def padded(tv: TensorView, source: TensorView, rest: int, dim: int = 0) -> TensorView:
-    """`source` with so many more rows, which do not change what `tv` makes of its columns."""
-    neutral = tv.expr.op.neutral
-    assert neutral is not None
-    widths = [0] * (2 * source.ndim)
-    widths[2 * (source.ndim - dim) - 1] = rest  # behind it; pairs are of the last dim first
-    return call("pad", source, sc.constant(neutral), pad_widths=constants(widths))
-
-
-def widened(tv: TensorView, source: Value) -> TensorView:
-    """`source` in the type in which the parts of `tv` are summed."""
-    assert isinstance(source, TensorView)
-    wide = tv.dtype.compute_type
-    if wide is source.dtype or source.dtype.compute_type.is_integral:
-        return source
-    return call("cast", source, dtype=wide)
-
-
-def reduced(tv: TensorView, source: TensorView, *stages: tuple[int, ...]) -> TensorView:
-    """`tv` as reductions of `source` over the dims of one stage after the other."""
-    for dims in stages:
-        source = produce(tv.expr.op, [source], {"dims": dims})
-    return source if source.dtype is tv.dtype else call("cast", source, dtype=tv.dtype)
-
-
-def spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
-    """Those of `sums` that something larger depends on: each element of that would sum parts."""
-    depends: dict[TensorView, frozenset[TensorView]] = {}
-    found = set[TensorView]()
-    for tv in fusion.tensors:
-        read = tv.definition.tensors if tv.definition else ()
-        above = frozenset[TensorView]().union(*(depends[t] for t in read))
-        found |= {total for total in above if prod(tv.shape) > prod(total.shape)}
-        depends[tv] = above | {tv} if tv in sums else above
-    return found
-
-
-def constants(sizes: Sequence[int]) -> tuple[Constant, ...]:
-    """A shape."""
-    return tuple(sc.constant(size) for size in sizes)

@@ -10,7 +10,6 @@ The operand is read twice, by as many times more threads. The order of summation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from math import prod
 
@@ -21,6 +20,7 @@ from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.stages import constants, part, reduced, reshaped, widened
 
 MIN_PART = 4096  # elements of a part of a row
 MIN_PART_OF_COLUMN = 2 * MAX_SHORT_REDUCTION  # a thread would sum a shorter one where it is needed
@@ -64,20 +64,16 @@ def _parts(tv: TensorView, multiprocessors: int) -> int | None:
 
 def _in_parts(tv: TensorView, x: TensorView, parts: int) -> TensorView:
     dim, reverse = scanned_dim(tv), tv.expr.attr("reverse")
-    wide = tv.dtype.compute_type
-    if wide is not x.dtype and not x.dtype.compute_type.is_integral:
-        x = call("cast", x, dtype=wide)
     shape = (*tv.shape[:dim], parts, tv.shape[dim] // parts, *tv.shape[dim + 1 :])
-    pieces = call("reshape", x, new_shape=_constants(shape))
+    pieces = reshaped(widened(tv, x), shape)
     before = _moved(_scan(tv, call("sum", pieces, dims=(dim + 1,)), dim), dim, reverse is True)
     first = _first_of(pieces, before, dim + 1, reverse is True)
-    made = call("reshape", _scan(tv, first, dim + 1), new_shape=_constants(tv.shape))
-    return made if made.dtype is tv.dtype else call("cast", made, dtype=tv.dtype)
+    return reduced(tv, reshaped(_scan(tv, first, dim + 1), tv.shape))
 
 
 def _first_of(x: TensorView, before: TensorView, dim: int, reverse: bool) -> TensorView:
     """`x` with `before` added to the first element along `dim`, of a reverse sum to the last."""
-    shape = _constants(x.shape)
+    shape = constants(x.shape)
     zero, one = sc.constant(0), sc.constant(1)
     place = call("iota", zero, one, length=shape[dim : dim + 1], dtype=DataType.Int)
     at = call("broadcast_in_dim", place, shape=shape, broadcast_dims=(dim,))
@@ -94,18 +90,8 @@ def _scan(tv: TensorView, x: TensorView, dim: int) -> TensorView:
 
 def _moved(tv: TensorView, dim: int, reverse: bool) -> TensorView:
     """The element before, or behind, each along `dim`; 0 where there is none."""
-    starts, ends = [0] * tv.ndim, list(tv.shape)
-    if reverse:
-        starts[dim] = 1
-    else:
-        ends[dim] -= 1
-    steps = _constants([1] * tv.ndim)
-    given = {"start_indices": _constants(starts), "end_indices": _constants(ends)}
-    kept = call("slice", tv, **given, strides=steps)
+    extent = tv.shape[dim]
+    kept = part(tv, dim, 1, extent) if reverse else part(tv, dim, 0, extent - 1)
     inner = [0, 0] * (tv.ndim - 1 - dim)
     widths = [*inner, *((0, 1) if reverse else (1, 0))]
-    return call("pad", kept, sc.constant(0), pad_widths=_constants(widths))
-
-
-def _constants(sizes: Sequence[int]) -> tuple[sc.Constant, ...]:
-    return tuple(map(sc.constant, sizes))
+    return call("pad", kept, sc.constant(0), pad_widths=constants(widths))

@@ -43,23 +43,24 @@ def _stop(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 def _is_near(tv: TensorView, inputs: tuple[Value, ...]) -> bool:
     """True where the producer's elements are computed where they are gathered."""
     made = again(tv.expr, inputs)
-    gathered = [(leaf, index) for leaf, index in _needs(made).leaves if any(loads_in(index))]
+    gathered = [(leaf, index) for leaf, index in needs_of(made).leaves if any(loads_in(index))]
     return len(gathered) <= MAX_READS and not any(is_long(leaf) for leaf, _ in gathered)
 
 
 def _after_reductions(places: TensorView) -> TensorView:
     """`places`, read from memory if a long reduction makes them."""
-    if any(is_long(leaf) for leaf, _ in _needs(places).leaves):
+    if any(is_long(leaf) for leaf, _ in needs_of(places).leaves):
         return call("segment_set", places)
     return places
 
 
-def _needs(tv: TensorView) -> Demand:
-    return demand([(tv, tuple(map(atom, tv.logical)))], Ends())
+def needs_of(tv: TensorView) -> Demand:
+    """What its elements need, down to what a segment reads from memory or reduces itself."""
+    return demand([(tv, tuple(map(atom, tv.logical)))], _Ends())
 
 
-class Ends:
-    """Tensors that a segment reads from memory or reduces itself, as demand's leaves."""
+class _Ends:
+    """Such tensors, as demand's leaves."""
 
     def __contains__(self, tv: object) -> bool:
         assert isinstance(tv, TensorView)

@@ -27,15 +27,15 @@ def store_first(fusion: Fusion, reduce: Rule) -> Fusion:
         if made is not None:
             following.add(tv)
             return made
-        if tv.definition is None or following.isdisjoint(tv.definition.tensors):
+        if following.isdisjoint(tv.producers):
             return None
-        if all(prod(tv.shape) <= prod(t.shape) for t in following & {*tv.definition.tensors}):
+        if all(prod(tv.shape) <= prod(t.shape) for t in following & {*tv.producers}):
             following.add(tv)
             return None
         read = [
             stored.setdefault(new, call("segment_set", new)) if old in following else new
-            for old, new in zip(tv.definition.inputs, inputs, strict=True)
+            for old, new in zip(tv.expr.inputs, inputs, strict=True)
         ]
-        return lying_like(tv, again(tv.definition, read))
+        return lying_like(tv, again(tv.expr, read))
 
     return rewrite(fusion, rule)

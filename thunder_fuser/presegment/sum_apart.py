@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from thunder_fuser.analysis.reductions import is_long
+from thunder_fuser.analysis.reductions import is_long, terms_of
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -38,7 +38,7 @@ def sum_apart(fusion: Fusion) -> Fusion:
     """`fusion` with such sums in parts."""
     sums = {tv for tv in fusion.tensors if tv.is_of("sum") and is_long(tv)}
     behind = _Waiting(lambda tv: tv in sums)
-    waiting = {tv for tv in sums if behind.waits(_terms(tv), _rows(tv))}
+    waiting = {tv for tv in sums if behind.waits(terms_of(tv), _rows(tv))}
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -50,15 +50,9 @@ def sum_apart(fusion: Fusion) -> Fusion:
     return rewrite(fusion, rule) if waiting else fusion
 
 
-def _terms(reduction: TensorView) -> TensorView:
-    assert reduction.definition is not None
-    return reduction.definition.tensors[0]
-
-
 def _rows(reduction: TensorView) -> Rows:
     """Which rows a reduction is of."""
-    assert reduction.definition is not None
-    return _terms(reduction).shape, reduction.definition.attr("dims")
+    return terms_of(reduction).shape, reduction.expr.attr("dims")
 
 
 @dataclass(frozen=True)
@@ -74,8 +68,7 @@ class _Waiting:
         for tv in topological([terms], found):
             if tv not in found:
                 is_one = self.is_one(tv) and _rows(tv) == rows
-                producers = tv.definition.tensors if tv.definition else ()
-                found[tv] = is_one or any(found[p] for p in producers)
+                found[tv] = is_one or any(found[p] for p in tv.producers)
         return found[terms]
 
 

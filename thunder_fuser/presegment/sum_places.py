@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, Layout
-from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, row_shape
+from thunder_fuser.analysis.reductions import is_along, is_reduction, runs_of
 from thunder_fuser.analysis.shared_rows import Test
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -26,7 +26,7 @@ from thunder_fuser.presegment.pack_rows import (
     plane_below,
 )
 from thunder_fuser.presegment.parts import Parts, has_parts
-from thunder_fuser.presegment.split_reductions import reshaped, widened
+from thunder_fuser.presegment.stages import reshaped, widened
 from thunder_fuser.presegment.store_first import store_first
 
 MIN_BYTES = 360 * 1024  # read of a plane, per multiprocessor, that are worth a third launch
@@ -106,17 +106,12 @@ def sum_places(fusion: Fusion, is_by_places: Test) -> Fusion:
 
 def _batch_of(tv: TensorView) -> _Batch | None:
     """What a reduction over images and places has of each; None for any other."""
-    if tv.definition is None or is_scan(tv) or not is_long(tv) or row_shape(tv) is None:
+    if not (is_along(tv) and has_parts(tv)):
         return None
-    if not has_parts(tv):
-        return None
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    kept = [k for k, a in enumerate(sizable) if not a.is_reduction]
-    first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
-    if not 0 < first < last < len(sizable) or len(kept) != last - first:
-        return None
-    sizes = [a.size for a in sizable]
-    return _Batch(prod(sizes[:first]), prod(sizes[first:last]), prod(sizes[last:]))
+    match runs_of(tv):
+        case [(images, True), (channels, False), (places, True)]:
+            return _Batch(images, channels, places)
+    return None
 
 
 def _summed(tv: TensorView, source: TensorView, batch: _Batch, parts: Parts) -> TensorView:

@@ -17,7 +17,7 @@ from thunder_fuser.analysis.reductions import is_long, row_shape
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import reduced, widened
+from thunder_fuser.presegment.stages import reduced, widened
 
 
 def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:

@@ -18,7 +18,12 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.kept_rows import are_kept
-from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results
+from thunder_fuser.analysis.reductions import (
+    is_long_reduction,
+    is_reduction,
+    terms_and_results,
+    terms_of,
+)
 from thunder_fuser.ir.build import again, call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -34,10 +39,10 @@ def undo_turns(fusion: Fusion, max_cluster: int = 1) -> Fusion:
     turns, mixed = _turns(fusion)
     if not turns:
         return fusion
-    needs = {tv: frozenset(topological([tv])) for tv in fusion.tensors if _is_long(tv)}
+    needs = {tv: frozenset(topological([tv])) for tv in fusion.tensors if is_long_reduction(tv)}
     turned = {tv: needed & turns.keys() for tv, needed in needs.items()}
     plain = set[TensorView]().union(*(needs[tv] for tv, found in turned.items() if not found))
-    left = _connected(turned, {tv for tv in turned if _operand(tv) in mixed})
+    left = _connected(turned, {tv for tv in turned if terms_of(tv) in mixed})
 
     def is_undone(tv: TensorView) -> bool:
         if tv not in needs or tv in left or not _is_misread(tv, turns):
@@ -93,27 +98,19 @@ def _is_repeated(tv: TensorView) -> bool:
     return any(a.is_broadcast and a.size != 1 for a in tv.logical)
 
 
-def _is_long(tv: TensorView) -> bool:
-    return is_reduction(tv) and is_long(tv)
-
-
-def _operand(tv: TensorView) -> TensorView:
-    return tv.expr.tensors[0]
-
-
 def _terms(tv: TensorView) -> int:
     """Of all results of a reduction."""
-    return prod(_operand(tv).shape)
+    return prod(terms_of(tv).shape)
 
 
 def _is_misread(tv: TensorView, turns: Mapping[TensorView, Order]) -> bool:
     """True for a reduction of a permutation, along rows that are columns in memory or down columns
     that are rows."""
-    order = turns.get(_operand(tv))
-    if order is None or tv.definition is None:
+    order = turns.get(terms_of(tv))
+    if order is None:
         return False
-    sizable = [d for d, size in enumerate(_operand(tv).shape) if size != 1]
-    innermost, dims = max(sizable, key=lambda d: order[d]), tv.definition.dims()
+    sizable = [d for d, size in enumerate(terms_of(tv).shape) if size != 1]
+    innermost, dims = max(sizable, key=lambda d: order[d]), tv.expr.dims()
     return (innermost in dims) != (sizable[-1] in dims)
 
 

@@ -29,24 +29,17 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 from thunder_fuser.analysis.reductions import (
     inputs_of_size,
-    is_long,
-    is_reduction,
-    is_scan,
+    is_long_reduction,
     mark_of,
     state_bytes,
+    terms_of,
 )
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
-from thunder_fuser.presegment.split_reductions import (
-    Deal,
-    constants,
-    in_two,
-    padded,
-    reshaped,
-    widened,
-)
+from thunder_fuser.presegment.split_reductions import Deal, in_two
+from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     REGISTER_BYTES,
@@ -66,10 +59,8 @@ HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
 SLACK = 1.2  # registers that the compiler takes for each that is counted
 MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
-MIN_ODD = (
-    2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm of
-)
-# 192 channels of 37 x 41 took 250 us for 207
+MIN_ODD = 2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm
+# of 192 channels of 37 x 41 took 250 us for 207
 MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
@@ -86,14 +77,14 @@ def walk_columns(
     for tv in fusion.tensors:
         dim = _reduced_dim(tv)
         if dim is not None:
-            dims.setdefault(_operand(tv).shape, []).append(dim)
+            dims.setdefault(terms_of(tv).shape, []).append(dim)
     planes = {plane: _rows_of(fusion, plane, found) for plane, found in dims.items()}
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
-    ahead = set(topological([_operand(tv) for tv in along]))
-    sums = [tv for tv in fusion.tensors if _is_long_reduction(tv) and tv not in {*ahead, *along}]
+    ahead = set(topological([terms_of(tv) for tv in along]))
+    sums = [tv for tv in fusion.tensors if is_long_reduction(tv) and tv not in {*ahead, *along}]
     groups: dict[tuple[int, ...], Dealt] = {}
     for plane, dim in planes.items():
-        beside = [tv for tv in sums if _operand(tv).shape == plane]
+        beside = [tv for tv in sums if terms_of(tv).shape == plane]
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
         count = _groups(fusion, plane, dim, beside, multiprocessors, max_cluster, shared_bytes)
@@ -101,9 +92,9 @@ def walk_columns(
             groups[plane] = count
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not _is_long_reduction(tv) or _operand(tv).shape not in groups:
+        if not is_long_reduction(tv) or terms_of(tv).shape not in groups:
             return None
-        plane = _operand(tv).shape
+        plane = terms_of(tv).shape
         dim = planes[plane]
         assert isinstance(inputs[0], TensorView)
         if _is_along(tv, planes) and dim != len(plane) - 1:
@@ -122,7 +113,7 @@ def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int
     rows are what lies side by side."""
     whole = _needed_whole(fusion, plane)
     waited = [
-        _reduced_dim(tv) for tv in whole if _is_long_reduction(tv) and _operand(tv).shape == plane
+        _reduced_dim(tv) for tv in whole if is_long_reduction(tv) and terms_of(tv).shape == plane
     ]
     return next((dim for dim in dims if dim in waited), max(dims))
 
@@ -132,41 +123,24 @@ def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
     return set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
 
 
-def _is_long_reduction(tv: TensorView) -> bool:
-    return is_reduction(tv) and is_long(tv)
-
-
-def _operand(tv: TensorView) -> TensorView:
-    return tv.expr.tensors[0]
-
-
-def _dims(tv: TensorView) -> tuple[int, ...]:
-    """The reduced dims, also those of one element."""
-    return tv.expr.dims()
-
-
 def _reduced_dim(tv: TensorView) -> int | None:
     """The dim that a reduction combines, if it is one among larger ones."""
-    if not _is_long_reduction(tv) or is_scan(tv):
+    if not is_long_reduction(tv):
         return None
-    dims = [d for d in _dims(tv) if _operand(tv).shape[d] != 1]
+    dims = [d for d in tv.expr.dims() if terms_of(tv).shape[d] != 1]
     return dims[0] if len(dims) == 1 and prod(tv.shape) > 1 else None
 
 
 def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
     """True for what combines the rows of one of the planes."""
     dim = _reduced_dim(tv)
-    return dim is not None and planes.get(_operand(tv).shape) == dim
-
-
-def _neutral(tv: TensorView) -> int | None:
-    return tv.expr.op.neutral
+    return dim is not None and planes.get(terms_of(tv).shape) == dim
 
 
 def _is_over_all(tv: TensorView, dim: int) -> bool:
     """True for a sum over all dims but the rows'."""
-    kept = [d for d in range(_operand(tv).ndim) if d not in _dims(tv)]
-    return [d for d in kept if _operand(tv).shape[d] != 1] == [dim] and (tv.expr.op.state_size == 1)
+    kept = [d for d in range(terms_of(tv).ndim) if d not in tv.expr.dims()]
+    return [d for d in kept if terms_of(tv).shape[d] != 1] == [dim] and (tv.expr.op.state_size == 1)
 
 
 def _groups(
@@ -195,7 +169,7 @@ def _groups(
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
-    may_pad = all(_neutral(tv) is not None for tv in sums)
+    may_pad = all(tv.expr.op.neutral is not None for tv in sums)
     if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
@@ -413,13 +387,11 @@ def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:
     if dim != len(plane) - 1:
         return prod(plane[dim + 1 :])
     along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
-    for tv in topological([_operand(tv) for tv in along]):
-        made = tv.definition
-        if made is not None and made.op.name == "permute" and tv.shape == plane:
-            order = made.attr("dims")
-            assert isinstance(order, tuple)
-            if order[-1] != len(plane) - 1 and isinstance(order[-1], int):
-                return prod(made.tensors[0].shape[order[-1] + 1 :])
+    for tv in topological([terms_of(tv) for tv in along]):
+        if tv.is_of("permute") and tv.shape == plane:
+            (source,), last = tv.producers, tv.expr.dims()[-1]
+            if last != len(plane) - 1:
+                return prod(source.shape[last + 1 :])
     return None
 
 
@@ -433,11 +405,7 @@ def _rows_last(source: TensorView, dim: int) -> TensorView:
 def _of(tv: TensorView, source: TensorView, dims: tuple[int, ...]) -> TensorView:
     """The reduction `tv` of another operand."""
     made = produce(tv.expr.op, [source], {"dims": dims, **mark_of(tv)})
-    return made if made.shape == tv.shape else _reshaped(made, tv.shape)
-
-
-def _reshaped(source: TensorView, shape: tuple[int, ...]) -> TensorView:
-    return call("reshape", source, new_shape=constants(shape))
+    return reshaped(made, tv.shape)
 
 
 def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> TensorView:
@@ -449,5 +417,5 @@ def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> Tenso
         images = reshaped(widened(tv, last), (columns // inner, inner, rows))
         last = padded(tv, images, width - inner, dim=1)
         columns = columns // inner * width
-    made = in_two(tv, _reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
-    return made if made.shape == tv.shape else _reshaped(made, tv.shape)
+    made = in_two(tv, reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
+    return reshaped(made, tv.shape)

@@ -24,26 +24,19 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     is_along,
     is_down,
+    is_summed,
+    needed_by_rows,
     plane_of,
     walked_rows,
 )
 from thunder_fuser.analysis.short_rows import in_warps, is_short
-from thunder_fuser.analysis.walked_rows import WalkedRow, blocks_of_row, is_busy
-from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.analysis.walked_rows import WalkedRow, blocks_of_row, is_busy, walked_row
+from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.group_rows import Images, images_of
-from thunder_fuser.presegment.split_reductions import (
-    MIN_TURNS,
-    MIN_WALKED,
-    Deal,
-    in_parts,
-    in_two,
-    is_summed,
-    reduced,
-    reshaped,
-    walked_row,
-)
+from thunder_fuser.presegment.split_reductions import MIN_TURNS, Deal, in_parts, in_two
+from thunder_fuser.presegment.stages import reduced, reshaped
 
 THREADS = 640  # of a multiprocessor, with 96 registers each: three sums and the vectors of as many
 # tensors fill them
@@ -90,9 +83,7 @@ def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> F
 
 def _found(fusion: Fusion) -> Iterator[_Sums]:
     """The sums of each plane that has both kinds, and sums along its rows."""
-    along = [*filter(is_along, fusion.tensors)]
-    for plane in dict.fromkeys(map(plane_of, along)):
-        ahead = set(topological(tv for tv in along if plane_of(tv) == plane))
+    for plane, ahead in needed_by_rows(filter(is_along, fusion.tensors)).items():
         beside = [tv for tv in fusion.tensors if tv not in ahead]
         down = [tv for tv in beside if is_down(tv) and plane_of(tv) == plane]
         shared = {tv: images for tv in beside if (images := images_of(tv, [plane])) is not None}
@@ -114,8 +105,8 @@ def _deal(
     """A part for each row of an image, or for the same of each of several parts of the images if
     the machine has as many at once. None where rows are short, or not to be walked by a block
     each."""
-    (rows, columns), vectors = images.plane, images.columns // gcd(images.columns, row.lanes)
-    is_large = rows * columns * sum(row.itemsizes) >= MIN_WALKED * multiprocessors
+    vectors = images.columns // gcd(images.columns, row.lanes)
+    is_large = row.is_worth_a_walk(images.plane[0], multiprocessors)
     if is_short(vectors) or not is_large or blocks_of_row(row, max_cluster) != 1:
         return None
     at_once = max(THREADS // in_warps(vectors), MIN_BLOCKS) * multiprocessors

@@ -19,11 +19,13 @@ from thunder_fuser.analysis.reductions import (
     WALKED,
     is_long,
     is_reduction,
+    runs_of,
+    terms_and_results,
 )
-from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.stages import marked
 
 
 def walk_short(fusion: Fusion) -> Fusion:
@@ -39,8 +41,7 @@ def walk_short(fusion: Fusion) -> Fusion:
         plane = _plane(tv)
         if plane is None or tv not in whole[plane]:
             return None
-        attrs = {**dict(tv.expr.attrs), WALKED: plane[0]}
-        return produce(tv.expr.op, inputs, attrs)
+        return marked(tv, inputs, **{WALKED: plane[0]})
 
     return rewrite(fusion, rule)
 
@@ -50,12 +51,10 @@ def _plane(tv: TensorView) -> tuple[int, int] | None:
     are one stretch of axes; else None."""
     if not is_reduction(tv) or 0 in tv.shape:
         return None
-    sizable = [a for a in tv.domain.logical if a.size != 1]
-    reduced = [k for k, a in enumerate(sizable) if a.is_reduction]
-    terms = prod(sizable[k].size for k in reduced)
+    terms, _ = terms_and_results(tv)
     is_short = MAX_REPEATED < terms <= MAX_SHORT_REDUCTION and not is_long(tv)
-    if not is_short or tv.dtype.is_complex or len(reduced) != reduced[-1] - reduced[0] + 1:
+    if not is_short or tv.dtype.is_complex:
         return None
-    inner = sizable[reduced[-1] + 1 :] or sizable[reduced[0] :]
-    outer = sizable[: -len(inner)]
-    return prod(a.size for a in outer), prod(a.size for a in inner)
+    *outer, inner = runs_of(tv)
+    is_one_stretch = sum(run.is_reduced for run in (*outer, inner)) == 1
+    return (prod(run.size for run in outer), inner.size) if is_one_stretch else None

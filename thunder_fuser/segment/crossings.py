@@ -88,7 +88,7 @@ class _Crossings:
         which needs it reads beside it. A view of memory is none, and kept as that."""
         made = tuple(topological([carried(tv)], self.memory.values))
         computed = [t for t in made if t.definition is not None and t not in self.memory.values]
-        families = {t.definition.op.family for t in computed if t.definition is not None}
+        families = {t.family for t in computed}
         is_plain = Family.POINTWISE in families <= PLAIN
         if not is_plain or sum(map(_work, computed)) > _most_work(tv):
             return False
@@ -181,8 +181,7 @@ class _Crossings:
 
 def _work(tv: TensorView) -> int:
     """Instructions for all elements."""
-    assert tv.definition is not None
-    return prod(tv.shape) * WORK[tv.definition.op.cost]
+    return prod(tv.shape) * WORK[tv.expr.op.cost]
 
 
 def _most_work(tv: TensorView) -> int:
@@ -193,7 +192,7 @@ def _most_work(tv: TensorView) -> int:
 def _repeated(tv: TensorView) -> int:
     """Bytes that a gather reads beyond those that its producer has: of rows that are there several
     times."""
-    if tv.expr.op.family is not Family.GATHER:
+    if tv.family is not Family.GATHER:
         return 0
     table = tv.expr.tensors[0]
     return max(prod(tv.shape) - prod(table.shape), 0) * table.dtype.itemsize

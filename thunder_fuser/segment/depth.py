@@ -131,7 +131,7 @@ def depths(
 
 
 def _stopped(tv: TensorView) -> str:
-    if tv.expr.op.family is Family.GATHER:
+    if tv.family is Family.GATHER:
         return f"{tv.expr.op.name} reads what must be stored first"
     return "behind a stop point"
 
@@ -218,14 +218,14 @@ def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
     """False for what is computed from a running sum element by element, or reduces its rows."""
     if is_long(consumer):
         return row_shape(consumer) is None
-    is_pointwise = consumer.expr.op.family is Family.POINTWISE
+    is_pointwise = consumer.family is Family.POINTWISE
     is_same = is_pointwise or _merges(producer, consumer)
     return not is_same or prod(consumer.shape) != prod(producer.shape)
 
 
 def _merges(producer: TensorView, consumer: TensorView) -> bool:
     """True for a reshape that only makes neighbouring dims one."""
-    if consumer.definition is None or consumer.definition.op.name != "reshape":
+    if not consumer.is_of("reshape"):
         return False
     sizes = list(producer.shape)
     for extent in consumer.shape:
@@ -245,7 +245,7 @@ def _leaves_group(producer: TensorView, consumer: TensorView) -> bool:
     """False for what is computed from sums of groups element by element."""
     if prod(consumer.shape) != prod(producer.shape) or _reduces(consumer) or is_long(consumer):
         return True
-    is_pointwise = consumer.expr.op.family is Family.POINTWISE
+    is_pointwise = consumer.family is Family.POINTWISE
     return not (is_pointwise or _lines_up(producer, consumer))
 
 

@@ -63,7 +63,7 @@ def waits_of(fusion: Fusion, is_shared: Test) -> Waits:
     def where(test: Test) -> frozenset[TensorView]:
         return frozenset(filter(test, fusion.tensors))
 
-    return Waits(where(_is_torchs), where(is_shared), frozenset(), where(_may_be_kept))
+    return Waits(where(_is_torchs), where(is_shared), frozenset(), where(is_down))
 
 
 def why_torch(tv: TensorView) -> str:
@@ -76,11 +76,6 @@ def why_torch(tv: TensorView) -> str:
 def _is_torchs(tv: TensorView) -> bool:
     """True for what no template can ever hold."""
     return is_long(tv) and plane_of(tv) is None and not (is_grouped(tv) or is_ordering(tv))
-
-
-def _may_be_kept(tv: TensorView) -> bool:
-    """True for reductions down columns, which a block may keep until their results are known."""
-    return is_down(tv)
 
 
 def _behind_rows(segment: Segment) -> list[TensorView]:
