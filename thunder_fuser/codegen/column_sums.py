@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.kept_rows import lies_in_warps
+from thunder_fuser.codegen.blocks import per_lane
 from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType
@@ -143,8 +144,3 @@ def _rounded(value: str, rounded: DataType | None) -> str:
 def cleared(total: Accumulator) -> str:
     """What a sum is before any row, of a lane."""
     return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
-
-
-def per_lane(statement: str, lanes: int) -> list[str]:
-    """A loop over the lanes of a vector, unrolled."""
-    return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]
