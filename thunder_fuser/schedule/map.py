@@ -23,7 +23,7 @@ from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
 from thunder_fuser.schedule.own_rows import own_rows
-from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters, Reuse, Sharing
+from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
@@ -54,10 +54,10 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     in-place target must be read only by the thread and at the element that writes it."""
     if _is_long(segment):
         raise Rejected(LONG)
-    groups = _groups(segment, parameters.sharing, parameters.reuse)
+    groups = _groups(segment, parameters.of_owners)
     rows: tuple[VectorClass, ...] = ()
     if not parameters.rests:  # a text for many lengths: what aligns is not known
-        plain = _arranged(segment, parameters.sharing)
+        plain = _arranged(segment, parameters.of_classes)
         shifted = tuple(gathered_rows(merge_axes(p), parameters) for p in plain)
         rows = tuple(found for found in shifted if found is not None)
         pairs = [(g, p) for g, p, s in zip(groups, plain, shifted, strict=True) if s is None]
@@ -103,16 +103,16 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
-def _groups(segment: Segment, sharing: Sharing, reuse: Reuse) -> tuple[IterationClass, ...]:
-    groups = _arranged(segment, sharing)
+def _groups(segment: Segment, parameters: MapParameters) -> tuple[IterationClass, ...]:
+    groups = _arranged(segment, parameters.of_classes)
     points = sum(prod(a.size for a in g.axes) for g in groups)
-    return tuple(merge_axes(own(g, sharing, reuse, points)) for g in groups)
+    return tuple(merge_axes(own(g, parameters, points)) for g in groups)
 
 
 @lru_cache(maxsize=1)
-def _arranged(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
+def _arranged(segment: Segment, parameters: MapParameters) -> tuple[IterationClass, ...]:
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    return tuple(arrange(g) for g in classify(segment, nests, sharing))
+    return tuple(arrange(g) for g in classify(segment, nests, parameters))
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
