@@ -47,7 +47,7 @@ from thunder_fuser.schedule.kept_tiles import (
     whole_images,
 )
 from thunder_fuser.schedule.met_columns import of_sample, vectors_met, with_met
-from thunder_fuser.schedule.needs import needs_of, reductions_read
+from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_read
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
@@ -394,17 +394,10 @@ def _check_writes(
 ) -> None:
     """An in-place target may be read at the element that is being written: of the plane by the
     thread that keeps it, of a column by the one that writes it, after all rows."""
-
-    def written(found: Sequence[tuple[Store, Index]]) -> set[tuple[TensorView, Form]]:
-        places = ((s.target, i) for s, i in found if s.is_in_place)
-        return {(tv, offset_of(segment.layouts[tv], i)) for tv, i in places}
-
-    targets = {s.target for s in segment.stores if s.is_in_place}
     after = [(s.value, i) for s, i in stores]
-    for results, allowed in ((walked, written(full)), (after, written(stores))):
-        for tv, index in needs_of(segment, segment.long, results).leaves:
-            if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in allowed:
-                raise Rejected("an in-place target is read by others than the one that writes it")
+    for results, made in ((walked, full), (after, stores)):
+        read = needs_of(segment, segment.long, results).leaves
+        check_in_place(segment, read, made, segment.stores)
 
 
 def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:

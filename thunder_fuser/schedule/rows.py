@@ -19,10 +19,9 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Demand, Index
 from thunder_fuser.analysis.digits import divmod_form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
-from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
     is_scan,
     is_walked,
@@ -38,7 +37,12 @@ from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns, columns_of, sample_of, turns_of
 from thunder_fuser.schedule.met_rows import of_met_rows
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.needs import (
+    check_in_place,
+    check_places,
+    needs_of,
+    reductions_read,
+)
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Element, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -171,9 +175,10 @@ def work_along(
     stores = [(stored.store, stored.index) for stored in found]
     places = {(stored.store, stored.index): stored.places for stored in found if stored.places}
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
-    down = [tv for tv, _ in sums.reductions]
     results = [*read, *((s.value, i) for s, i in stores)]
-    _check(segment, reductions, down, axes, results, [k for k in stores if k not in places])
+    needs = _checked(segment, reductions, sums, axes, results)
+    own_stores = [k for k in stores if k not in places]
+    check_in_place(segment, needs.leaves, own_stores, [s for s, _ in sums.stores])
     full = tuple(k for k in stores if _is_whole(*k, axes))
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     return RowWork(segment, axes, phases, full, single, sums, behind, places)
@@ -399,17 +404,16 @@ def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 
 
-def _check(
+def _checked(
     segment: Segment,
     reductions: Sequence[TensorView],
-    down: Sequence[TensorView],
+    sums: Columns,
     axes: RowAxes,
     results: Sequence[Element],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """No result may need a sum `down` columns, which is known when all rows have been walked. Every
-    reduction must be read at the row that is being worked on, and an in-place target at the element
-    that is being written."""
+) -> Demand:
+    """What results need: no sum down columns, which is known when all rows have been walked, and
+    every reduction at the row that is being worked on. Raises Rejected."""
+    down = [tv for tv, _ in sums.reductions]
     needs = needs_of(segment, [*reductions, *down], results)
     if reductions_read(results, needs, dict.fromkeys(down, ())):
         raise Rejected("a column sum is read before all blocks are done")
@@ -417,8 +421,4 @@ def _check(
     own = {tv: result_index(tv, axes) for tv in reductions}
     if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
         raise Rejected("a reduction is read at another row than it belongs to")
-    written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    for tv, index in needs.leaves:
-        if tv in targets and offset_of(segment.layouts[tv], index) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
+    return needs
