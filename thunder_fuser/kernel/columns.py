@@ -179,8 +179,7 @@ def _accumulated(
     lane = _lane(planned)
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
-        assert tv.definition is not None
-        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.definition.op
+        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.expr.op
         writer.evaluate(planned.needs_of([term]))
         value = writer.convert(tv, writer.values[term], dtype)
         so_far = Variable(f"{name}_part{lane}", dtype)

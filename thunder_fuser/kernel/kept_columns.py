@@ -205,9 +205,8 @@ class _KeptWriter:
         if found is None:
             return []
         return [
-            (Accumulator(self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op), term)
+            (Accumulator(self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op), term)
             for (tv, _), term in zip(found.reductions, found.terms, strict=True)
-            if tv.definition is not None
         ]
 
     def _stores(

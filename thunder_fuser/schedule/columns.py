@@ -130,8 +130,7 @@ class ColumnSchedule:
     @property
     def is_reversed(self) -> bool:
         """True for running sums from the last row to the first."""
-        found = (tv.definition for tv, _ in self.reductions if is_scan(tv))
-        return any(made is not None and made.attr("reverse") is True for made in found)
+        return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -168,7 +167,7 @@ def schedule(
         raise Rejected("packs of rows beside rows")
     rows, columns = shapes.pop() or (0, 0)
     scans = [tv for tv in long if is_scan(tv)]
-    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+    if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
     widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
     work = _work(segment, column_axes(segment, long, rows, columns, widest), columns)

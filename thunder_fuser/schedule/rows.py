@@ -28,6 +28,7 @@ from thunder_fuser.analysis.reductions import (
     met_rows,
     plane_of,
     row_shape,
+    scanned_dim,
     sides_of,
     walked_rows,
 )
@@ -54,7 +55,6 @@ from thunder_fuser.schedule.row_axes import (
     row_axes,
     row_of,
     shifted,
-    weights_of,
 )
 from thunder_fuser.schedule.row_reads import reads_of, row_read
 from thunder_fuser.schedule.row_schedule import RowSchedule, RowWork
@@ -264,8 +264,7 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
     """A row's piece for each of several blocks, its edges apart if it is shifted; None for rows of
     one piece."""
     axes = work.axes
-    has_edges = axes.is_shifted and weights_of(work.segment, (axes.rows, axes.columns)) < 2
-    axes = replace(axes, has_edges=has_edges)
+    axes = replace(axes, has_edges=axes.is_shifted and axes.weights < 2)
     found = shared(replace(row, vectors=axes.vectors), axes.rows, target)
     if found is None:
         return None
@@ -285,8 +284,7 @@ def _with_edges(
     beside them, as many as there may be of those. None where they do not hold the row, and for
     rows with several weights, which were slower so."""
     axes = work.axes
-    has_weights = weights_of(work.segment, (axes.rows, axes.columns)) > 1
-    if not axes.is_shifted or has_weights or work.scans or not row.loads:
+    if not axes.is_shifted or axes.weights > 1 or work.scans or not row.loads:
         return None
     _, most = axes.whole_vectors
     inner = replace(row, vectors=most)
@@ -388,9 +386,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
         if met is None:
             return axes.row_index(tv.shape)
         return unflatten(divmod_form(axes.row, met)[0], tv.shape)
-    assert tv.definition is not None
-    dim = tv.definition.attr("dim")
-    assert isinstance(dim, int)
+    dim = scanned_dim(tv)
     inner = along(axes, tv.shape[dim:])
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
@@ -398,7 +394,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column), of rows that meet at the row."""
     if met_rows(reduction) is not None:
-        (term,) = reduction.definition.tensors if reduction.definition else ()
+        (term,) = reduction.expr.tensors
         return term, unflatten(axes.row, term.shape)
     reduced = [a.size for a in reduction.domain.logical if a.is_reduction]
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
