@@ -22,7 +22,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.codegen.values import operand
+from thunder_fuser.codegen.values import operand, round_text
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
@@ -186,7 +186,7 @@ def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
 def _finish(kernel: GroupKernel) -> list[str]:
     """A function that stores what follows from the sums of a row."""
     rounds = [
-        f"{_row(s)} = tf::round_to<{CUDA_TYPES[s.rounded]}>({_row(s)});"
+        f"{_row(s)} = {round_text(_row(s), s.rounded)};"
         for s in kernel.sums
         if s.rounded is not None
     ]

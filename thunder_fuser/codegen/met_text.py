@@ -12,7 +12,7 @@ from thunder_fuser.codegen.blocks import when
 from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.split_text import combiner, finished, identity
 from thunder_fuser.codegen.statements import scope_lines
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase, KeptSum
 from thunder_fuser.kernel.row_ir import Accumulator
 
@@ -57,9 +57,7 @@ def _combined(total: Accumulator, values: str, count: int) -> str:
 
 
 def _result(total: KeptSum, value: str) -> str:
-    value = finished(total.op, total.dtype, value)
-    if total.rounded is not None:
-        value = f"tf::round_to<{CUDA_TYPES[total.rounded]}>({value})"
+    value = finished(total.op, total.dtype, value, total.rounded)
     return f"const {COMPUTE_TYPES[total.dtype]} {total.name}_row = {value};"
 
 

@@ -16,7 +16,8 @@ from thunder_fuser.codegen.split_text import (
     state_type,
 )
 from thunder_fuser.codegen.statements import number
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.codegen.values import round_text
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
@@ -81,9 +82,8 @@ def _result(reduction: Reduce, value: str, is_finished: bool = True) -> str:
     """What a reduction came to, from its state."""
     dtype, kind = reduction.accumulator.dtype, _state(reduction)
     if is_finished:
-        value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
-        if reduction.rounded is not None:
-            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+        value = finished(reduction.op, dtype, value, reduction.rounded)
+        kind = COMPUTE_TYPES[dtype]
     return f"const {kind} {reduction.result.name} = {value};"
 
 
@@ -209,7 +209,7 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
         call = f"scan_runs<{threads}, {direction}>({name}, part, {identity}, {step})"
     lines.append(f"{before}tf::{call};")
     if scan.rounded is not None:
-        rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
+        rounded = round_text(f"{name}[k][lane]", scan.rounded)
         lines += per_element(f"{name}[k][lane] = {rounded};", held, kernel.lanes)
     return lines
 
