@@ -206,9 +206,7 @@ def _request(
     """Ask for the loads of a scope; the statements of the indices before them, and their names."""
     writer.located = {}
     before = writer.locate(filter(planned.axes.is_uniform, needs.places))
-    writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
-    writer.request(needs)
-    writer.known = {}
+    writer.request(needs, planned.reductions)
     return before, writer.located
 
 

@@ -107,12 +107,13 @@ class ElementWriter:
         self.places |= inner.places
         return tuple(inner.statements)
 
-    def request(self, needs: Demand) -> None:
-        """Ask for the memory accesses that `evaluate` will use. What is read at an index that is
-        loaded lane by lane is no part of a vector."""
+    def request(self, needs: Demand, made: Iterable[Key] = ()) -> None:
+        """Ask for the memory accesses that `evaluate` will use, when what is `made` is known. What
+        is read at an index that is loaded lane by lane is no part of a vector."""
         self.used = needs.leaves if self.accesses.leaves_out else {}
+        known = self.known.keys() | set(made)
         for tv, index in needs.leaves:
-            if (tv, index) not in self.known and self._is_located(index):
+            if (tv, index) not in known and self._is_located(index):
                 self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
 
     def evaluate(self, needs: Demand) -> None:

@@ -69,7 +69,7 @@ class _KeptWriter:
         stored = [(s.value, i) for s, i in (*planned.full, *single, *planned.samples)]
         added = () if planned.beside is None else planned.beside.terms
         results = [*(t for p in planned.phases for t in p.terms), *stored, *added]
-        self._request(results)
+        self.writer.request(self._needs(results), self.reductions)
         spread = [(s.value, i) for s, i in planned.stores] if self._is_spread else []
         self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
@@ -151,11 +151,6 @@ class _KeptWriter:
             return index
         first = {self.axes.lane: Form()}
         return tuple(substitute(form, first) for form in index)
-
-    def _request(self, results: Sequence[Element]) -> None:
-        self.writer.known = {r: Variable("", r[0].dtype) for r in self.reductions}
-        self.writer.request(self._needs(results))
-        self.writer.known = {}
 
     def _sums_of(self, results: Sequence[Element]) -> set[TensorView]:
         """The sums of the phases that `results` need."""

@@ -190,9 +190,7 @@ class _RowWriter:
     def _request(self, results: Sequence[Key]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         own += self.planned.totals.reductions
-        self.writer.known = {r: Variable("", r[0].dtype) for r in own}
-        self.writer.request(self._needs(results))
-        self.writer.known = {}
+        self.writer.request(self._needs(results), own)
 
     def _needs(self, results: Sequence[Key]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
