@@ -15,7 +15,7 @@ in the next. Rows too long for the registers are read again in every phase.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from math import prod
 
@@ -139,8 +139,8 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
 
     def over(may_shift: bool) -> tuple[RowAxes, Columns]:
-        axes, sums = _axes(segment, long, down, plane, staging, may_shift)
-        return replace(axes, ends=axes.ends or ends), sums
+        axes = _axes(segment, long, down, plane, staging, may_shift)
+        return replace(axes, ends=axes.ends or ends), columns_of(segment, down, axes)
 
     axes, sums = over(may_shift=True)
     try:
@@ -201,14 +201,7 @@ def placed(
 ) -> RowSchedule:
     """The schedule of that work, with the rows there."""
     return RowSchedule(
-        segment=work.segment,
-        axes=work.axes,
-        phases=work.phases,
-        full=work.full,
-        single=work.single,
-        columns=work.columns,
-        totals=work.totals,
-        places=work.places,
+        **{field.name: getattr(work, field.name) for field in fields(RowWork)},
         row=row,
         residency=residency,
         rows_per_block=rows_per_block,
@@ -342,35 +335,34 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
     staging: Target | None,
-    may_shift: bool = True,
-) -> tuple[RowAxes, Columns]:
-    """The axes, and the sums `down` the columns, which deal the rows out. Where these may pass
-    through shared memory, on a `staging` target, they do if they are short."""
+    may_shift: bool,
+) -> RowAxes:
+    """The axes, of rows that the sums `down` the columns deal out. Where these may pass through
+    shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups, may_shift)
     if not down:
         if staging is not None and (not axes.is_shifted or any(map(is_scan, long))):
-            axes = alone_in_stretches(segment, long, axes, staging) or axes
-        return axes, columns_of(segment, down, axes)
+            return alone_in_stretches(segment, long, axes, staging) or axes
+        return axes
     if any(map(sides_of, down)):
         kept = None if staging is None else of_images_in_stretches(segment, down, axes, staging)
         if kept is None:
             raise Rejected("sums of each row of images that pass through no shared memory")
-        axes = _summing(segment, down, kept)
-        return axes, columns_of(segment, down, axes)
+        return _summing(segment, down, kept)
     staged = None if staging is None else beside_sums_in_stretches(segment, down, axes, staging)
     if staged is not None:
-        axes = _summing(segment, down, staged)
-        return axes, columns_of(segment, down, axes)
+        return _summing(segment, down, staged)
     if len(down) == len(long):
         raise Rejected(NOT_ALONG)
     axes = _summing(segment, down, axes)
-    sides = side_by_side(shifted(segment, long, axes) or axes, down)
-    if sides is not None:
-        axes = _summing(segment, down, axes.side_by_side(sides))
-    axes = shifted(segment, long, axes) or axes
-    return axes, columns_of(segment, down, axes)
+    walked = shifted(segment, long, axes) or axes
+    sides = side_by_side(walked, down)
+    if sides is None:
+        return walked
+    axes = _summing(segment, down, axes.side_by_side(sides))
+    return shifted(segment, long, axes) or axes
 
 
 def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> RowAxes:
