@@ -12,7 +12,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.nest import refine
-from thunder_fuser.schedule.parameters import Sharing
+from thunder_fuser.schedule.parameters import MapParameters
 from thunder_fuser.segment.segment import Segment, Store
 
 
@@ -44,7 +44,7 @@ def segment_of(
 def classes_of(segment: Segment, owned: int = 8, busy: int = 1) -> tuple[IterationClass, ...]:
     """The iteration classes of the nests of every store."""
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    return classify(segment, nests, Sharing(owned, busy))
+    return classify(segment, nests, MapParameters(owned=owned, busy=busy))
 
 
 def points(axes: Sequence[IterDomain]) -> Iterator[dict[IterDomain, int]]:

@@ -51,17 +51,17 @@ def test_a_refusal_names_its_reason(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "reason"),
+    "value",
     [
-        (lambda a, t: call("add", flip(t, 0), total(a, 0)), "at another element than it is"),
-        (lambda a, t: total(call("mul", a, t), 0), "by other threads than the one that writes it"),
+        lambda a, t: call("add", flip(t, 0), total(a, 0)),
+        lambda a, t: total(call("mul", a, t), 0),
     ],
 )
 def test_an_in_place_target_that_others_read_is_refused(
-    value: Callable[[TensorView, TensorView], TensorView], reason: str
+    value: Callable[[TensorView, TensorView], TensorView],
 ) -> None:
     target = floats(64)
     segment = segment_of([x, target], writes=[(value(x, target), target)])
-    refused = columns.reject(segment, H200)
-    assert refused is not None
-    assert reason in refused
+    assert columns.reject(segment, H200) == (
+        "an in-place target is read by others than the thread that writes it"
+    )

@@ -92,7 +92,7 @@ def test_a_result_of_a_column_may_be_read_at_an_index_that_a_tensor_holds() -> N
     segment = segment_of([x, at], call("sub", chosen, largest), centred(x))
     assert kept_columns.reject(segment, H200) is None
     written = segment_of([x, at], call("sub", chosen, largest), writes=[(centred(x), x)])
-    refused = "an in-place target is read by others than the one that writes it"
+    refused = "an in-place target is read by others than the thread that writes it"
     assert kept_columns.reject(written, H200) == refused
 
 
@@ -134,7 +134,7 @@ def test_a_plane_that_others_read_is_not_updated(
     target = floats(40, 64)
     segment = segment_of([x, target], writes=[(value(x, target), target)])
     refused = kept_columns.reject(segment, H200)
-    assert refused == "an in-place target is read by others than the one that writes it"
+    assert refused == "an in-place target is read by others than the thread that writes it"
 
 
 def test_a_value_of_a_column_that_its_rows_need_is_not_updated() -> None:
@@ -142,7 +142,7 @@ def test_a_value_of_a_column_that_its_rows_need_is_not_updated() -> None:
     made, updated = call("add", centred(x), spread(target, x)), call("add", target, total(x, 0))
     segment = segment_of([x, target], made, writes=[(updated, target)])
     refused = kept_columns.reject(segment, H200)
-    assert refused == "an in-place target is read by others than the one that writes it"
+    assert refused == "an in-place target is read by others than the thread that writes it"
     alone = segment_of([x, target], centred(x), writes=[(updated, target)])
     assert kept_columns.reject(alone, H200) is None
 

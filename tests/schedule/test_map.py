@@ -36,7 +36,7 @@ def test_a_long_reduction_behind_a_leaf_does_not_matter() -> None:
     assert map.reject(segment_of([summed], chain(summed, "neg")), P) is None
 
 
-HAZARD = "an in-place target is read at another element than it is written"
+HAZARD = "an in-place target is read by others than the thread that writes it"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.programs import H200, chain, expand, flip, full, ints, piece, reshape, total, unsqueeze
 from tests.schedule.segments import floats, halves, points, segment_of
+from tests.schedule.test_sides import dealt
 from thunder_fuser.analysis.digits import Form, atom, evaluate, unflatten
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.dtypes import DataType
@@ -20,6 +21,7 @@ from thunder_fuser.ops.reductions import SQUARED_DEVIATION
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.segment.segment import Segment
+from thunder_fuser.target import HOST
 
 
 def along(reduced: TensorView, columns: int) -> TensorView:
@@ -103,7 +105,7 @@ def test_a_row_may_be_written_in_place_where_it_is_read_but_not_turned_around() 
     assert rows.reject(segment_of([v], writes=[(centred(v), v)]), H200) is None
     turned = flip(centred(v), 1)
     assert rows.reject(segment_of([v], writes=[(turned, v)]), H200) == (
-        "an in-place target is read at another element than it is written"
+        "an in-place target is read by others than the thread that writes it"
     )
 
 
@@ -228,6 +230,15 @@ def test_rows_of_what_column_sums_give_are_refused(stored: bool) -> None:
     divided = call("div", e, expand(unsqueeze(sums, 1), 8, 64, 1024))
     segment = segment_of([v], total(divided, 2), *[sums][: int(stored)])
     assert rows.reject(segment, H200) == "a column sum is read before all blocks are done"
+
+
+def test_rows_of_other_blocks_may_not_read_what_a_column_sum_replaces() -> None:
+    x, w = floats(1024, 64), floats(8, 64)
+    scaled = call("mul", x, expand(piece(w, 0, 0, 1), 1024, 64))
+    segment = segment_of([x, w], total(scaled, 1), writes=[(dealt(x, 8, 32), w)])
+    assert rows.reject(segment, HOST) == (
+        "an in-place target is read by others than the thread that writes it"
+    )
 
 
 def test_what_follows_from_a_column_sum_alone_is_stored_in_its_place() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.blocks import block, each, unrolled, when
 from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
-from thunder_fuser.codegen.statements import indent, number, scope_lines
+from thunder_fuser.codegen.statements import number, scope_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.kept_ir import KeptKernel
 from thunder_fuser.kernel.row_ir import Accumulator
@@ -33,9 +34,8 @@ def row_of_thread(kernel: KeptKernel, own: str) -> str:
 
 def if_row(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """What is done for a row, of which the last block of a cluster may have fewer."""
-    if not lines or kernel.rows_per_block * kernel.cluster == kernel.axes.row.size:
-        return lines
-    return [f"if (row < {number(kernel.axes.row.size)}) {{", *indent(lines), "}"]
+    has_all = kernel.rows_per_block * kernel.cluster == kernel.axes.row.size
+    return when([] if has_all else [f"row < {number(kernel.axes.row.size)}"], lines)
 
 
 def results_beside(kernel: KeptKernel) -> list[str]:
@@ -51,10 +51,8 @@ def results_beside(kernel: KeptKernel) -> list[str]:
     stores = scope_lines(kernel.results, kernel.names, 1)
     own = f"k * {kernel.threads_down} + part"
     inside = f"{'row' if kernel.cluster == 1 else own} < {number(kernel.rows_per_block)}"
-    first = [f"if (place == 0 && {inside}) {{", *indent(if_row(kernel, stores)), "}"]
-    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
-    body = [row_of_thread(kernel, own), *lines, *first]
-    return ["#pragma unroll", head, *indent(body), "}"]
+    first = when(["place == 0", inside], if_row(kernel, stores))
+    return each("k", kernel.rows_per_thread, [row_of_thread(kernel, own), *lines, *first])
 
 
 def known(total: Accumulator, met: str) -> str:
@@ -73,18 +71,17 @@ def _met_in_shared(kernel: KeptKernel) -> list[str]:
         lines += _over_held(kernel.rows_per_thread, f"{place} = {name}_sum[k];")
         met += [
             f"{state_type(total.op, total.dtype)} {name}_row = {identity(total.op, total.dtype)};",
-            "#pragma unroll",
-            f"for (int n = threadIdx.x % {WARP}; n < {across}; n += {WARP}) {{",
-            f"  {name}_row = {combine}({name}_row, {name}_met[own * {across} + n]);",
-            "}",
+            *unrolled(
+                f"for (int n = threadIdx.x % {WARP}; n < {across}; n += {WARP})",
+                [f"{name}_row = {combine}({name}_row, {name}_met[own * {across} + n]);"],
+            ),
             known(total, f"tf::warp_reduce<{WARP}>({name}_row, {combine})"),
         ]
     stores = scope_lines(kernel.results, kernel.names, 1)
     rows = number(kernel.rows_per_block)
     body = [row_of_thread(kernel, "own"), *met]
-    body += [f"if (threadIdx.x % {WARP} == 0) {{", *indent(if_row(kernel, stores)), "}"]
-    head = f"for (int own = threadIdx.x / {WARP}; own < {rows}; own += {warps}) {{"
-    loop = [head, *indent(body), "}"]
+    body += when([f"threadIdx.x % {WARP} == 0"], if_row(kernel, stores))
+    loop = block(f"for (int own = threadIdx.x / {WARP}; own < {rows}; own += {warps})", body)
     if kernel.threads % WARP:  # the last warp is none
-        loop = [f"if (threadIdx.x < {warps * WARP}) {{", *indent(loop), "}"]
+        loop = when([f"threadIdx.x < {warps * WARP}"], loop)
     return [*lines, "__syncthreads();", *loop]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.blocks import block, unrolled, when
 from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.split_text import combiner
-from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
 from thunder_fuser.kernel.row_ir import Accumulator
@@ -50,10 +50,10 @@ def exchanged(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
         )
         meets += [
             f"{kind} {name}_whole = {places}[0][n];",
-            "#pragma unroll",
-            f"for (int other = 1; other < {kernel.cluster}; ++other) {{",
-            f"  {name}_whole = {combine}({name}_whole, {places}[other][n]);",
-            "}",
+            *unrolled(
+                f"for (int other = 1; other < {kernel.cluster}; ++other)",
+                [f"{name}_whole = {combine}({name}_whole, {places}[other][n]);"],
+            ),
             f"{name}_parts[0][n] = {name}_whole;",
         ]
     is_first = position == 0 and not kernel.walks
@@ -63,9 +63,7 @@ def exchanged(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
         *([_BEGUN] if is_first else []),
         "tf::show_stretches();",
         "__syncthreads();",
-        f"if (threadIdx.x < {kernel.cluster} && threadIdx.x != rank) {{",
-        *indent(sends),
-        "}",
+        *when([f"threadIdx.x < {kernel.cluster}", "threadIdx.x != rank"], sends),
         *mail.awaited(position),
         *_over_columns(kernel, meets),
         "__syncthreads();",
@@ -99,5 +97,4 @@ def _sent(total: Accumulator, kernel: KeptKernel) -> int:
 
 def _over_columns(kernel: KeptKernel, lines: list[str]) -> list[str]:
     columns = kernel.threads_across * kernel.axes.lanes
-    head = f"for (int n = threadIdx.x; n < {columns}; n += {kernel.threads}) {{"
-    return [head, *indent(lines), "}"]
+    return block(f"for (int n = threadIdx.x; n < {columns}; n += {kernel.threads})", lines)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.kept_rows import lies_in_warps
+from thunder_fuser.codegen.blocks import per_lane
 from thunder_fuser.codegen.split_text import combiner, finished, identity, state_type
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptSum, own
@@ -119,32 +120,18 @@ def result_lines(
 ) -> list[str]:
     """The value of one sum per lane, the array `name_row`."""
     lanes, row = kernel.axes.lanes, f"{total.name}_row"
-    value = _result(total, kernel, rounded)
+    value = finished(total.op, total.dtype, whole(total, kernel), rounded)
     kind = COMPUTE_TYPES[total.dtype]
     return [f"{kind} {row}[{lanes}];", *per_lane(f"{row}[lane] = {value};", lanes)]
 
 
 def own_line(total: KeptSum, kernel: KeptKernel) -> str:
     """The value of one sum, of the column whose lane is the thread's."""
-    value = finished(total.op, total.dtype, _at_column(total, "0", kernel))
-    value = _rounded(value, total.rounded)
+    state = _at_column(total, "0", kernel)
+    value = finished(total.op, total.dtype, state, total.rounded)
     return f"const {COMPUTE_TYPES[total.dtype]} {own(total.name)} = {value};"
-
-
-def _result(total: Accumulator, kernel: DownColumns, rounded: DataType | None) -> str:
-    """The value of a lane's column."""
-    return _rounded(finished(total.op, total.dtype, whole(total, kernel)), rounded)
-
-
-def _rounded(value: str, rounded: DataType | None) -> str:
-    return value if rounded is None else f"tf::round_to<{CUDA_TYPES[rounded]}>({value})"
 
 
 def cleared(total: Accumulator) -> str:
     """What a sum is before any row, of a lane."""
     return f"{total.name}_part[lane] = {identity(total.op, total.dtype)};"
-
-
-def per_lane(statement: str, lanes: int) -> list[str]:
-    """A loop over the lanes of a vector, unrolled."""
-    return ["#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {statement}"]

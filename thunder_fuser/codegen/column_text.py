@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from thunder_fuser.codegen.blocks import block, each, per_lane, unrolled, when
 from thunder_fuser.codegen.column_sums import (
     cleared,
     declared_sums,
-    per_lane,
     places_lines,
     result_lines,
     shared_sums,
@@ -17,7 +17,6 @@ from thunder_fuser.codegen.split_text import combining, parts_of
 from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
-    indent,
     lane_lines,
     load_call,
     load_text,
@@ -44,15 +43,15 @@ def column_lines(kernel: ColumnKernel) -> list[str]:
         lines += _meet(kernel, split)
     if not kernel.final.statements:
         return lines
-    condition = f"vector < {number(kernel.axes.vector.size)}"
-    condition += " && part == 0" if kernel.threads_down > 1 else ""
+    is_first = ["part == 0"] if kernel.threads_down > 1 else []
     final = [line for total in kernel.sums for line in result_lines(total, kernel)]
-    return [
-        *lines,
-        f"if ({condition}) {{",
-        *indent([*final, *scope_lines(kernel.final, kernel.names, kernel.axes.lanes)]),
-        "}",
-    ]
+    final += scope_lines(kernel.final, kernel.names, kernel.axes.lanes)
+    return [*lines, *_if_there(kernel, final, *is_first)]
+
+
+def _if_there(kernel: ColumnKernel, lines: list[str], *others: str) -> list[str]:
+    """What threads do that have a vector of columns."""
+    return when([f"vector < {number(kernel.axes.vector.size)}", *others], lines)
 
 
 def _places(kernel: ColumnKernel) -> list[str]:
@@ -85,8 +84,7 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
     loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
-    walked = indent([*loop(kernel, first, last), *_end(kernel, kind)])
-    return [*lines, f"if (vector < {number(kernel.axes.vector.size)}) {{", *walked, "}"]
+    return [*lines, *_if_there(kernel, [*loop(kernel, first, last), *_end(kernel, kind)])]
 
 
 def _rows_of_vector(kernel: ColumnKernel, kind: str) -> list[str]:
@@ -110,8 +108,7 @@ def _end(kernel: ColumnKernel, kind: str) -> list[str]:
     tests += ["split == 0"] if kernel.splits > 1 else []
     lines = scope_lines(scope, kernel.names, axes.lanes)
     row = f"const {kind} row = {number(axes.row.size)} - 1;"
-    body = indent([row, *(line.replace(INNER, NOT_KNOWN) for line in lines)])
-    return [f"if ({' && '.join(tests)}) {{", *body, "}"]
+    return when(tests, [row, *(line.replace(INNER, NOT_KNOWN) for line in lines)])
 
 
 def _step(kernel: ColumnKernel, rows: int = 1) -> str:
@@ -123,12 +120,11 @@ def _step(kernel: ColumnKernel, rows: int = 1) -> str:
 def _one_by_one(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, each loaded and summed."""
     kind = index_type(kernel.reach)
-    head = f"for ({kind} row = {first}; row < {last}; row += {_step(kernel)}) {{"
+    head = f"for ({kind} row = {first}; row < {last}; row += {_step(kernel)})"
     if kernel.is_reversed:
-        head = f"for ({kind} row = {number(kernel.axes.row.size)} - 1; row >= 0; --row) {{"
-    unroll = SCAN_UNROLL if kernel.scans else UNROLL
+        head = f"for ({kind} row = {number(kernel.axes.row.size)} - 1; row >= 0; --row)"
     row = scope_lines(kernel.loop, kernel.names, kernel.axes.lanes)
-    return [f"#pragma unroll {unroll}", head, *indent(row), "}"]
+    return unrolled(head, row, SCAN_UNROLL if kernel.scans else UNROLL)
 
 
 def _upwards(kernel: ColumnKernel, first: str, last: str) -> list[str]:
@@ -139,21 +135,16 @@ def _upwards(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     scopes, row, own = (kernel.behind, kernel.loop), kernel.axes.row, number(kernel.rows_per_thread)
     once = dict.fromkeys(a for scope in scopes for a in scope.loads if row not in a.bases)
     moved = (replace(s, loads=tuple(a for a in s.loads if a not in once)) for s in scopes)
-    behind, loop = (indent(scope_lines(scope, names, lanes)) for scope in moved)
+    behind, loop = (scope_lines(scope, names, lanes) for scope in moved)
     far = max(delay.rows for delay in kernel.delays)
+    behind = [f"if (row >= {number(row.size)}) continue;", *behind]
     return [
         *(load_text(access, names) for access in once),
         *(line for delay in kernel.delays for line in _declared(delay, lanes)),
         f"const {kind} begin = {first} * {own};",
         f"const {kind} end = begin + {own} < {last} ? begin + {own} : {last};",
-        f"for ({kind} row = end + {far - 1}; row >= end; --row) {{",
-        f"  if (row >= {number(row.size)}) continue;",
-        *behind,
-        "}",
-        f"#pragma unroll {UPWARDS}",
-        f"for ({kind} row = end - 1; row >= begin; --row) {{",
-        *loop,
-        "}",
+        *block(f"for ({kind} row = end + {far - 1}; row >= end; --row)", behind),
+        *unrolled(f"for ({kind} row = end - 1; row >= begin; --row)", loop, UPWARDS),
     ]
 
 
@@ -171,19 +162,17 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. Batches of running sums have many rows and no tests but
     in the last one: a thread has seven predicates, and would wait for those loads first."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
-    row, tested = kernel.axes.row, indent(_batch(kernel, last))
+    row, tested = kernel.axes.row, _batch(kernel, last)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.offset.bases]
     if not kernel.scans:
-        head = f"for ({kind} start = {first}; start < {last}; start += {step}) {{"
-        return [*others, head, *tested, "}"]
+        head = f"for ({kind} start = {first}; start < {last}; start += {step})"
+        return [*others, *block(head, tested)]
     is_divided = row.size % kernel.batch == 0
     return [
         *others,
         f"{kind} start = {first};",
-        f"for (; start + {step} <= {last}; start += {step}) {{",
-        *indent(_batch(kernel, None)),
-        "}",
-        *([] if is_divided else [f"if (start < {last}) {{", *tested, "}"]),
+        *block(f"for (; start + {step} <= {last}; start += {step})", _batch(kernel, None)),
+        *([] if is_divided else when([f"start < {last}"], tested)),
     ]
 
 
@@ -200,12 +189,11 @@ def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
     if kernel.is_reversed:
         place, test = f"{number(kernel.axes.row.size)} - 1 - ({place})", "row >= 0"
 
-    def each(lines: list[str]) -> list[str]:
-        tested = lines if last is None else [f"if ({test}) {{", *indent(lines), "}"]
-        body = indent([f"const {kind} row = {place};", *tested])
-        return ["#pragma unroll", f"for (int k = 0; k < {kernel.batch}; ++k) {{", *body, "}"]
+    def of_batch(lines: list[str]) -> list[str]:
+        tested = when([] if last is None else [test], lines)
+        return each("k", kernel.batch, [f"const {kind} row = {place};", *tested])
 
-    return [*declared, *each(taken), *each([*given, *summed])]
+    return [*declared, *of_batch(taken), *of_batch([*given, *summed])]
 
 
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
@@ -224,18 +212,14 @@ def _meet(kernel: ColumnKernel, split: Split) -> list[str]:
         clear += per_lane(cleared(total), lanes)
         value = combining(total.op, total.dtype, part, left_by(total, "other"))
         take += per_lane(f"{part} = {value};", lanes)
+    head = f"for (int other = part; other < {parts}; other += {kernel.threads_down})"
     return [
         *parts_of(kernel.sums, split),
-        "if (part == 0) {",
-        *indent(leave),
-        "}",
+        *when(["part == 0"], leave),
         "__shared__ bool is_last;",
         f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
         *clear,
-        f"#pragma unroll {_parts_at_once(kernel)}",
-        f"for (int other = part; other < {parts}; other += {kernel.threads_down}) {{",
-        *indent(take),
-        "}",
+        *unrolled(head, take, _parts_at_once(kernel)),
         *shared_sums(kernel.sums, kernel),
     ]
 

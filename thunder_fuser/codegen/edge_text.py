@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import Form, add, atom, scale, substitute
+from thunder_fuser.codegen.blocks import when
 from thunder_fuser.codegen.statements import (
     address,
     form_text,
-    indent,
     number,
     statement_text,
     vector_type,
@@ -75,7 +75,7 @@ def _of_edge(lines: list[str], kernel: RowKernel) -> list[str]:
     if not lines:
         return []
     place = f"constexpr int k = {kernel.vectors_per_thread}, lane = 0;"
-    return ["if (has_edge) {", *indent([place, *lines]), "}"]
+    return when(["has_edge"], [place, *lines])
 
 
 def _load(access: VectorAccess, kernel: RowKernel) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from thunder_fuser.codegen.blocks import indent
 from thunder_fuser.codegen.column_text import column_lines
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.group_text import group_lines
@@ -17,7 +18,6 @@ from thunder_fuser.codegen.map_text import map_lines
 from thunder_fuser.codegen.order_text import order_lines
 from thunder_fuser.codegen.prelude import prelude
 from thunder_fuser.codegen.row_text import row_lines
-from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.stream_text import stream_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.dtypes import DataType

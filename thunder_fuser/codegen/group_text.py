@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import ceil_div, scale
+from thunder_fuser.codegen.blocks import block, each, function, otherwise, when
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
     address,
     end_of,
     form_text,
-    indent,
     load_call,
     number,
     row_call,
@@ -22,7 +22,7 @@ from thunder_fuser.codegen.statements import (
     vector_type,
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
-from thunder_fuser.codegen.values import operand
+from thunder_fuser.codegen.values import operand, round_text
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
@@ -61,7 +61,7 @@ def _beside(kernel: GroupKernel) -> list[str]:
     if kernel.beside is None:
         return []
     body = [*digit_lines(kernel.beside), "return;"]
-    return [f"if (blockIdx.x < {number(kernel.beside.blocks)}) {{", *indent(body), "}"]
+    return when([f"blockIdx.x < {number(kernel.beside.blocks)}"], body)
 
 
 def _block(kernel: GroupKernel) -> str:
@@ -89,8 +89,7 @@ def _stretch(kernel: GroupKernel) -> list[str]:
             lines.append(f"end = {is_one} ? begin + {number(size)} : begin;")
         case _:
             assert_never(kernel.stretch)
-    head = f"const auto stretch = [&](const {kind} row, {kind}& begin, {kind}& end) {{"
-    return [head, *indent(lines), "};"]
+    return function("stretch", [f"const {kind} row", f"{kind}& begin", f"{kind}& end"], lines)
 
 
 def _between(stretch: Between, kernel: GroupKernel) -> list[str]:
@@ -111,21 +110,18 @@ def _least(value: str, limit: str) -> str:
 
 def _clear(kernel: GroupKernel) -> list[str]:
     clear = [f"{s.name}_part[lane] = {identity(s.op, s.dtype)};" for s in kernel.sums]
-    return ["const auto clear = [&]() {", *indent(_per_lane(kernel, clear)), "};"]
+    return function("clear", [], _per_lane(kernel, clear))
 
 
 def _add(kernel: GroupKernel) -> list[str]:
     """A function that adds every `step`-th term of a row from `begin`, and one that adds pieces."""
     kind = _kind(kernel)
-    parameters = ", ".join(f"const {kind} {name}" for name in ("row", "begin", "end"))
+    parameters = [*(f"const {kind} {name}" for name in ("row", "begin", "end")), "const int step"]
     loops = {"add": kernel.loop}
     if kernel.pieces is not None:
         loops["add_pieces"] = kernel.pieces.loop
-    lines = []
-    for name, loop in loops.items():
-        head = f"const auto {name} = [&]({parameters}, const int step) {{"
-        lines += [head, *indent(_loop(loop, kernel)), "};"]
-    return lines
+    made = (function(name, parameters, _loop(loop, kernel)) for name, loop in loops.items())
+    return [line for lines in made for line in lines]
 
 
 def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
@@ -146,12 +142,11 @@ def _loop(scope: Scope, kernel: GroupKernel) -> list[str]:
     lines = [
         *(f"{vector_type(a)} {a.name}[{batch}];" for a in scope.loads),
         *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_at[{batch}];" for a in of_rows),
-        *_each(batch, [*places, *moves] if moves else []),
+        *each("k", batch, [*places, *moves] if moves else []),
         *(line for a in of_rows for line in _of_rows(a, a.name, f"{a.name}_at", batch, names)),
-        *_each(batch, [*places, *added] if reads_places else added),
+        *each("k", batch, [*places, *added] if reads_places else added),
     ]
-    head = f"for ({kind} start = begin; start < end; start += {batch} * step) {{"
-    return [head, *indent(lines), "}"]
+    return block(f"for ({kind} start = begin; start < end; start += {batch} * step)", lines)
 
 
 def _of_rows(
@@ -169,17 +164,12 @@ def _of_rows(
 
     def moved(move: str) -> list[str]:
         load = row_call(move, access, f"{at}[{index}]", names, test=test)
-        return _each(count, [*before, f"{to}[{index}] = {load};"], index)
+        return each(index, count, [*before, f"{to}[{index}] = {load};"])
 
     if access.end is None:
         return moved("load_row")
-    return [
-        f"if (tf::end_before<{access.length}>({at}, {end_of(access)})) {{",
-        *indent(moved("load_row")),
-        "} else {",
-        *indent(moved("row_elements")),
-        "}",
-    ]
+    goes_on = [f"tf::end_before<{access.length}>({at}, {end_of(access)})"]
+    return otherwise(when(goes_on, moved("load_row")), moved("row_elements"))
 
 
 def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
@@ -193,25 +183,15 @@ def _added(scope: Scope, kernel: GroupKernel) -> list[str]:
     return [has_term, *_per_lane(kernel, [*kept, *added, *back])]
 
 
-def _each(count: int, lines: list[str], name: str = "k") -> list[str]:
-    """`lines` for every term of a batch, or for other things."""
-    if not lines:
-        return []
-    head = f"for (int {name} = 0; {name} < {count}; ++{name}) {{"
-    return ["#pragma unroll", head, *indent(lines), "}"]
-
-
 def _finish(kernel: GroupKernel) -> list[str]:
     """A function that stores what follows from the sums of a row."""
     rounds = [
-        f"{_row(s)} = tf::round_to<{CUDA_TYPES[s.rounded]}>({_row(s)});"
+        f"{_row(s)} = {round_text(_row(s), s.rounded)};"
         for s in kernel.sums
         if s.rounded is not None
     ]
-    head = f"const auto finish = [&](const {_kind(kernel)} row) {{"
-    lines = _per_lane(kernel, rounds) if rounds else []
-    lines += scope_lines(kernel.final, kernel.names, kernel.axes.lanes)
-    return [head, *indent(lines), "};"]
+    final = scope_lines(kernel.final, kernel.names, kernel.axes.lanes)
+    return function("finish", [f"const {_kind(kernel)} row"], [*_per_lane(kernel, rounds), *final])
 
 
 def _held_rows(kernel: GroupKernel) -> list[str]:
@@ -230,27 +210,25 @@ def _held_rows(kernel: GroupKernel) -> list[str]:
     turns = ceil_div(kernel.rows_per_block, parts)
     row = f"const {kind} row = first + part + {parts} * turn;"
     known = "stretch(row < last ? row : last - 1, begins[turn], ends[turn]);"
+    term = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
     of_row = [
         row,
         "if (row >= last) break;",
         "clear();",
-        f"for ({kind} term = begins[turn]; term < ends[turn]; ++term) {{",
-        *indent(["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]),
-        "}",
-        *_per_lane(kernel, [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]),
+        *block(f"for ({kind} term = begins[turn]; term < ends[turn]; ++term)", term),
+        *_summed(kernel),
         "finish(row);",
     ]
+    copies = f"for (int start = part; start < count; start += {BATCH * parts})"
     body = [
         f"const int count = to - from, own = threadIdx.x % {across};",
-        f"for (int start = part; start < count; start += {BATCH * parts}) {{",
-        *indent(_held_copies(kernel)),
-        "}",
+        *block(copies, _held_copies(kernel)),
         "tf::commit_copies();",
         f"{kind} begins[{turns}], ends[{turns}];",
-        *_each(turns, [row, known], "turn"),
+        *each("turn", turns, [row, known]),
         "tf::await_copies<0>();",
         "__syncthreads();",
-        *_each(turns, of_row, "turn"),
+        *each("turn", turns, of_row),
         "return;",
     ]
     return [
@@ -258,9 +236,7 @@ def _held_rows(kernel: GroupKernel) -> list[str]:
         f"{kind} from, to, beside;",
         "stretch(first, from, beside);",
         "stretch(last - 1, beside, to);",
-        f"if (to - from <= {kernel.held}) {{",
-        *indent(body),
-        "}",
+        *when([f"to - from <= {kernel.held}"], body),
     ]
 
 
@@ -290,17 +266,17 @@ def _held_copies(kernel: GroupKernel) -> list[str]:
     place = f"const int place = ({slot}) * {kernel.threads_across} + own;"
     return [
         *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{BATCH}];" for a in loads),
-        *_each(BATCH, places),
+        *each("k", BATCH, places),
         *(f"{vector_type(a)} {a.name}_read[{BATCH}];" for a in loaded),
-        *_each(BATCH, reads),
-        *_each(BATCH, [place, f"if ({slot} < count) {{", *indent(moves), "}"]),
+        *each("k", BATCH, reads),
+        *each("k", BATCH, [place, *when([f"{slot} < count"], moves)]),
     ]
 
 
 def _own_rows(kernel: GroupKernel) -> list[str]:
     """The rows of few terms, each by one part."""
-    head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts}) {{"
-    return [head, *indent(_own_row(kernel, ["add(row, begin, end, 1);"])), "}"]
+    head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts})"
+    return block(head, _own_row(kernel, ["add(row, begin, end, 1);"]))
 
 
 def _rows_ahead(kernel: GroupKernel) -> list[str]:
@@ -319,20 +295,14 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
     ]
     body = [
         f"{kind} begins[{ahead}], ends[{ahead}];",
-        *_each(ahead, [known, "stretch(row, begins[turn], ends[turn]);"], "turn"),
+        *each("turn", ahead, [known, "stretch(row, begins[turn], ends[turn]);"]),
         *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{ahead}];" for a in loads),
-        *_each(ahead, places, "turn"),
+        *each("turn", ahead, places),
         *_first_copies(kernel),
-        f"for (int turn = 0; turn < {ahead}; ++turn) {{",
-        *indent(own),
-        "}",
+        *block(f"for (int turn = 0; turn < {ahead}; ++turn)", own),
     ]
-    return [
-        *(_first_slots(a, kernel) for a in loads),
-        f"for ({kind} start = first + part; start < last; start += {parts * ahead}) {{",
-        *indent(body),
-        "}",
-    ]
+    head = f"for ({kind} start = first + part; start < last; start += {parts * ahead})"
+    return [*(_first_slots(a, kernel) for a in loads), *block(head, body)]
 
 
 def _first_slots(access: VectorAccess, kernel: GroupKernel) -> str:
@@ -371,14 +341,12 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
     of_rows = [a for a in loads if a.is_of_row]
     has_own = f"begins[turn] < ends[turn] && ends[turn] - begins[turn] <= {kernel.few}"
     moves = [_first_copy(a) for a in loads if not a.is_of_row]
-    if moves:
-        test = f"if (vector < {number(kernel.axes.vector.size)} && {has_own}) {{"
-        moves = [test, *indent(moves), "}"]
+    moves = when([f"vector < {number(kernel.axes.vector.size)}", has_own], moves)
     stored = [f"{a.name}_first[turn][threadIdx.x] = {a.name}_held[turn];" for a in of_rows]
     row, names = [_row_of_turn(kernel)], kernel.names
     return [
         *(f"{vector_type(a)} {a.name}_held[{ahead}];" for a in of_rows),
-        *_each(ahead, moves, "turn"),
+        *each("turn", ahead, moves),
         *(
             line
             for a in of_rows
@@ -386,7 +354,7 @@ def _first_copies(kernel: GroupKernel) -> list[str]:
                 a, f"{a.name}_held", f"{a.name}_from", ahead, names, "turn", row, has_own
             )
         ),
-        *_each(ahead, stored, "turn"),
+        *each("turn", ahead, stored),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
     ]
@@ -405,24 +373,24 @@ def _from_first(kernel: GroupKernel) -> list[str]:
         for a in kernel.loop.loads
     ]
     added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
-    body = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
-    return ["if (begin < end) {", *indent(body), "  add(row, begin + 1, end, 1);", "}"]
+    first = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
+    return when(["begin < end"], [*first, "add(row, begin + 1, end, 1);"])
 
 
 def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
     """A row that a part sums alone if it has few terms."""
-    own = [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]
+    own = ["clear();", *added, *_summed(kernel), "finish(row);"]
+    is_there = f"vector < {number(kernel.axes.vector.size)}"
     return [
         f"{_kind(kernel)} begin, end;",
         "stretch(row, begin, end);",
-        f"if (end - begin > {kernel.few}) {{",
-        "  is_shared = true;",
-        f"}} else if (vector < {number(kernel.axes.vector.size)}) {{",
-        "  clear();",
-        *indent([*added, *_per_lane(kernel, own)]),
-        "  finish(row);",
-        "}",
+        *otherwise(when([f"end - begin > {kernel.few}"], ["is_shared = true;"]), own, is_there),
     ]
+
+
+def _summed(kernel: GroupKernel) -> list[str]:
+    """What the thread has summed is what its row comes to."""
+    return _per_lane(kernel, [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums])
 
 
 def _shared_rows(kernel: GroupKernel) -> list[str]:
@@ -435,28 +403,20 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
         for s in kernel.sums
     ]
     share = [f"{s.name}_parts[part][{place}] = {s.name}_part[lane];" for s in kernel.sums]
-    own = [f"{_row(s)} = {s.name}_part[lane];" for s in kernel.sums]
     meet = [f"{_row(s)} = {_combined(s, place)};" for s in kernel.sums]
+    others = block(f"for (int k = 1; k < {parts}; ++k)", _per_lane(kernel, meet))
+    is_there = f"vector < {vectors}"
     body = [
         f"{kind} begin, end;",
         "stretch(row, begin, end);",
         f"if (end - begin <= {kernel.few}) continue;",
-        f"if (vector < {vectors}) {{",
-        "  clear();",
-        *indent([*_share(kernel), *_per_lane(kernel, share)]),
-        "}",
+        *when([is_there], ["clear();", *_share(kernel), *_per_lane(kernel, share)]),
         "__syncthreads();",
-        f"if (part == 0 && vector < {vectors}) {{",
-        *indent(_per_lane(kernel, own)),
-        f"  for (int k = 1; k < {parts}; ++k) {{",
-        *indent(indent(_per_lane(kernel, meet))),
-        "  }",
-        "  finish(row);",
-        "}",
+        *when(["part == 0", is_there], [*_summed(kernel), *others, "finish(row);"]),
         "__syncthreads();",
     ]
-    head = f"for ({kind} row = first; row < last; ++row) {{"
-    return ["if (!__syncthreads_or(is_shared)) return;", *shared, head, *indent(body), "}"]
+    loop = block(f"for ({kind} row = first; row < last; ++row)", body)
+    return ["if (!__syncthreads_or(is_shared)) return;", *shared, *loop]
 
 
 def _share(kernel: GroupKernel) -> list[str]:
@@ -488,4 +448,4 @@ def _array(total: GroupSum, what: str, kernel: GroupKernel) -> str:
 
 
 def _per_lane(kernel: GroupKernel, statements: list[str]) -> list[str]:
-    return _each(kernel.axes.lanes, statements, "lane")
+    return each("lane", kernel.axes.lanes, statements)

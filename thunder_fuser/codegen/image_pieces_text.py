@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.codegen.slots_text import ONE
-from thunder_fuser.codegen.statements import indent, number
+from thunder_fuser.codegen.blocks import block, by_first_thread, function, unrolled, when
+from thunder_fuser.codegen.statements import number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.kept_ir import KeptKernel
@@ -32,28 +32,18 @@ def over_turns_in_pieces(
     arrived = ["tf::await_copies<0>();", "__syncthreads();"] if copies else []
     arrived.append("tf::await_mail(arrived[0], turn % 2);")
     last = ["if (threadIdx.x == 0) tf::await_stores();", f"send(turn + 1, {images.pieces - 1});"]
+    first = [*(["copy(0, piece);"] if copies else []), "send(0, piece);"]
+    turn = [*places, *early, *arrived, *work, *when(["turn + 1 < turns"], last)]
+    moved = [f"const {kind} turn", "const int piece"]
     return [
-        *_moves(kind, "send", places, _sent(images)),
-        *(_moves(kind, "copy", places, copies) if copies else []),
-        "#pragma unroll 1",
-        f"for (int piece = 0; piece < {images.pieces}; ++piece) {{",
-        *(["  copy(0, piece);"] if copies else []),
-        "  send(0, piece);",
-        "}",
+        *function("send", moved, [*places, *_sent(images)]),
+        *(function("copy", moved, [*places, *copies]) if copies else []),
+        *unrolled(f"for (int piece = 0; piece < {images.pieces}; ++piece)", first, 1),
         *once,
-        "#pragma unroll 1",
-        f"for ({kind} turn = 0; turn < turns; ++turn) {{",
-        *indent([*places, *early, *arrived, *work]),
-        *indent(["if (turn + 1 < turns) {", *indent(last), "}"]),
-        "}",
+        *unrolled(f"for ({kind} turn = 0; turn < turns; ++turn)", turn, 1),
         "if (threadIdx.x == 0) tf::await_stores();",
         "__syncthreads();",
     ]
-
-
-def _moves(kind: str, name: str, places: Sequence[str], lines: Sequence[str]) -> list[str]:
-    head = f"const auto {name} = [&](const {kind} turn, const int piece) {{"
-    return [head, *indent([*places, *lines]), "};"]
 
 
 def behind_rows(images: Images) -> list[str]:
@@ -71,16 +61,12 @@ def behind_rows(images: Images) -> list[str]:
         "send(turn + 1, k - 1);",
     ]
     following = ["copy(turn + 1, k);"] if copies else []
-    following += ["if (k > 0) {", *indent(before), "}"]
+    following += when(["k > 0"], before)
     return [
         "tf::show_stretches();",
         "__syncthreads();",
-        ONE,
-        *indent(stores),
-        "}",
-        "if (turn + 1 < turns) {",
-        *indent(following),
-        "}",
+        *by_first_thread(stores),
+        *when(["turn + 1 < turns"], following),
     ]
 
 
@@ -96,7 +82,7 @@ def _sent(images: Images) -> list[str]:
         f"piece * {size}, {size}, arrived[0]);"
         for p in straight
     ]
-    return [ONE, *indent([expected, *copies]), "}"]
+    return by_first_thread([expected, *copies])
 
 
 def copied(kernel: KeptKernel, images: Images) -> list[str]:
@@ -114,11 +100,10 @@ def copied(kernel: KeptKernel, images: Images) -> list[str]:
             here = f"{plane.name} + at / {rows} * {number(plane.pitch)} + row"
             copy = f"tf::copy_async<{MAX_ALIGNMENT}>(reinterpret_cast<{kind}*>({here}), 0, from);"
             step = kernel.threads * vector
-            lines += [
-                f"for (int at = threadIdx.x * {vector}; at < {size}; at += {step}) {{",
-                f"  const int row = {first}at % {rows};",
-                f"  const auto* const from = {plane.pointer} + image * {image} + {there};",
-                f"  {copy}",
-                "}",
+            place = [
+                f"const int row = {first}at % {rows};",
+                f"const auto* const from = {plane.pointer} + image * {image} + {there};",
             ]
+            head = f"for (int at = threadIdx.x * {vector}; at < {size}; at += {step})"
+            lines += block(head, [*place, copy])
     return [*lines, "tf::commit_copies();"] if lines else []

@@ -14,15 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from thunder_fuser.codegen.beside_text import known
-from thunder_fuser.codegen.column_sums import per_lane
+from thunder_fuser.codegen.blocks import each, enclosed, per_lane, unrolled, when
 from thunder_fuser.codegen.split_text import combiner, state_type
-from thunder_fuser.codegen.statements import (
-    address,
-    indent,
-    load_text,
-    number,
-    scope_lines,
-)
+from thunder_fuser.codegen.statements import address, load_text, number, scope_lines
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.image_ir import DealtRows, Images, PlaceArray
@@ -71,9 +65,8 @@ def by_rows(kernel: KeptKernel, images: Images, behind: Sequence[str] = ()) -> l
         lines = [*of_row, *_over_pairs(kernel, images, scope)]
         return _over_dealt(kernel, [*_guarded(kernel, lines), *behind])
     head = f"for (int place = share; place < {kernel.threads_across}; place += "
-    head += f"{dealt_rows(kernel).sharers}) {{"
-    lines = _at_place(kernel, images, scope)
-    lines = [*of_row, f"#pragma unroll {UNROLL}", head, *indent(lines), "}"]
+    head += f"{dealt_rows(kernel).sharers})"
+    lines = [*of_row, *unrolled(head, _at_place(kernel, images, scope), UNROLL)]
     return _over_dealt(kernel, [*_guarded(kernel, lines), *behind])
 
 
@@ -98,14 +91,14 @@ def _over_pairs(kernel: KeptKernel, images: Images, scope: Scope) -> list[str]:
     places, sharers = images.places, dealt_rows(kernel).sharers
     is_odd = places % 2 > 0
     first = "2 * pair + (row & 1)" if is_odd else "2 * pair"
-    head = f"for (int pair = share; pair < {places // 2}; pair += {sharers}) {{"
+    head = f"for (int pair = share; pair < {places // 2}; pair += {sharers})"
     inner = [f"const int first = {first};", *_at_pair(kernel, images, scope)]
-    lines = [f"#pragma unroll {UNROLL // 2}", head, *indent(inner), "}"]
+    lines = unrolled(head, inner, UNROLL // 2)
     if not is_odd:
         return lines
     last = f"const int place = row & 1 ? 0 : {places - 1};"
-    head = "if (share == 0) {" if sharers > 1 else "{"
-    return [*lines, head, *indent([last, *_at_place(kernel, images, scope)]), "}"]
+    alone = [last, *_at_place(kernel, images, scope)]
+    return [*lines, *(when(["share == 0"], alone) if sharers > 1 else enclosed(alone))]
 
 
 def _at_pair(kernel: KeptKernel, images: Images, scope: Scope) -> list[str]:
@@ -128,7 +121,7 @@ def _at_pair(kernel: KeptKernel, images: Images, scope: Scope) -> list[str]:
     own += [f"tf::Vec<{kind}, 1> {name};" for name, kind in made.items()]
     own += scope_lines(others, kernel.names, kernel.axes.lanes)
     own += [f"{name}_pair.v[half] = {name}.v[0];" for name in made]
-    lines += ["#pragma unroll", "for (int half = 0; half < 2; ++half) {", *indent(own), "}"]
+    lines += each("half", 2, own)
     return [*lines, *(_store_pair(a, kernel, images) for a in stores)]
 
 
@@ -151,9 +144,7 @@ def _store_pair(access: VectorAccess, kernel: KeptKernel, images: Images) -> str
 def _over_dealt(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """A loop over the rows of a thread."""
     dealt, kind = dealt_rows(kernel), index_type(kernel.reach)
-    head = f"for (int k = 0; k < {dealt.per_thread}; ++k) {{"
-    place = f"const {kind} row = k * {dealt.at_once} + own;"
-    return ["#pragma unroll", head, *indent([place, *lines]), "}"]
+    return each("k", dealt.per_thread, [f"const {kind} row = k * {dealt.at_once} + own;", *lines])
 
 
 def _guarded(kernel: KeptKernel, lines: list[str], *others: str) -> list[str]:
@@ -161,8 +152,7 @@ def _guarded(kernel: KeptKernel, lines: list[str], *others: str) -> list[str]:
     dealt, rows = dealt_rows(kernel), kernel.axes.row.size
     tests = [f"row < {number(rows)}"] if rows % dealt.at_once else []
     tests += [f"share < {dealt.sharers}"] if dealt.sharers * dealt.at_once < kernel.threads else []
-    tests += others
-    return [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
+    return when([*tests, *others], lines)
 
 
 def results(kernel: KeptKernel) -> list[str]:
@@ -193,8 +183,8 @@ def _met(total: Accumulator, dealt: DealtRows) -> list[str]:
     kind = state_type(total.op, total.dtype)
     return [
         f"{kind} {name}_all_met = {name}_met[0][own];",
-        "#pragma unroll",
-        f"for (int other = 1; other < {dealt.sharers}; ++other) {{",
-        f"  {name}_all_met = {combine}({name}_all_met, {name}_met[other][own]);",
-        "}",
+        *unrolled(
+            f"for (int other = 1; other < {dealt.sharers}; ++other)",
+            [f"{name}_all_met = {combine}({name}_all_met, {name}_met[other][own]);"],
+        ),
     ]

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.codegen.beside_text import sums_beside
+from thunder_fuser.codegen.blocks import block, by_first_thread, each, function, unrolled, when
 from thunder_fuser.codegen.column_sums import (
     combined_parts,
     declared_sums,
@@ -33,14 +34,8 @@ from thunder_fuser.codegen.image_rows_text import (
     vector_line,
 )
 from thunder_fuser.codegen.shared_text import LINES, arrays_in_shared
-from thunder_fuser.codegen.slots_text import ONE, ahead, arrival, opened, over_turns
-from thunder_fuser.codegen.statements import (
-    indent,
-    load_call,
-    load_text,
-    number,
-    scope_lines,
-)
+from thunder_fuser.codegen.slots_text import ahead, arrival, opened, over_turns
+from thunder_fuser.codegen.statements import load_call, load_text, number, scope_lines
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.image_ir import Images
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase
@@ -78,7 +73,7 @@ def image_lines(kernel: KeptKernel, images: Images) -> list[str]:
         return [*head, *pieces, *results(kernel)]
     copy = list[str]()
     if copies:
-        copy = [f"const auto copy = [&](const {kind} turn) {{", *indent([*slots, *copies]), "};"]
+        copy = function("copy", [f"const {kind} turn"], [*slots, *copies])
         once = [*_first_copies(kind, images), *once]
     coming = _coming(images) if copies else ahead(images.slots, "turns")
     turn = [*early, *coming, arrival(images.slots), *work]
@@ -126,8 +121,8 @@ def _rows_in_shared(kernel: KeptKernel, images: Images) -> list[str]:
     aligned = f"__align__({MAX_ALIGNMENT}) " if images.vector > 1 else ""
     room = [f"__shared__ {aligned}{CUDA_TYPES[a.dtype]} {n}[{rows}];" for n, a in images.rows]
     taken = [f"{name}[row] = {load_call(a, kernel.names)}.v[0];" for name, a in images.rows]
-    head = f"for ({kind} row = threadIdx.x; row < {rows}; row += {kernel.threads}) {{"
-    return [*room, head, *indent(taken), "}"] if taken else []
+    head = f"for ({kind} row = threadIdx.x; row < {rows}; row += {kernel.threads})"
+    return [*room, *block(head, taken)] if taken else []
 
 
 def _slots(name: str, kernel: KeptKernel) -> str:
@@ -160,7 +155,7 @@ def _sent(kernel: KeptKernel, images: Images) -> list[str]:
         copies.append("tf::await_stores();")
     expected = f"tf::expect_mail(mail, {size} * {total});"
     mail = f"tf::Mailbox& mail = arrived[{slot}];"
-    return [ONE, *indent([mail, expected, *copies, *later]), "}"]
+    return by_first_thread([mail, expected, *copies, *later])
 
 
 def _stored(kernel: KeptKernel, images: Images) -> list[str]:
@@ -173,7 +168,7 @@ def _stored(kernel: KeptKernel, images: Images) -> list[str]:
     ]
     if not stores:
         return ["__syncthreads();"] if kernel.group is not None else []
-    return ["tf::show_stretches();", "__syncthreads();", ONE, *indent(stores), "}"]
+    return ["tf::show_stretches();", "__syncthreads();", *by_first_thread(stores)]
 
 
 def _work(kernel: KeptKernel, images: Images) -> list[str]:
@@ -193,7 +188,7 @@ def _work(kernel: KeptKernel, images: Images) -> list[str]:
 
 def _first(lines: list[str]) -> list[str]:
     """What one thread of each place does."""
-    return ["if (part == 0) {", *indent(lines), "}"]
+    return when(["part == 0"], lines)
 
 
 def _left_at_places(kernel: KeptKernel, images: Images) -> list[str]:
@@ -217,9 +212,8 @@ def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:
 
 def _placed(kernel: KeptKernel, lines: list[str]) -> list[str]:
     """What only threads with rows of a place do."""
-    if kernel.images is None or not kernel.images.idle:
-        return lines
-    return [f"if (part < {kernel.threads_down}) {{", *indent(lines), "}"]
+    has_idle = kernel.images is not None and kernel.images.idle
+    return when([f"part < {kernel.threads_down}"] if has_idle else [], lines)
 
 
 def _over_rows(kernel: KeptKernel, scope: Scope) -> list[str]:
@@ -228,8 +222,8 @@ def _over_rows(kernel: KeptKernel, scope: Scope) -> list[str]:
     kind, vector = index_type(kernel.reach), kernel.images.vector
     names, lanes, rows = kernel.names, kernel.axes.lanes, kernel.axes.row.size
     if vector == 1:
-        head = f"for ({kind} row = part; row < {number(rows)}; row += {kernel.threads_down}) {{"
-        return [f"#pragma unroll {UNROLL}", head, *indent(scope_lines(scope, names, lanes)), "}"]
+        head = f"for ({kind} row = part; row < {number(rows)}; row += {kernel.threads_down})"
+        return unrolled(head, scope_lines(scope, names, lanes), UNROLL)
     along = [a for a in scope.loads if _is_along(a, kernel)]
     others = tuple(a for a in scope.loads if a not in along)
     own = [f"const {kind} row = first + k;"]
@@ -238,10 +232,9 @@ def _over_rows(kernel: KeptKernel, scope: Scope) -> list[str]:
         own.append(f"const {kind_of_one} {access.name} = {{{{{access.name}_rows.v[k]}}}};")
     own += scope_lines(replace(scope, loads=others), names, lanes)
     step = kernel.threads_down * vector
-    head = f"for ({kind} first = part * {vector}; first < {number(rows)}; first += {step}) {{"
+    head = f"for ({kind} first = part * {vector}; first < {number(rows)}; first += {step})"
     several = [_vector_of_rows(a, kernel) for a in along]
-    inner = ["#pragma unroll", f"for (int k = 0; k < {vector}; ++k) {{", *indent(own), "}"]
-    return [f"#pragma unroll {UNROLL // vector}", head, *indent([*several, *inner]), "}"]
+    return unrolled(head, [*several, *each("k", vector, own)], UNROLL // vector)
 
 
 def _is_along(access: VectorAccess, kernel: KeptKernel) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.statements import indent, statement_text
+from thunder_fuser.codegen.blocks import function
+from thunder_fuser.codegen.statements import statement_text
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.codegen.values import operand
 from thunder_fuser.kernel.integers import INDEX, Index
@@ -10,9 +11,6 @@ from thunder_fuser.kernel.integers import INDEX, Index
 
 def index_lines(index: Index) -> list[str]:
     """The definition of the function."""
-    return [
-        f"const auto {INDEX} = [&](const {index_type(index.reach)} place) {{",
-        *indent([statement_text(s, index.names) for s in index.before]),
-        f"  return {operand(index.value)};",
-        "};",
-    ]
+    lines = [statement_text(s, index.names) for s in index.before]
+    lines.append(f"return {operand(index.value)};")
+    return function(INDEX, [f"const {index_type(index.reach)} place"], lines)

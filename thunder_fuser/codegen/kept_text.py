@@ -10,6 +10,7 @@ from thunder_fuser.codegen.beside_text import (
     row_of_thread,
     sums_beside,
 )
+from thunder_fuser.codegen.blocks import each, enclosed, unrolled, when
 from thunder_fuser.codegen.cluster_text import ended, exchanged, ranks, received, tile_number
 from thunder_fuser.codegen.column_sums import (
     declared_sums,
@@ -32,7 +33,6 @@ from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
-    indent,
     load_call,
     load_text,
     number,
@@ -47,21 +47,23 @@ from thunder_fuser.kernel.pairs import beside_pairs
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.strips import Strip
 
+UNROLL = 4  # pieces of a strip whose loads are in flight together
+
 
 def kept_lines(kernel: KeptKernel) -> list[str]:
     """The statements of the entry point."""
     if kernel.images is not None:
         return image_lines(kernel, kernel.images)
     turn = [*_places(kernel), *_turn(kernel)]
-    head = [*places_lines(kernel), *ranks(kernel), *neighbours(kernel), *_in_shared(kernel)]
+    first = [*places_lines(kernel), *ranks(kernel), *neighbours(kernel), *_in_shared(kernel)]
     if kernel.group is None:
-        return [*head, *turn, *ended(kernel)]
+        return [*first, *turn, *ended(kernel)]
     if kernel.walks:
-        loop = f"for (int turn = 0; turn < {number(kernel.turns)}; ++turn) {{"
         turn.append("__syncthreads();")  # until all have read what they shared
-        turn = ["#pragma unroll 1", loop, *indent(turn), "}", *received(kernel)]
+        head = f"for (int turn = 0; turn < {number(kernel.turns)}; ++turn)"
+        turn = [*unrolled(head, turn, 1), *received(kernel)]
     return [
-        *head,
+        *first,
         f"const {index_type(kernel.reach)} group = {tile_number(kernel)};",
         *sums_beside(kernel, kernel.rows_per_thread),
         *turn,
@@ -219,11 +221,9 @@ def _over_pieces(kernel: KeptKernel, lines: list[str]) -> list[str]:
         f"const {kind} piece = n % {pieces};",
         f"const {kind} column = {start} + own;",
     ]
-    inner = lines
-    if kernel.is_cut:
-        inner = [f"if (column < {number(strip.column.size)}) {{", *indent(lines), "}"]
-    head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads}) {{"
-    return ["#pragma unroll 4", head, *indent([*places, *inner]), "}"]
+    inside = when([f"column < {number(strip.column.size)}"] if kernel.is_cut else [], lines)
+    head = f"for (int n = threadIdx.x; n < {width} * {pieces}; n += {kernel.threads})"
+    return unrolled(head, [*places, *inside], UNROLL)
 
 
 def _over_left(kernel: KeptKernel, lines: list[str]) -> list[str]:
@@ -236,11 +236,9 @@ def _over_left(kernel: KeptKernel, lines: list[str]) -> list[str]:
     body = [
         f"const {kind} element = {first} + threadIdx.x;",
         f"const {kind} own = element - {start};",
-        f"if (threadIdx.x < {number(strip.left)} && own < {held}) {{",
-        *indent(lines),
-        "}",
+        *when([f"threadIdx.x < {number(strip.left)}", f"own < {held}"], lines),
     ]
-    return ["{", *indent(body), "}"]
+    return enclosed(body)
 
 
 def _first_piece(kernel: KeptKernel) -> str:
@@ -258,10 +256,7 @@ def _run(access: VectorAccess, strip: Strip) -> str:
 
 def _active(kernel: KeptKernel, lines: list[str], tests: list[str] | None = None) -> list[str]:
     """What only threads with columns of their own do."""
-    conditions = [*(["is_active"] if kernel.is_cut else []), *(tests or [])]
-    if not conditions:
-        return lines
-    return [f"if ({' && '.join(conditions)}) {{", *indent(lines), "}"]
+    return when([*(["is_active"] if kernel.is_cut else []), *(tests or [])], lines)
 
 
 def _loaded(kernel: KeptKernel) -> list[str]:
@@ -278,10 +273,8 @@ def _over_rows(kernel: KeptKernel, lines: list[str]) -> list[str]:
     own, inner = f"k * {down} + part", if_row(kernel, lines)
     if kernel.rows_per_block % down:
         place = "row" if kernel.cluster == 1 else own
-        test = f"if ((k + 1) * {down} <= {rows} || {place} < {rows}) {{"
-        inner = [test, *indent(inner), "}"]
-    head = f"for (int k = 0; k < {kernel.rows_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent([row_of_thread(kernel, own), *inner]), "}"]
+        inner = when([f"(k + 1) * {down} <= {rows} || {place} < {rows}"], inner)
+    return each("k", kernel.rows_per_thread, [row_of_thread(kernel, own), *inner])
 
 
 def _phase(phase: KeptPhase, kernel: KeptKernel) -> list[str]:

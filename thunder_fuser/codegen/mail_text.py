@@ -6,10 +6,9 @@ to: a block of the cluster that is a turn ahead writes into the other ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thunder_fuser.codegen.statements import indent
+from thunder_fuser.codegen.blocks import by_first_thread
 
 WHOLE_WARP = (
     "__syncwarp();  // for racecheck, which takes what a warp does as one for another thread's"
@@ -42,9 +41,9 @@ class Mail:
         expected = [f"tf::expect_mail({place}, {self.deliveries[n]});" for place, n in places]
         return [
             f"__shared__ tf::Mailbox mail{self.sets}[{len(self.deliveries)}];",
-            *_by_one_thread([f"tf::open_mail({place});" for place, _ in places]),
+            *by_first_thread([f"tf::open_mail({place});" for place, _ in places]),
             WHOLE_WARP,
-            *_by_one_thread(expected),
+            *by_first_thread(expected),
             "tf::cluster_arrive();",
         ]
 
@@ -59,7 +58,3 @@ class Mail:
         more = f"tf::expect_mail({self.box(phase)}, {self.deliveries[phase]});"
         waits = f"tf::await_mail({self.box(phase)}, turn / 2 % 2);"
         return [waits, f"if (threadIdx.x == 0) {more}"]
-
-
-def _by_one_thread(lines: Sequence[str]) -> list[str]:
-    return ["if (threadIdx.x == 0) {", *indent(lines), "}"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thunder_fuser.analysis.carries import Carry, carry_of
+from thunder_fuser.codegen.blocks import enclosed, when
 from thunder_fuser.codegen.statements import (
     LEFT,
     Crossed,
     block_text,
     counted,
     form_text,
-    indent,
     lane_lines,
     load_text,
     number,
@@ -42,18 +42,14 @@ def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
         )
         start += count
         if start < blocks.length:
-            lines += [f"if (turn < {counted(start)}) {{", *indent([*text, "return;"]), "}"]
+            lines += when([f"turn < {counted(start)}"], [*text, "return;"])
         else:
-            lines += ["{", *indent(text), "}"] if len(blocks.bodies) > 1 else text
+            lines += enclosed(text) if len(blocks.bodies) > 1 else text
     if len(kernel.groups) == 1:
         return lines
     if blocks.end < kernel.blocks:
-        return [
-            f"if ({block_text(kernel)} < {counted(blocks.end)}) {{",
-            *indent([*lines, "return;"]),
-            "}",
-        ]
-    return ["{", *indent(lines), "}"]
+        return when([f"{block_text(kernel)} < {counted(blocks.end)}"], [*lines, "return;"])
+    return enclosed(lines)
 
 
 def _block(blocks: BlockRange, start: int, count: int, kernel: Kernel) -> str:
@@ -76,8 +72,7 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
     lines, names = _thread_index(body, block, blocks, threads), body.names
     if body.inside is not None:
         window, straight = body.inside
-        lines.append(f"if ({window_text(window, names)}) {{")
-        lines += [*indent([*_work(straight), "return;"]), "}"]
+        lines += when([window_text(window, names)], [*_work(straight), "return;"])
     return [*lines, *_work(body)]
 
 

@@ -8,10 +8,11 @@ T2_row       of the sample, to all threads
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.blocks import when
 from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.split_text import combiner, finished, identity
-from thunder_fuser.codegen.statements import indent, scope_lines
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.statements import scope_lines
+from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.kernel.kept_ir import KeptKernel, KeptPhase, KeptSum
 from thunder_fuser.kernel.row_ir import Accumulator
 
@@ -47,9 +48,8 @@ def per_sample(kernel: KeptKernel) -> list[str]:
     """What is stored once a sample."""
     if not kernel.samples.statements:
         return []
-    test = "threadIdx.x == 0" + (" && rank == 0" if kernel.abreast > 1 else "")
     lines = scope_lines(kernel.samples, kernel.names, kernel.axes.lanes)
-    return [f"if ({test}) {{", *indent(lines), "}"]
+    return when(["threadIdx.x == 0", *(["rank == 0"] if kernel.abreast > 1 else [])], lines)
 
 
 def _combined(total: Accumulator, values: str, count: int) -> str:
@@ -57,9 +57,7 @@ def _combined(total: Accumulator, values: str, count: int) -> str:
 
 
 def _result(total: KeptSum, value: str) -> str:
-    value = finished(total.op, total.dtype, value)
-    if total.rounded is not None:
-        value = f"tf::round_to<{CUDA_TYPES[total.rounded]}>({value})"
+    value = finished(total.op, total.dtype, value, total.rounded)
     return f"const {COMPUTE_TYPES[total.dtype]} {total.name}_row = {value};"
 
 
@@ -76,9 +74,7 @@ def _exchanged(phase: KeptPhase, kernel: KeptKernel, found: dict[KeptSum, str]) 
     return [
         *lines,
         *(["tf::cluster_wait();"] if is_first else []),
-        f"if (threadIdx.x < {kernel.abreast}) {{",
-        *indent(sends),
-        "}",
+        *when([f"threadIdx.x < {kernel.abreast}"], sends),
         *mail.awaited(position),
     ]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from thunder_fuser.codegen.blocks import enclosed, otherwise, when
 from thunder_fuser.codegen.pair_text import declared_pairs, unpaired
-from thunder_fuser.codegen.statements import indent, statement_text
+from thunder_fuser.codegen.statements import statement_text
 from thunder_fuser.kernel.near import FARTHEST, near_of
 from thunder_fuser.kernel.row_ir import Pairs, RowKernel, Scope
 
@@ -18,16 +19,13 @@ def where_near(
     found = near_of(scope, kernel.kept, kernel.lanes)
     if found is None:
         return walk(scope, ())
+    is_near = [f"{found.reach.name} < {found.within}f"]
     lines = [
         f"float {FARTHEST.name} = 0.0f;",
         *declared_pairs(found.pairs),
         *walk(found.tests, found.pairs),
         *unpaired(found.pairs),
         *(statement_text(s, kernel.names) for s in found.scaled),
-        f"if ({found.reach.name} < {found.within}f) {{",
-        *indent(walk(found.scope, ())),
-        "} else {",
-        *indent(walk(scope, ())),
-        "}",
+        *otherwise(when(is_near, walk(found.scope, ())), walk(scope, ())),
     ]
-    return ["{", *indent(lines), "}"]
+    return enclosed(lines)

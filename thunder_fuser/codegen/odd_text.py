@@ -9,12 +9,12 @@ own_column            of which a thread stores what there is one of per column, 
 from __future__ import annotations
 
 from thunder_fuser.analysis.odd_columns import STORED
+from thunder_fuser.codegen.blocks import each, when
 from thunder_fuser.codegen.cluster_text import tile_number
 from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
     form_text,
-    indent,
     load_text,
     number,
     statement_text,
@@ -63,16 +63,15 @@ def full_of_odd(kernel: KeptKernel, axes: OddAxes) -> list[str]:
     made = [statement_text(s, names) for s in scope.statements if s not in added]
     if added:
         sums = [statement_text(s, names) for s in added]
-        made += ["if (tf::within(first + lane - start, summed)) {", *indent(sums), "}"]
-    loop = f"for (int lane = 0; lane < {axes.lanes}; ++lane) {{"
+        made += when(["tf::within(first + lane - start, summed)"], sums)
     lines = [load_text(a, names) for a in scope.loads]
     lines += [
         f"{kind} {name};" for name, kind in {a.name: vector_type(a) for a in scope.stores}.items()
     ]
     stores = [store_text(a, names).replace(INNER, NOT_KNOWN) for a in scope.stores]
-    if added and stores:
-        stores = ["if (is_own) {", *indent(stores), "}"]
-    return [*lines, "#pragma unroll", loop, *indent(made), "}", *stores]
+    if added:
+        stores = when(["is_own"], stores)
+    return [*lines, *each("lane", axes.lanes, made), *stores]
 
 
 def loads_of_columns(kernel: KeptKernel, axes: OddAxes) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.split_text import combining, identity
-from thunder_fuser.codegen.statements import indent
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.kernel.row_ir import Pairs
 
@@ -36,10 +36,7 @@ def unpaired(pairs: Sequence[Pairs], places: int = 2) -> list[str]:
         name, dtype = p.accumulator.name, p.accumulator.dtype
         value = f"tf::convert<{COMPUTE_TYPES[dtype]}>({_pair(p)}.v[lane])"
         lines.append(f"{name} = {combining(p.op, dtype, name, value)};")
-    if not lines:
-        return []
-    head = f"for (int lane = 0; lane < {places}; ++lane) {{"
-    return ["#pragma unroll", head, *indent(lines), "}"]
+    return each("lane", places, lines)
 
 
 def _pair(pairs: Pairs) -> str:

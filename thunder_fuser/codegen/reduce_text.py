@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from thunder_fuser.codegen.blocks import enclosed, per_element, unrolled, when
 from thunder_fuser.codegen.mail_text import Mail
 from thunder_fuser.codegen.row_threads import within_block
 from thunder_fuser.codegen.split_text import (
@@ -14,8 +15,9 @@ from thunder_fuser.codegen.split_text import (
     parts_of,
     state_type,
 )
-from thunder_fuser.codegen.statements import indent, number
-from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
+from thunder_fuser.codegen.statements import number
+from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.codegen.values import round_text
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase, RowKernel, Scan
 from thunder_fuser.kernel.split_ir import TICKETS, Split, accumulators_of
@@ -80,9 +82,8 @@ def _result(reduction: Reduce, value: str, is_finished: bool = True) -> str:
     """What a reduction came to, from its state."""
     dtype, kind = reduction.accumulator.dtype, _state(reduction)
     if is_finished:
-        value, kind = finished(reduction.op, dtype, value), COMPUTE_TYPES[dtype]
-        if reduction.rounded is not None:
-            value = f"tf::round_to<{CUDA_TYPES[reduction.rounded]}>({value})"
+        value = finished(reduction.op, dtype, value, reduction.rounded)
+        kind = COMPUTE_TYPES[dtype]
     return f"const {kind} {reduction.result.name} = {value};"
 
 
@@ -125,12 +126,12 @@ def _exchanged(values: Mapping[Reduce, str], kernel: RowKernel, phase: int) -> l
     kinds = [(reduction, _mail_type(reduction)) for reduction in values]
     lines = [f"__shared__ {kind} {_ranks(r)}{places}[{kernel.cluster}];" for r, kind in kinds]
     lines += ["tf::cluster_wait();"] if phase == 0 and not kernel.sums else []
-    lines.append(f"if ({to} < {kernel.cluster}) {{")
+    sends = []
     for reduction, kind in kinds:
         place, value = f"{_mail_of(reduction, kernel)} + rank", values[reduction]
         sent = f"{place}, static_cast<{kind}>({value}), {mail.box(phase)}, {to}"
-        lines.append(f"  tf::send_mail({sent});")
-    return [*lines, "}", *mail.awaited(phase)]
+        sends.append(f"tf::send_mail({sent});")
+    return [*lines, *when([f"{to} < {kernel.cluster}"], sends), *mail.awaited(phase)]
 
 
 def _delivery(kernel: RowKernel, phase: int) -> int:
@@ -174,21 +175,16 @@ def met(reductions: Sequence[Reduce], kernel: RowKernel, split: Split) -> list[s
         value = combining(total.op, total.dtype, total.name, f"{left}other]")
         take.append(f"{total.name} = {value};")
     shared = leave.index("__syncthreads();") + 1  # what follows is for the first warp alone
-    whole = [*leave[shared:], "if (part == 0) {", *indent(stores), "}"]
-    leave = [*leave[:shared], f"if (part < {WARP}) {{", *indent(whole), "}"]
-    head = f"for (int other = part; other < {parts}; other += {kernel.threads}) {{"
+    whole = [*leave[shared:], *when(["part == 0"], stores)]
+    leave = [*leave[:shared], *when([f"part < {WARP}"], whole)]
+    head = f"for (int other = part; other < {parts}; other += {kernel.threads})"
     return [
         *parts_of(totals, split),
-        "{",
-        *indent(leave),
-        "}",
+        *enclosed(leave),
         "__shared__ bool is_last;",
         f"if (!tf::is_last(is_last, {TICKETS} + group, {parts})) return;",
         *clear,
-        f"#pragma unroll {UNROLL}",
-        head,
-        *indent(take),
-        "}",
+        *unrolled(head, take, UNROLL),
     ]
 
 
@@ -213,13 +209,8 @@ def scanned(scan: Scan, kernel: RowKernel) -> list[str]:
         call = f"scan_runs<{threads}, {direction}>({name}, part, {identity}, {step})"
     lines.append(f"{before}tf::{call};")
     if scan.rounded is not None:
-        rounded = f"tf::round_to<{CUDA_TYPES[scan.rounded]}>({name}[k][lane])"
-        lines += [
-            "#pragma unroll",
-            f"for (int k = 0; k < {held}; ++k)",
-            "#pragma unroll",
-            f"  for (int lane = 0; lane < {kernel.lanes}; ++lane) {name}[k][lane] = {rounded};",
-        ]
+        rounded = round_text(f"{name}[k][lane]", scan.rounded)
+        lines += per_element(f"{name}[k][lane] = {rounded};", held, kernel.lanes)
     return lines
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from thunder_fuser.codegen.blocks import each, enclosed, function, unrolled, when
 from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
     WHOLE,
     form_text,
-    indent,
     load_call,
     number,
     statement_text,
@@ -40,25 +40,20 @@ def _vectors(kernel: RowKernel, lines: list[str]) -> list[str]:
         return _vectors_of_run(kernel, lines)
     if not kernel.is_held:
         size = number(kernel.vector.size)
-        head = f"for (int vector = part; vector < {size}; vector += {threads}) {{"
-        return [f"#pragma unroll {UNROLL}", head, *indent(with_inner(kernel, lines)), "}"]
-    inner = [vector_of_thread(kernel), *with_inner(kernel, lines, known)]
-    size = number(kernel.vector.size)
+        head = f"for (int vector = part; vector < {size}; vector += {threads})"
+        return unrolled(head, with_inner(kernel, lines), UNROLL)
+    inner, size = with_inner(kernel, lines, known), number(kernel.vector.size)
     if kernel.vector.size % threads:
-        test = f"if ((k + 1) * {threads} <= {size} || vector < {size}) {{"
-        inner = [inner[0], test, *indent(inner[1:]), "}"]
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent(inner), "}"]
+        inner = when([f"(k + 1) * {threads} <= {size} || vector < {size}"], inner)
+    return each("k", kernel.vectors_per_thread, [vector_of_thread(kernel), *inner])
 
 
 def _vectors_of_run(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors where they are neighbours: the first threads have a k-th."""
     threads, size, run = kernel.threads_per_row, kernel.vector.size, kernel.vectors_per_thread
     if size != threads * run:
-        lines = [f"if (part < ({number(size)} - k + {run - 1}) / {run}) {{", *indent(lines), "}"]
-    head = f"for (int k = 0; k < {run}; ++k) {{"
-    inner = [vector_of_thread(kernel), *lines]
-    return ["#pragma unroll", head, *indent(inner), "}"]
+        lines = when([f"part < ({number(size)} - k + {run - 1}) / {run}"], lines)
+    return each("k", run, [vector_of_thread(kernel), *lines])
 
 
 def vector_of_thread(kernel: RowKernel) -> str:
@@ -71,14 +66,9 @@ def vector_of_thread(kernel: RowKernel) -> str:
 def _vectors_inside(kernel: RowKernel, lines: list[str]) -> list[str]:
     """A loop over the thread's vectors of those that lie in the row."""
     threads, (fewest, _) = kernel.threads_per_row, kernel.axes.whole_vectors
-    inner = [
-        f"const int vector = first + k * {threads} + part;",
-        f"if ((k + 1) * {threads} <= {number(fewest)} || vector < last) {{",
-        *indent(lines),
-        "}",
-    ]
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
-    return ["#pragma unroll", head, *indent(inner), "}"]
+    inside = when([f"(k + 1) * {threads} <= {number(fewest)} || vector < last"], lines)
+    vector = f"const int vector = first + k * {threads} + part;"
+    return each("k", kernel.vectors_per_thread, [vector, *inside])
 
 
 def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
@@ -90,11 +80,9 @@ def _vectors_of_part(kernel: RowKernel, lines: list[str]) -> list[str]:
     first = "first + piece" if kernel.has_edges else "first"
     if kernel.has_edges or size % share:
         tests.append(f"vector < {'last' if kernel.has_edges else number(size)}")
-    lines = with_inner(kernel, lines)
-    body = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
-    head = f"for (int k = 0; k < {kernel.vectors_per_thread}; ++k) {{"
     vector = f"const auto vector = {first} + k * {threads} + part;"
-    return ["#pragma unroll", head, *indent([vector, *body]), "}"]
+    inside = when(tests, with_inner(kernel, lines))
+    return each("k", kernel.vectors_per_thread, [vector, *inside])
 
 
 def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list[str]:
@@ -106,9 +94,7 @@ def with_inner(kernel: RowKernel, lines: Sequence[str], known: str = "") -> list
     last = number(kernel.axes.columns // kernel.lanes)
     of_warp = f"warp > 0 && warp + {WARP} < {last}"
     return [
-        f"const auto done = [&](const auto {INNER}) {{",
-        *indent(lines),
-        "};",
+        *function("done", [f"const auto {INNER}"], lines),
         f"const auto warp = vector - int(threadIdx.x % {WARP});",
         f"if ({f'({known}) || ({of_warp})' if known else of_warp}) done(tf::Yes{{}});",
         "else done(tf::No{});",
@@ -146,10 +132,8 @@ def with_whole(
         return list(lines)
     row = form_text(kernel.axes.row, names or kernel.names)
     fetch = [
-        f"const auto fetch = [&](const auto {WHOLE}) {{",
-        *indent(lines),
-        "};",
+        *function("fetch", [f"const auto {WHOLE}"], lines),
         f"if ({row} + 1 < {number(kernel.axes.rows)}) fetch(tf::Yes{{}});",
         "else fetch(tf::No{});",
     ]
-    return ["{", *indent(fetch), "}"]
+    return enclosed(fetch)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.digits import loads_in
+from thunder_fuser.codegen.blocks import block, enclosed, function, per_element, when
 from thunder_fuser.codegen.edge_text import edge_loads, edge_of_row, edge_scope
 from thunder_fuser.codegen.near_text import where_near
 from thunder_fuser.codegen.pair_text import declared_pairs, taken_in_pairs, unpaired
@@ -48,7 +49,6 @@ from thunder_fuser.codegen.statements import (
     INNER,
     NOT_KNOWN,
     WHOLE,
-    indent,
     lane_lines,
     load_call,
     load_text,
@@ -151,7 +151,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
         *(line for scan in phase.scans for line in _zeroed(scan, kernel)),
         *_reduced(phase, kernel),
         f"const {kind} next = first {move};",
-        *([f"if (next {there}) {{", *indent(own), "}"] if is_ahead else []),
+        *(when([f"next {there}"], own) if is_ahead else []),
         *(line for scan in phase.scans for line in scanned(scan, kernel)),
         *_walked(kernel.final, kernel),
         "first = next;",
@@ -170,9 +170,7 @@ def _chunks_of_row(kernel: RowKernel) -> list[str]:
         f"{kind} first = {start};",
         *_declare(kernel.kept, kernel),
         *(loads if is_ahead else []),
-        f"while (first {there}) {{",
-        *indent(turn),
-        "}",
+        *block(f"while (first {there})", turn),
         *combined(phase.reductions, kernel),
         *single_lines(kernel),
     ]
@@ -199,9 +197,7 @@ def _walk(kernel: RowKernel) -> list[str]:
         *over_vectors(kernel, from_slots),
         *located(kernel, "turn"),
         *_row(kernel),
-        f"if (turn + {slots} < {turns}) {{",
-        *indent(send_row(kernel, "slot", f"(turn + {slots})")),
-        "}",
+        *when([f"turn + {slots} < {turns}"], send_row(kernel, "slot", f"(turn + {slots})")),
         "tf::commit_copies();",
     ]
     return [
@@ -212,14 +208,10 @@ def _walk(kernel: RowKernel) -> list[str]:
         *slot_arrays(kernel),
         *stow_weights(kernel),
         *gather_rows(kernel),
-        f"for (int slot = 0; slot < {slots}; ++slot) {{",
-        *indent(started),
-        "}",
+        *block(f"for (int slot = 0; slot < {slots}; ++slot)", started),
         *await_gathered(kernel),
         *(["tf::cluster_wait();"] if kernel.cluster > 1 else []),
-        f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
-        *indent(turn),
-        "}",
+        *block(f"for ({kind} turn = 0; turn < {turns}; ++turn)", turn),
         *_walked(kernel.columns, kernel),
     ]
 
@@ -269,18 +261,16 @@ def _turns_of_stretches(kernel: RowKernel) -> list[str]:
         first += [line for a in own for line in _fetched(a, kernel)]
         once = [f"const auto {a.name} = {a.name}_next;" for a in own]
         more = [f"{a.name}_next = {a.name}_of(turn + 1);" for a in own]
-        once += [f"if (turn + 1 < {turns}) {{", *indent(more), "}"] if more else []
+        once += when([f"turn + 1 < {turns}"], more)
     row = [*_taken(kernel), *once, *_phases(kernel)]
     return [*first, *turns_of_stretches(kernel, turns, side, row)]
 
 
 def _fetched(access: VectorAccess, kernel: RowKernel) -> list[str]:
     """How a row's own value is loaded, and that of the first turn."""
-    loaded = f"return {load_call(access, kernel.names)};"
+    turn, loaded = f"const {index_type(kernel.reach)} turn", load_call(access, kernel.names)
     return [
-        f"const auto {access.name}_of = [&](const {index_type(kernel.reach)} turn) {{",
-        *indent([*side_of_turn(kernel), loaded]),
-        "};",
+        *function(f"{access.name}_of", [turn], [*side_of_turn(kernel), f"return {loaded};"]),
         f"auto {access.name}_next = {access.name}_of(0);",
     ]
 
@@ -307,10 +297,7 @@ def _zeroed(accumulator: Accumulator | Scan, kernel: RowKernel) -> list[str]:
     held, lanes = kernel.vectors_per_thread, kernel.lanes
     return [
         f"{kind} {accumulator.name}[{held}][{lanes}];",
-        "#pragma unroll",
-        f"for (int k = 0; k < {held}; ++k)",
-        "#pragma unroll",
-        f"  for (int lane = 0; lane < {lanes}; ++lane) {accumulator.name}[k][lane] = {empty};",
+        *per_element(f"{accumulator.name}[k][lane] = {empty};", held, lanes),
     ]
 
 
@@ -328,8 +315,8 @@ def _drawn(kernel: RowKernel) -> list[str]:
         bits = [vector_of_thread(kernel), f"tf::Mask<1, {kernel.lanes}> {Drawn.BITS};"]
         bits += [*scope_lines(drawn.scope, kernel), f"return {Drawn.BITS}.words[0];"]
         lines += once_lines(drawn.scope, kernel)
-        lines += [f"auto {drawn.held.name} = tf::drawn<{sizes}>([&](const int k) {{"]
-        lines += [*indent(bits), "});"]
+        *made, end = block(f"auto {drawn.held.name} = tf::drawn<{sizes}>([&](const int k)", bits)
+        lines += [*made, f"{end});"]
     return lines
 
 
@@ -360,7 +347,7 @@ def single_lines(kernel: RowKernel) -> list[str]:
     if not kernel.single.statements:
         return []
     text = lane_lines(kernel.single.statements, kernel.single.stores, kernel.names, lanes=1)
-    return ["if (part == 0) {", *indent(text), "}"]
+    return when(["part == 0"], text)
 
 
 def once_lines(scope: Scope, kernel: RowKernel) -> list[str]:
@@ -416,7 +403,7 @@ def reduced(
         *walked,
         *edges,
         *unpaired(phase.pairs),
-        *(["{", *indent(behind), "}"] if behind else []),
+        *(enclosed(behind) if behind else []),
     ]
 
 
@@ -441,7 +428,7 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
     terms = _reduced(phase, kernel)
     if phase.chosen:
         tests = (f"{r.accumulator.name} == {r.result.name}" for r in phase.chosen)
-        terms = [f"if ({' || '.join(tests)}) {{", *indent(terms), "}"]
+        terms = when([" || ".join(tests)], terms)
     return [
         *begun,
         *terms,

@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.statements import block_text, form_text, indent, number
+from thunder_fuser.codegen.blocks import when
+from thunder_fuser.codegen.statements import block_text, form_text, number
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.target import WARP
@@ -129,6 +130,4 @@ def if_active(kernel: RowKernel, lines: list[str]) -> list[str]:
     has_rest = kernel.axes.is_ragged or kernel.has_idle
     is_whole = kernel.is_side_by_side or kernel.cluster > 1  # no cluster has fewer rows
     has_rest |= kernel.rows_per_block > 1 and not is_whole
-    if not has_rest or not lines:
-        return lines
-    return ["if (is_active) {", *indent(lines), "}"]
+    return when(["is_active"] if has_rest else [], lines)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.codegen.blocks import block, each, function, per_element, unrolled, when
 from thunder_fuser.codegen.row_threads import turns_text
-from thunder_fuser.codegen.split_text import combining, state_type
-from thunder_fuser.codegen.statements import WHOLE, indent, load_call, vector_type
+from thunder_fuser.codegen.split_text import combiner, combining, state_type
+from thunder_fuser.codegen.statements import WHOLE, load_call, vector_type
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.row_ir import Accumulator, RowKernel
 from thunder_fuser.kernel.statements import VectorAccess
@@ -24,12 +25,10 @@ def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) 
     named = [f"const auto& {a.name} = {a.name}_turns[b];" for a in loaded]
 
     def of_batch(lines: Sequence[str]) -> list[str]:
-        inner = list(lines)
-        if batch > 1 and (is_uneven or kernel.axes.turn.size % batch):
-            known = f"{WHOLE} || " if is_uneven else ""
-            inner = [f"if ({known}turn < {turns}) {{", *indent(inner), "}"]
-        head = f"for (int b = 0; b < {batch}; ++b) {{"
-        return ["#pragma unroll", head, *indent([f"const {kind} turn = first + b;", *inner]), "}"]
+        is_cut = batch > 1 and (is_uneven or kernel.axes.turn.size % batch)
+        known = f"{WHOLE} || " if is_uneven else ""
+        inner = when([f"{known}turn < {turns}"] if is_cut else [], lines)
+        return each("b", batch, [f"const {kind} turn = first + b;", *inner])
 
     body = [
         *(f"{vector_type(a)} {a.name}_turns[{batch}]{_held(a, kernel)};" for a in loaded),
@@ -37,12 +36,9 @@ def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) 
         *of_batch([*named, *row]),
     ]
     if not is_uneven:
-        head = f"for (int first = 0; first < {turns}; first += {batch}) {{"
-        return ["#pragma unroll 1", head, *indent(body), "}"]
+        return unrolled(f"for (int first = 0; first < {turns}; first += {batch})", body, 1)
     return [
-        f"const auto walk = [&](const int first, const auto {WHOLE}) {{",
-        *indent(body),
-        "};",
+        *function("walk", ["const int first", f"const auto {WHOLE}"], body),
         "int first = 0;",
         "#pragma unroll 1",
         f"for (; first + {batch} < {turns}; first += {batch}) walk(first, tf::Yes{{}});",
@@ -61,45 +57,28 @@ def met_sides(kernel: RowKernel, columns: Sequence[str]) -> list[str]:
     for position, accumulator in enumerate(kernel.sums):
         lines += ["__syncthreads();"] if position else []
         lines += _met(accumulator, kernel)
-    return [*lines, "if (side == 0) {", *indent(list(columns)), "}"]
+    return [*lines, *when(["side == 0"], columns)]
 
 
 def _met(accumulator: Accumulator, kernel: RowKernel) -> list[str]:
     op, dtype, threads = accumulator.op, accumulator.dtype, kernel.threads_per_row
     kind, held, lanes = state_type(op, dtype), kernel.vectors_per_thread, kernel.lanes
     own, left = f"{accumulator.name}[k][lane]", f"{accumulator.name}s"
-    combine = f"[]({kind} a, {kind} b) -> {kind} {{ return {combining(op, dtype, 'a', 'b')}; }}"
-
-    def over_sums(line: str) -> list[str]:
-        return [
-            "#pragma unroll",
-            f"for (int k = 0; k < {held}; ++k)",
-            "#pragma unroll",
-            f"  for (int lane = 0; lane < {lanes}; ++lane) {line}",
-        ]
-
     meeting = kernel.threads_that_meet
 
     def of_meeting(number: str) -> str:
         return f"{left}[(({number} * {held} + k) * {lanes} + lane) * {threads} + part]"
 
-    folded = f"{own} = tf::combine_sides<{threads}>({own}, {combine});"
+    folded = f"{own} = tf::combine_sides<{threads}>({own}, {combiner(op, dtype)});"
     taken = f"{own} = {combining(op, dtype, own, of_meeting('other'))};"
-    leave = over_sums(f"{of_meeting(f'threadIdx.x / {meeting}')} = {own};")
+    leave = per_element(f"{of_meeting(f'threadIdx.x / {meeting}')} = {own};", held, lanes)
     if threads < WARP:
-        leave = [
-            *over_sums(folded),
-            f"if (threadIdx.x % {WARP} < {threads}) {{",
-            *indent(leave),
-            "}",
-        ]
+        leave = when([f"threadIdx.x % {WARP} < {threads}"], leave)
+        leave = [*per_element(folded, held, lanes), *leave]
+    head = f"for (int other = 1; other < {kernel.threads // meeting}; ++other)"
     return [
         f"{kind}* const {left} = reinterpret_cast<{kind}*>(shared);",
         *leave,
         "__syncthreads();",
-        "if (side == 0) {",
-        f"  for (int other = 1; other < {kernel.threads // meeting}; ++other) {{",
-        *indent(indent(over_sums(taken))),
-        "  }",
-        "}",
+        *when(["side == 0"], block(head, per_element(taken, held, lanes))),
     ]

@@ -9,10 +9,11 @@ something else: the gradient of rmsnorm, 16384 x 4096 in bf16, took 119 us then,
 
 from __future__ import annotations
 
+from thunder_fuser.codegen.blocks import by_first_thread, enclosed, unrolled
 from thunder_fuser.codegen.row_loops import is_whole, located, over_vectors, with_whole
 from thunder_fuser.codegen.row_threads import turns_text
 from thunder_fuser.codegen.shared_text import arrays_in_shared
-from thunder_fuser.codegen.statements import copy_text, indent, load_call, vector_type
+from thunder_fuser.codegen.statements import copy_text, load_call, vector_type
 from thunder_fuser.codegen.types import index_type
 from thunder_fuser.kernel.row_ir import RowKernel
 from thunder_fuser.kernel.statements import VectorAccess
@@ -40,7 +41,7 @@ def send_row(kernel: RowKernel, slot: str, turn: str) -> list[str]:
     lines = [*_bring(kernel, turn), *with_whole(kernel, over_vectors(kernel, copies), names)]
     if not (kernel.located and kernel.sums):
         return lines
-    return ["{", *indent([*located(kernel, turn), *lines]), "}"]
+    return enclosed([*located(kernel, turn), *lines])
 
 
 def _bring(kernel: RowKernel, turn: str) -> list[str]:
@@ -49,7 +50,7 @@ def _bring(kernel: RowKernel, turn: str) -> list[str]:
     names = {**kernel.names, kernel.axes.turn: turn}
     place = f"{turn} % {kernel.places}"
     copies = [copy_text(a, f"{a.name}_places", place, names) for a in kernel.brought]
-    return ["if (threadIdx.x == 0) {", *indent(copies), "}"] if copies else []
+    return by_first_thread(copies)
 
 
 def brought(kernel: RowKernel) -> list[str]:
@@ -70,8 +71,8 @@ def gather_rows(kernel: RowKernel) -> list[str]:
         return []
     kind, turns = index_type(kernel.reach), turns_text(kernel)
     copies = [copy_text(a, f"{a.name}_rows", "turn", kernel.names) for a in kernel.gathered]
-    head = f"for ({kind} turn = threadIdx.x; turn < {turns}; turn += {kernel.threads}) {{"
-    return ["#pragma unroll 1", head, *indent(copies), "}"]
+    head = f"for ({kind} turn = threadIdx.x; turn < {turns}; turn += {kernel.threads})"
+    return unrolled(head, copies, 1)
 
 
 def await_gathered(kernel: RowKernel) -> list[str]:

@@ -5,20 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.codegen.statements import indent
-
-ONE = "if (threadIdx.x == 0) {"
+from thunder_fuser.codegen.blocks import by_first_thread, function, unrolled
 
 
 def opened(slots: int) -> list[str]:
     """A mailbox for each slot, known to the thread that opens it; to others behind a barrier."""
-    return [
-        f"__shared__ tf::Mailbox arrived[{slots}];",
-        ONE,
-        f"  for (int slot = 0; slot < {slots}; ++slot) tf::open_mail(arrived[slot]);",
-        "  tf::show_stretches();",
-        "}",
-    ]
+    boxes = f"for (int slot = 0; slot < {slots}; ++slot) tf::open_mail(arrived[slot]);"
+    room = f"__shared__ tf::Mailbox arrived[{slots}];"
+    return [room, *by_first_thread([boxes, "tf::show_stretches();"])]
 
 
 def ahead(slots: int, turns: str) -> list[str]:
@@ -49,15 +43,10 @@ def over_turns(
         f"for (int turn = 0; turn < {slots - 1} && turn < {turns}; ++turn) send(turn);",
     ]
     return [
-        f"const auto send = [&](const {kind} turn) {{",
-        *indent([*places, *sent]),
-        "};",
+        *function("send", [f"const {kind} turn"], [*places, *sent]),
         *(first if slots > 1 else []),
         *once,
-        "#pragma unroll 1",
-        f"for ({kind} turn = 0; turn < {turns}; ++turn) {{",
-        *indent([*places, *turn]),
-        "}",
+        *unrolled(f"for ({kind} turn = 0; turn < {turns}; ++turn)", [*places, *turn], 1),
         "if (threadIdx.x == 0) tf::await_stores();",
         "__syncthreads();",
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from thunder_fuser.codegen.statements import number
 from thunder_fuser.codegen.types import COMPUTE_TYPES
+from thunder_fuser.codegen.values import round_text
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import WORKSPACE, Split
@@ -47,6 +48,7 @@ def identity(op: OpDef, dtype: DataType) -> str:
     return op.identity.format(t=COMPUTE_TYPES[dtype])
 
 
-def finished(op: OpDef, dtype: DataType, state: str) -> str:
-    """The result of a state."""
-    return op.finish.format(state, t=COMPUTE_TYPES[dtype])
+def finished(op: OpDef, dtype: DataType, state: str, rounded: DataType | None = None) -> str:
+    """The result of a state, `rounded` as the trace does."""
+    result = op.finish.format(state, t=COMPUTE_TYPES[dtype])
+    return result if rounded is None else round_text(result, rounded)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.blocks import unrolled, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared
-from thunder_fuser.codegen.statements import block_text, indent, number
+from thunder_fuser.codegen.statements import block_text, number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.kernel.row_ir import RowKernel, Staged
+
+UNROLL = 4  # vectors of a stretch that a thread has on their way together
 
 
 def staged_lines(kernel: RowKernel) -> list[str]:
@@ -90,14 +93,12 @@ def _over_stretch(staged: Staged, kernel: RowKernel, move: str, single: str) -> 
     """A loop over the vectors of a stretch, as far as there are rows, with a `move` of each."""
     kind, lanes = index_of_stretch(kernel), staged.lanes
     vectors = kernel.rows_per_block * staged.per_row // lanes
-    return [
-        "#pragma unroll 4",
-        f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads}) {{",
-        f"  const {kind} at = {first_of(staged)} + k * {lanes};",
-        f"  if (at < {number(whole_vectors(staged, kernel))}) {move}",
-        "}",
-        *over_rest(staged, kernel, single),
+    head = f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads})"
+    moved = [
+        f"const {kind} at = {first_of(staged)} + k * {lanes};",
+        f"if (at < {number(whole_vectors(staged, kernel))}) {move}",
     ]
+    return [*unrolled(head, moved, UNROLL), *over_rest(staged, kernel, single)]
 
 
 def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
@@ -112,7 +113,7 @@ def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
         f"const {kind} place = at - {first_of(staged)};",
         f"if (place >= 0 && place < {number(size)}) {single}",
     ]
-    return [f"if (threadIdx.x < {number(rest)}) {{", *indent(body), "}"]
+    return when([f"threadIdx.x < {number(rest)}"], body)
 
 
 def first_of(staged: Staged) -> str:

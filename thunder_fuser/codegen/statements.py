@@ -14,6 +14,7 @@ from thunder_fuser.analysis.carries import behind, straight
 from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque, shift
 from thunder_fuser.analysis.exclusive import cover, exclude
 from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
 from thunder_fuser.codegen.values import expression, lane_index, operand, place_in_square
 from thunder_fuser.ir.domain import IterDomain
@@ -207,8 +208,7 @@ def vector_type(access: VectorAccess) -> str:
 def renewed(accesses: Sequence[VectorAccess], count: int) -> list[str]:
     """So many vectors that a thread keeps of each, so that the next phase converts them again."""
     calls = [f"tf::renew({a.name}[k]);" for a in accesses if a.dtype.itemsize == 2]
-    head = f"for (int k = 0; k < {count}; ++k) {{"
-    return ["#pragma unroll", head, *indent(calls), "}"] if calls else []
+    return each("k", count, calls)
 
 
 def scope_lines(scope: Scope, names: Mapping[IterDomain, str], lanes: int) -> list[str]:
@@ -227,9 +227,7 @@ def lane_lines(
     """The statements, once for each of several lanes, and then the stores of what they filled."""
     vectors = {a.name: vector_type(a) for a in stores}  # replicas share one
     lines = [statement_text(s, names) for s in statements]
-    if lanes > 1:
-        head = f"for (int lane = 0; lane < {lanes}; ++lane) {{"
-        lines = ["#pragma unroll", head, *indent(lines), "}"]
+    lines = each("lane", lanes, lines) if lanes > 1 else lines
     declared = [f"{kind} {name};" for name, kind in vectors.items()]
     return [*declared, *lines, *(store_text(a, names) for a in stores)]
 
@@ -365,8 +363,3 @@ def counted(value: int) -> str:
 def hint(value: bool) -> str:
     """A literal, 1 or 0, that changes how fast a kernel is and not for which sizes it is."""
     return f"\x01{int(value)}\x03"
-
-
-def indent(lines: Sequence[str]) -> list[str]:
-    """The lines of a block; directives of the preprocessor stay where they are."""
-    return [f"  {line}" if not line.startswith("#") else line for line in lines]

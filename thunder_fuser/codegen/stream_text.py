@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from thunder_fuser.codegen.blocks import block, each, when
 from thunder_fuser.codegen.pair_text import taken_in_pairs
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.row_loops import load_of_row, located, with_inner, with_whole
@@ -15,13 +16,7 @@ from thunder_fuser.codegen.row_text import (
     scope_lines,
     single_lines,
 )
-from thunder_fuser.codegen.statements import (
-    block_text,
-    indent,
-    load_text,
-    number,
-    vector_type,
-)
+from thunder_fuser.codegen.statements import block_text, load_text, number, vector_type
 from thunder_fuser.codegen.tail_text import with_tail
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.row_ir import Pairs, Reduce, Scope
@@ -58,21 +53,17 @@ def _chunks(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
     loads = [f"{a.name}[k] = {load_of_row(a, rows)};" for a in rows.kept]
     fetched = with_whole(rows, _vectors(kernel, loads))
     step = rows.threads * kernel.chunk
-    head = f"for (int start = part; start < {number(rows.vector.size)}; start += {step}) {{"
-    return [head, *indent([*held, *fetched, *lines]), "}"]
+    head = f"for (int start = part; start < {number(rows.vector.size)}; start += {step})"
+    return block(head, [*held, *fetched, *lines])
 
 
 def _vectors(kernel: StreamKernel, lines: Sequence[str]) -> list[str]:
     """A loop over the vectors of a chunk."""
     rows = kernel.rows
-    lines = with_inner(rows, lines)
-    inner = [f"const int vector = start + k * {rows.threads};"]
-    if rows.vector.size % (rows.threads * kernel.chunk):
-        inner += [f"if (vector < {number(rows.vector.size)}) {{", *indent(lines), "}"]
-    else:
-        inner += lines
-    head = f"for (int k = 0; k < {kernel.chunk}; ++k) {{"
-    return ["#pragma unroll", head, *indent(inner), "}"]
+    is_cut = rows.vector.size % (rows.threads * kernel.chunk)
+    inside = [f"vector < {number(rows.vector.size)}"] if is_cut else []
+    vector = f"const int vector = start + k * {rows.threads};"
+    return each("k", kernel.chunk, [vector, *when(inside, with_inner(rows, lines))])
 
 
 def _walked(scope: Scope, kernel: StreamKernel, pairs: Sequence[Pairs] = ()) -> list[str]:

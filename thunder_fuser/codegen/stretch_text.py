@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.codegen.slots_text import ONE, ahead, arrival, opened, over_turns
+from thunder_fuser.codegen.blocks import by_first_thread
+from thunder_fuser.codegen.slots_text import ahead, arrival, opened, over_turns
 from thunder_fuser.codegen.staged_text import (
     first_of,
     index_of_stretch,
@@ -16,7 +17,7 @@ from thunder_fuser.codegen.staged_text import (
     type_of,
     whole_vectors,
 )
-from thunder_fuser.codegen.statements import form_text, indent, number
+from thunder_fuser.codegen.statements import form_text, number
 from thunder_fuser.kernel.row_ir import RowKernel, Staged
 
 
@@ -76,7 +77,7 @@ def _sent(kernel: RowKernel) -> list[str]:
         *copies,
     ]
     rests = [line for s in kernel.staged for line in over_rest(s, kernel, single_load(s))]
-    return [ONE, *indent(one), "}", *rests]
+    return [*by_first_thread(one), *rests]
 
 
 def _stored(kernel: RowKernel) -> list[str]:
@@ -90,7 +91,7 @@ def _stored(kernel: RowKernel) -> list[str]:
             to = f"{pointer} + {first_of(staged)}"
             stores.append(f"tf::store_stretch({to}, {staged.name}, {staged.name}_count);")
             rests += over_rest(staged, kernel, single_store(staged, pointer))
-    return ["tf::show_stretches();", "__syncthreads();", ONE, *indent(stores), "}", *rests]
+    return ["tf::show_stretches();", "__syncthreads();", *by_first_thread(stores), *rests]
 
 
 def _count(staged: Staged, kernel: RowKernel) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.codegen.blocks import block, each, enclosed, when
 from thunder_fuser.codegen.reduce_text import combined, declared
 from thunder_fuser.codegen.split_text import identity, state_type, workspace_array
-from thunder_fuser.codegen.statements import block_text, indent, lane_lines, number
+from thunder_fuser.codegen.statements import block_text, lane_lines, number
 from thunder_fuser.codegen.types import COMPUTE_TYPES
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, RowKernel, Tail
@@ -80,6 +81,7 @@ def _behind(kernel: RowKernel, tail: Tail) -> list[str]:
     size, rows = number(bundles.size), number(kernel.rows)
     place = f"{block_text(kernel)} * {several}" if several > 1 else "group"
     blocks = f"(end - begin + {several - 1}) / {several}" if several > 1 else "end - begin"
+    scope = lane_lines(tail.scope.statements, tail.scope.stores, kernel.names, lanes=1)
     lines = [
         "const int part = threadIdx.x;",
         f"const int bundle = {place} / {size};",
@@ -88,21 +90,15 @@ def _behind(kernel: RowKernel, tail: Tail) -> list[str]:
         _unless_last(_ticket(ticket_of_tail(kernel), "bundle"), blocks),
         *declared(tail.totals),
         *_walked(_by_rows(tail), "begin", "end", bundles),
-        f"if ({number(bundles.count)} > 1) {{",
-        *indent(_over_bundles(kernel, tail)),
-        "}",
+        *when([f"{number(bundles.count)} > 1"], _over_bundles(kernel, tail)),
         *combined(tail.totals, _one_warp(kernel)),
-        "if (part == 0) {",
-        *indent(lane_lines(tail.scope.statements, tail.scope.stores, kernel.names, lanes=1)),
-        "}",
+        *when(["part == 0"], scope),
     ]
     return [
         *(["if (rank != 0) return;"] if kernel.cluster > 1 else []),
         *(["__syncthreads();"] if several > 1 else []),  # rows of other warps have left theirs
         f"if (threadIdx.x >= {WARP}) return;",
-        "{",
-        *indent(lines),
-        "}",
+        *enclosed(lines),
     ]
 
 
@@ -114,9 +110,7 @@ def _over_bundles(kernel: RowKernel, tail: Tail) -> list[str]:
     whole = combined(tail.totals, _one_warp(kernel), are_finished=False)
     return [
         *_arrays(found, bundles_left(kernel)),
-        "{",
-        *indent([*whole, "if (part == 0) {", *indent(stores), "}"]),
-        "}",
+        *enclosed([*whole, *when(["part == 0"], stores)]),
         _unless_last(_ticket(ticket_of_tail(kernel), number(count)), number(count)),
         *(f"{left.state} = {identity(left.total.op, _dtype(left.total))};" for left in found),
         *_walked(found, "0", number(count), bundles_of(kernel)),
@@ -141,17 +135,16 @@ def _walked(found: Sequence[_Left], begin: str, end: str, bundles: Bundles) -> l
     warp apart, in order. Its loads stand before what waits for them."""
     batch = min(ceil_div(bundles.size, WARP), MAX_IN_FLIGHT)
 
-    def each(lines: Sequence[str]) -> list[str]:
-        body = [f"const int place = start + k * {WARP};", f"if (place < {end}) {{", *indent(lines)]
-        head = f"for (int k = 0; k < {batch}; ++k) {{"
-        return ["#pragma unroll", head, *indent([*body, "}"]), "}"]
+    def of_batch(lines: Sequence[str]) -> list[str]:
+        place = f"const int place = start + k * {WARP};"
+        return each("k", batch, [place, *when([f"place < {end}"], lines)])
 
     terms = [f"{left.kind} {left.array}_taken[{batch}];" for left in found]
     loads = [f"{left.array}_taken[k] = {left.array}[place];" for left in found]
     steps = [f"{left.state} = {_step(left)};" for left in found]
     first = "part" if begin == "0" else f"{begin} + part"
-    head = f"for (int start = {first}; start < {end}; start += {WARP * batch}) {{"
-    return [head, *indent([*terms, *each(loads), *each(steps)]), "}"]
+    head = f"for (int start = {first}; start < {end}; start += {WARP * batch})"
+    return block(head, [*terms, *of_batch(loads), *of_batch(steps)])
 
 
 def _step(left: _Left) -> str:

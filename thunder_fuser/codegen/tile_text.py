@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.codegen.blocks import each, enclosed, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
-    indent,
     lane_lines,
     load_call,
     number,
@@ -83,14 +83,12 @@ def _loop(
     if walk.places % threads:
         test = f"row < {walk.rows}" if is_straight else f"vector < {walk.vectors}"
         tests.insert(0, test)
-    inner = [f"if ({' && '.join(tests)}) {{", *indent(lines), "}"] if tests else lines
     places = [
         *_place(walk, threads),
         f"const {kind} {names[walk.row]} = {starts[walk.row]} * {walk.rows} + row;",
         f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.vectors} + vector;",
     ]
-    head = f"for (int k = 0; k < {_turns(walk, threads)}; ++k) {{"
-    return ["#pragma unroll", head, *indent([*places, *inner]), "}"]
+    return each("k", _turns(walk, threads), [*places, *when(tests, lines)])
 
 
 def _kept(
@@ -107,23 +105,20 @@ def _kept(
     parts, beneath = max(vectors // threads, 1), max(threads // vectors, 1)
     start = f"const {kind} {row} = {starts[walk.row]} * {rows} + row;"
     if beneath == 1:
-        head, own = f"for (int row = 0; row < {rows}; ++row) {{", f"part * {rows} + row"
-        number_of = f"const int k = {own if parts > 1 else 'row'};"
-        inner = [*([number_of] if any("[k]" in line for line in lines) else []), start, *lines]
+        own = f"const int k = {f'part * {rows} + row' if parts > 1 else 'row'};"
+        are_numbered = any("[k]" in line for line in lines)
+        loop = each("row", rows, [*([own] if are_numbered else []), start, *lines])
         vector = f"part * {threads} + threadIdx.x" if parts > 1 else "threadIdx.x"
     else:
-        head = f"for (int k = 0; k < {ceil_div(rows, beneath)}; ++k) {{"
-        test = [f"if (row < {rows}) {{", *indent(lines), "}"] if rows % beneath else lines
-        inner = [f"const int row = k * {beneath} + threadIdx.x / {vectors};", start, *test]
+        row_of = f"const int row = k * {beneath} + threadIdx.x / {vectors};"
+        inside = when([f"row < {rows}"] if rows % beneath else [], lines)
+        loop = each("k", ceil_div(rows, beneath), [row_of, start, *inside])
         vector = f"threadIdx.x % {vectors}"
-    loop = ["#pragma unroll", head, *indent(inner), "}"]
     if walk.vector.size % vectors:
-        loop = [f"if ({index} < {number(walk.vector.size)}) {{", *indent(loop), "}"]
+        loop = when([f"{index} < {number(walk.vector.size)}"], loop)
     place = f"const {kind} {index} = {starts[walk.vector]} * {vectors} + vector;"
-    body = indent([f"const int vector = {vector};", place, *loop])
-    if parts == 1:
-        return ["{", *body, "}"]
-    return ["#pragma unroll", f"for (int part = 0; part < {parts}; ++part) {{", *body, "}"]
+    body = [f"const int vector = {vector};", place, *loop]
+    return enclosed(body) if parts == 1 else each("part", parts, body)
 
 
 def _place(walk: Walk, threads: int) -> list[str]:

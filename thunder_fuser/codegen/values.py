@@ -57,7 +57,7 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
         case Convert(arg):
             return f"tf::convert<{kind}>({operand(arg)})"
         case Round(arg, target):
-            return f"tf::round_to<{CUDA_TYPES[target]}>({operand(arg)})"
+            return round_text(operand(arg), target)
         case ReadVector(vector, weight, delta, stored):
             return _widen(f"{vector}.v[{lane_index(weight, delta)}]", stored)
         case ReadElement(pointer, offset, stored, windows):
@@ -160,6 +160,11 @@ def operand(value: Operand) -> str:
         return value.name
     text = literal(value.value, value.dtype)
     return f"({text})" if text.startswith("-") else text
+
+
+def round_text(value: str, dtype: DataType) -> str:
+    """A value with the precision of a type, in its own."""
+    return f"tf::round_to<{CUDA_TYPES[dtype]}>({value})"
 
 
 def literal(value: Number, dtype: DataType) -> str:

@@ -179,8 +179,7 @@ def _accumulated(
     lane = _lane(planned)
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
-        assert tv.definition is not None
-        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.definition.op
+        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.expr.op
         writer.evaluate(planned.needs_of([term]))
         value = writer.convert(tv, writer.values[term], dtype)
         so_far = Variable(f"{name}_part{lane}", dtype)
@@ -207,9 +206,7 @@ def _request(
     """Ask for the loads of a scope; the statements of the indices before them, and their names."""
     writer.located = {}
     before = writer.locate(filter(planned.axes.is_uniform, needs.places))
-    writer.known = {r: Variable("", r[0].dtype) for r in planned.reductions}
-    writer.request(needs)
-    writer.known = {}
+    writer.request(needs, planned.reductions)
     return before, writer.located
 
 

@@ -107,12 +107,13 @@ class ElementWriter:
         self.places |= inner.places
         return tuple(inner.statements)
 
-    def request(self, needs: Demand) -> None:
-        """Ask for the memory accesses that `evaluate` will use. What is read at an index that is
-        loaded lane by lane is no part of a vector."""
+    def request(self, needs: Demand, made: Iterable[Key] = ()) -> None:
+        """Ask for the memory accesses that `evaluate` will use, when what is `made` is known. What
+        is read at an index that is loaded lane by lane is no part of a vector."""
         self.used = needs.leaves if self.accesses.leaves_out else {}
+        known = self.known.keys() | set(made)
         for tv, index in needs.leaves:
-            if (tv, index) not in self.known and self._is_located(index):
+            if (tv, index) not in known and self._is_located(index):
                 self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
 
     def evaluate(self, needs: Demand) -> None:
@@ -180,8 +181,7 @@ class ElementWriter:
         return self._windows(found)
 
     def _element(self, element: Element) -> Operand:
-        tv, expr = element.tensor, element.tensor.definition
-        assert expr is not None
+        tv, expr = element.tensor, element.tensor.expr
         match expr.op.family:
             case Family.VIEW:
                 return self._source(element.sources[0])
@@ -209,8 +209,7 @@ class ElementWriter:
         return self._read(source.producer, source.index)
 
     def _pointwise(self, element: Element) -> Operand:
-        tv, expr = element.tensor, element.tensor.definition
-        assert expr is not None
+        tv, expr = element.tensor, element.tensor.expr
         sources = iter(element.sources)
         args, kinds = [], []
         for value in expr.inputs:
@@ -230,15 +229,13 @@ class ElementWriter:
         return Accuracy.FAST if tv in self.segment.fast else Accuracy.NORMAL
 
     def _reduce(self, tv: TensorView, terms: Sequence[Operand]) -> Operand:
-        assert tv.definition is not None
         dtype = tv.dtype.compute_type
         ready = tuple(self.convert(tv, t, dtype) for t in terms)
-        combined = self._assign(tv, dtype, Combine(tv.definition.op, ready, dtype))
+        combined = self._assign(tv, dtype, Combine(tv.expr.op, ready, dtype))
         return self._round(tv, combined, tv.dtype)
 
     def _pad(self, element: Element) -> Operand:
-        tv, expr = element.tensor, element.tensor.definition
-        assert expr is not None
+        tv, expr = element.tensor, element.tensor.expr
         fill = self._cast(tv, self._scalar(expr.inputs[1]), tv.dtype)
         if not element.sources:
             return fill
@@ -265,8 +262,7 @@ class ElementWriter:
         return self._assign(tv, tv.dtype.compute_type, Select(windows, inside, outside))
 
     def _iota(self, element: Element) -> Operand:
-        tv, expr = element.tensor, element.tensor.definition
-        assert expr is not None
+        tv, expr = element.tensor, element.tensor.expr
         position = self._assign(
             tv, DataType.Int, IndexValue(self._form(element.index[0]), tv.shape[0])
         )
@@ -285,8 +281,7 @@ class ElementWriter:
         return value
 
     def _random(self, element: Element) -> Operand:
-        tv, expr = element.tensor, element.tensor.definition
-        assert expr is not None
+        tv, expr = element.tensor, element.tensor.expr
         args = tuple(self._scalar(v) for v in expr.inputs)
         position = self._form(linear(tv.shape, element.index))
         return self._assign(tv, tv.dtype.compute_type, Random(expr.op, args, position, tv.dtype))

@@ -69,7 +69,7 @@ class _KeptWriter:
         stored = [(s.value, i) for s, i in (*planned.full, *single, *planned.samples)]
         added = () if planned.beside is None else planned.beside.terms
         results = [*(t for p in planned.phases for t in p.terms), *stored, *added]
-        self._request(results)
+        self.writer.request(self._needs(results), self.reductions)
         spread = [(s.value, i) for s, i in planned.stores] if self._is_spread else []
         self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
@@ -152,11 +152,6 @@ class _KeptWriter:
         first = {self.axes.lane: Form()}
         return tuple(substitute(form, first) for form in index)
 
-    def _request(self, results: Sequence[Element]) -> None:
-        self.writer.known = {r: Variable("", r[0].dtype) for r in self.reductions}
-        self.writer.request(self._needs(results))
-        self.writer.known = {}
-
     def _sums_of(self, results: Sequence[Element]) -> set[TensorView]:
         """The sums of the phases that `results` need."""
         return {tv for tv, _ in self.reductions} & {tv for tv, _ in self._needs(results).leaves}
@@ -205,9 +200,8 @@ class _KeptWriter:
         if found is None:
             return []
         return [
-            (Accumulator(self.names.tensors[tv], tv.dtype.compute_type, tv.definition.op), term)
+            (Accumulator(self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op), term)
             for (tv, _), term in zip(found.reductions, found.terms, strict=True)
-            if tv.definition is not None
         ]
 
     def _stores(

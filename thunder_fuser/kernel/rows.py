@@ -190,9 +190,7 @@ class _RowWriter:
     def _request(self, results: Sequence[Key]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         own += self.planned.totals.reductions
-        self.writer.known = {r: Variable("", r[0].dtype) for r in own}
-        self.writer.request(self._needs(results))
-        self.writer.known = {}
+        self.writer.request(self._needs(results), own)
 
     def _needs(self, results: Sequence[Key]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
@@ -242,14 +240,13 @@ class _RowWriter:
         reductions: list[Reduce] = []
         scans: list[Scan] = []
         for (tv, index), whole, term in zip(phase.reductions, phase.terms, terms, strict=True):
-            assert tv.definition is not None
-            row, name = tv.definition.op, self.names.tensors[tv]
+            row, name = tv.expr.op, self.names.tensors[tv]
             dtype = DataType.Int32 if _is_count(tv) else tv.dtype.compute_type
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
                 result = accumulator = Variable(f"{name}_scan{self._element}", dtype)
-                reverse = tv.definition.attr("reverse") is True
+                reverse = tv.expr.attr("reverse") is True
                 scans.append(Scan(f"{name}_scan", dtype, row, reverse, rounded))
             else:
                 accumulator = Variable(f"{name}_part", dtype)
@@ -272,8 +269,7 @@ class _RowWriter:
         functions, of those that are an extremum."""
 
         def taken(reduction: TensorView, term: Key) -> Key:
-            assert reduction.definition is not None
-            is_extremum = reduction.definition.op.in_pairs and not is_scan(reduction)
+            is_extremum = reduction.expr.op.in_pairs and not is_scan(reduction)
             found = risen_from(self._needs([term]), self.segment.fast) if is_extremum else None
             return found if found is not None and found[0] in self.segment.leaves else term
 
@@ -396,12 +392,11 @@ class _RowWriter:
         self.writer.evaluate(self._needs([*full, *sums.terms]))
         accumulated, accumulators = [], []
         for (tv, index), term in zip(sums.reductions, sums.terms, strict=True):
-            assert tv.definition is not None
             dtype, name = tv.dtype.compute_type, f"{self.names.tensors[tv]}_part"
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             accumulator = Variable(name + self._element, dtype)
-            accumulated.append(Accumulate(accumulator, tv.definition.op, value))
-            accumulators.append(Accumulator(name, dtype, tv.definition.op))
+            accumulated.append(Accumulate(accumulator, tv.expr.op, value))
+            accumulators.append(Accumulator(name, dtype, tv.expr.op))
             self.writer.known[tv, index] = accumulator
         writes, vectors = self._writes(stored)
         return self._scope(loads, [*writes, *accumulated], vectors), tuple(accumulators)
@@ -446,11 +441,10 @@ class _RowWriter:
     def _totals(self) -> list[Reduce]:
         found = []
         for tv, _ in self.planned.totals.reductions:
-            assert tv.definition is not None
             name, dtype = self.names.tensors[tv], tv.dtype.compute_type
             accumulator, result = Variable(f"{name}_part", dtype), Variable(f"{name}_total", dtype)
             rounded = rounding(tv.dtype, self.strict)
-            found.append(Reduce(accumulator, result, tv.definition.op, rounded))
+            found.append(Reduce(accumulator, result, tv.expr.op, rounded))
         return found
 
     def _tail(self, loads: Sequence[VectorAccess]) -> Tail:

@@ -24,7 +24,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, replace_axis, split_axis
-from thunder_fuser.schedule.parameters import MAX_LANES, MAX_LOADED, Sharing
+from thunder_fuser.schedule.parameters import MAX_LANES, MAX_LOADED, MapParameters
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import LINE, SECTOR
 
@@ -123,17 +123,17 @@ _INDEX_VALUES = (Family.IOTA, Family.RANDOM)
 
 
 def classify(
-    segment: Segment, nests: Sequence[Nest], sharing: Sharing
+    segment: Segment, nests: Sequence[Nest], parameters: MapParameters
 ) -> tuple[IterationClass, ...]:
     """Group nests greedily, in order, into as few classes as pair up."""
     classes: list[IterationClass] = []
     for nest in nests:
-        nest = _unroll_interleaved(segment, _unroll_replicated(segment, nest, sharing))
-        nest = _unroll_read_anyway(segment, nest, sharing.busy)
+        nest = _unroll_interleaved(segment, _unroll_replicated(segment, nest, parameters))
+        nest = _unroll_read_anyway(segment, nest, parameters.busy)
         alone = IterationClass(segment, (nest,))
         for position, existing in enumerate(classes):
-            joined = _join(segment, existing, alone, sharing)
-            if joined is not None and _is_busy(joined, (existing.nests[0], nest), sharing.busy):
+            joined = _join(segment, existing, alone, parameters)
+            if joined is not None and _is_busy(joined, (existing.nests[0], nest), parameters.busy):
                 classes[position] = joined
                 break
         else:
@@ -141,16 +141,16 @@ def classify(
     return tuple(classes)
 
 
-def _unroll_replicated(segment: Segment, nest: Nest, sharing: Sharing) -> Nest:
+def _unroll_replicated(segment: Segment, nest: Nest, parameters: MapParameters) -> Nest:
     """An axis that nothing read depends on becomes a loop of stores of one value."""
     alone = IterationClass(segment, (nest,))
     if not alone.needs[0].leaves:
         return nest
     read = frozenset[IterDomain]().union(*(f.bases for f in alone.forms_read))
     for axis in nest.parallel:
-        few = axis.size <= sharing.owned and axis.size * nest.instances <= MAX_INSTANCES
+        few = axis.size <= parameters.owned and axis.size * nest.instances <= MAX_INSTANCES
         left = _elements(nest) // axis.size
-        is_worth_it = left >= sharing.busy and _stays_near(segment, nest, axis, sharing.near)
+        is_worth_it = left >= parameters.busy and _stays_near(segment, nest, axis, parameters.near)
         is_worth_it = is_worth_it and not _lies_in_crumbs(segment, nest, axis)
         if axis not in read and few and is_worth_it:
             nest = replace(nest, unrolled=(*nest.unrolled, axis))
@@ -229,25 +229,25 @@ def _elements(nest: Nest) -> int:
 
 
 def _join(
-    segment: Segment, existing: IterationClass, alone: IterationClass, sharing: Sharing
+    segment: Segment, existing: IterationClass, alone: IterationClass, parameters: MapParameters
 ) -> IterationClass | None:
     """`existing` with the nest of the class `alone` in it; None where axes too long for one thread
     are left over."""
-    group, joined = _align(existing, alone, sharing.owned)
+    group, joined = _align(existing, alone, parameters.owned)
     here, there = group.nests[0], joined.nests[0]
     pairs = _pair(here.parallel, there.parallel, group.strides_read, joined.strides_read)
     lonely_here = [a for a in here.parallel if a not in pairs.values()]
     lonely_there = [a for a in there.parallel if a not in pairs]
     stored = [(n, a) for n in group.nests for a in lonely_here]
     stored += [(there, a) for a in lonely_there]
-    if not pairs or any(a.size > sharing.owned for _, a in stored):
+    if not pairs or any(a.size > parameters.owned for _, a in stored):
         return None
     members = [_unroll(n, lonely_here) for n in group.nests]
     members.append(_rename(_unroll(there, lonely_there), pairs))
     if any(n.instances > MAX_INSTANCES for n in members):
         return None
     found = IterationClass(segment, tuple(members))
-    are_near = all(_stays_near(segment, n, a, sharing.near) for n, a in stored)
+    are_near = all(_stays_near(segment, n, a, parameters.near) for n, a in stored)
     return found if are_near or _adds_no_load(found, group, joined) else None
 
 

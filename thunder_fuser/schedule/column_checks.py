@@ -9,7 +9,12 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.needs import (
+    check_in_place,
+    check_places,
+    needs_of,
+    reductions_read,
+)
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
@@ -70,12 +75,7 @@ def check_writes(
     walked: Sequence[tuple[TensorView, Index]],
 ) -> None:
     """An in-place target may be read at the column that is being written, after the rows."""
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
+    after = [(s.value, i) for s, i in stores]
+    check_in_place(segment, needs_of(segment, segment.long, after).leaves, stores)
     during = needs_of(segment, segment.long, walked).leaves
-    after = needs_of(segment, segment.long, [(s.value, i) for s, i in stores]).leaves
-    for tv, index in after:
-        if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
-    if any(tv in targets for tv, _ in during):
-        raise Rejected("an in-place target is read by other threads than the one that writes it")
+    check_in_place(segment, during, (), [s for s, _ in stores])

@@ -115,6 +115,11 @@ class ColumnSchedule:
         return [tv for tv, _ in self.reductions]
 
     @property
+    def states(self) -> int:
+        """Bytes of the sums of a thread."""
+        return sum(map(state_bytes, self.long)) * self.axes.lanes
+
+    @property
     def of_rows(self) -> list[Element]:
         """What a row comes to."""
         stored = [(s.value, index) for s, index in self.full]
@@ -130,8 +135,7 @@ class ColumnSchedule:
     @property
     def is_reversed(self) -> bool:
         """True for running sums from the last row to the first."""
-        found = (tv.definition for tv, _ in self.reductions if is_scan(tv))
-        return any(made is not None and made.attr("reverse") is True for made in found)
+        return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
@@ -168,7 +172,7 @@ def schedule(
         raise Rejected("packs of rows beside rows")
     rows, columns = shapes.pop() or (0, 0)
     scans = [tv for tv in long if is_scan(tv)]
-    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+    if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
     widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
     work = _work(segment, column_axes(segment, long, rows, columns, widest), columns)
@@ -231,9 +235,7 @@ def _walking_up(
 ) -> ColumnSchedule | None:
     """Threads with rows one after the other, if each has many more than it needs behind them."""
     work, axes = replace(work, delays=_delays(work)), work.axes
-    across, down, splits = _threads(
-        axes, work.segment, work.long, bool(work.full), target, parameters
-    )
+    across, down, splits = _threads(work, target, parameters)
     ago = [len(line.ago) for line in work.delays]
     registers = _registers(work, IN_DELAY * _loaded(work)) + sum(ago) * axes.lanes
     at_once = max(REGISTERS // (registers * across * down), 1)
@@ -249,11 +251,9 @@ def _in_batches(
 ) -> ColumnSchedule:
     """Threads side by side in the next row of all, with several on their way."""
     axes, rows = work.axes, work.axes.row.size
-    across, down, splits = _threads(
-        axes, work.segment, work.long, bool(work.full), target, parameters
-    )
+    across, down, splits = _threads(work, target, parameters)
     turns = ceil_div(ceil_div(rows, splits), down)
-    most = _batch(axes, work.segment, work.long, loaded)
+    most = _batch(work, loaded)
     batch = most if parameters.fills else max(min(most, turns), 1)
     registers = _registers(work, batch * loaded)
     warps = ceil_div(across * down, WARP)
@@ -262,7 +262,7 @@ def _in_batches(
         return _threaded(work, across, down, splits, batch, None)
     few, room = FEW_THAT_STORE, at_once
     if not work.full:
-        few, room = FEW_TURNS, _room(_states(work.long, axes), across * down, registers)
+        few, room = FEW_TURNS, _room(work.states, across * down, registers)
     tiles, room = ceil_div(axes.vector.size, across), room * target.multiprocessors
     splits = _in_one_turn(splits, tiles, rows, room, few)
     return _threaded(work, across, down, splits, batch, at_once)
@@ -355,21 +355,15 @@ def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
 
 
 def _threads(
-    axes: ColumnAxes,
-    segment: Segment,
-    long: Sequence[TensorView],
-    stores_rows: bool,
-    target: Target,
-    parameters: ColumnParameters,
+    work: ColumnSchedule, target: Target, parameters: ColumnParameters
 ) -> tuple[int, int, int]:
     """Threads along and down a block, fewer along where there are too few blocks to fill the
     machine: still a line of each row, or a sector where most of it would have none. And the blocks
     that split the rows."""
-    rows, vectors, lanes = axes.row.size, axes.vector.size, axes.lanes
-    states = _states(long, axes)
-    preferred = BLOCKS_THAT_STORE if stores_rows else BLOCKS
-    most = (parameters.blocks or preferred) * target.multiprocessors
-    machine, narrow = target.multiprocessors, lanes * narrowest(segment, long)
+    rows, vectors, lanes = work.axes.row.size, work.axes.vector.size, work.axes.lanes
+    states, machine = work.states, target.multiprocessors
+    most = (parameters.blocks or (BLOCKS_THAT_STORE if work.full else BLOCKS)) * machine
+    narrow = lanes * narrowest(work.segment, work.long)
 
     def shared_by(across: int) -> tuple[int, int]:
         """Blocks side by side of so many threads abreast, and those that split the rows."""
@@ -379,7 +373,7 @@ def _threads(
     across = parameters.across
     while across > 1 and across // 2 >= vectors:
         across //= 2
-    whole = abreast(long, narrow, lanes, across) if parameters.across == WARP else None
+    whole = abreast(work.long, narrow, lanes, across) if parameters.across == WARP else None
     if whole is not None and prod(shared_by(whole)) >= ENOUGH * machine:
         across = whole
     tiles, splits = shared_by(across)
@@ -396,11 +390,6 @@ def _threads(
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2
     return across, down, splits
-
-
-def _states(long: Sequence[TensorView], axes: ColumnAxes) -> int:
-    """Bytes of the sums of a thread."""
-    return sum(state_bytes(tv) for tv in long) * axes.lanes
 
 
 def _scanning(axes: ColumnAxes, target: Target) -> int:
@@ -439,9 +428,9 @@ def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
 
 
-def _batch(axes: ColumnAxes, segment: Segment, long: Sequence[TensorView], loaded: int) -> int:
+def _batch(work: ColumnSchedule, loaded: int) -> int:
     """Rows that a thread loads at a time, at most, fewer where each has more `loaded` registers."""
-    width = axes.lanes * narrowest(segment, long)
+    width = work.axes.lanes * narrowest(work.segment, work.long)
     rows = BATCH_BYTES // width if width >= REGISTER_BYTES else MIN_BATCH
     return max(min(IN_FLIGHT // max(loaded, 1), rows), 1)
 
@@ -467,7 +456,7 @@ def _registers(work: ColumnSchedule, loaded: int) -> int:
         for tv, index in read
         if tv in segment.leaves and axes.row not in offset_of(segment.layouts[tv], index).bases
     ]
-    sums = _states(work.long, axes) // REGISTER_BYTES
+    sums = work.states // REGISTER_BYTES
     held = sums + loaded + _of_vectors(columns, axes)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 

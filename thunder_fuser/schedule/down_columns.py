@@ -38,7 +38,7 @@ def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> C
     Raises Rejected."""
     reductions, terms, stores = [], [], []
     for tv in down:
-        if tv.definition is not None and not tv.definition.op.is_finished:
+        if not tv.expr.op.is_finished:
             raise Rejected("a column sum of more than one number")
         index = _of_group(tv, axes)
         reduced = [a.size for a in tv.domain.logical if a.is_reduction]

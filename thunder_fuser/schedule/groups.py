@@ -33,7 +33,12 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
 from thunder_fuser.schedule.held_terms import MAX_ROW_BYTES, held_rows
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.needs import (
+    check_in_place,
+    check_places,
+    needs_of,
+    reductions_read,
+)
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -418,18 +423,13 @@ def _check(
     if by not in segment.leaves:
         raise Rejected("the ends of the groups are not in memory")
     own = dict(sums)
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    written = {(s.target, offset_of(segment.layouts[s.target], i)) for s, i in stores}
     needs = needs_of(segment, own, terms)
     check_places(segment, own, needs)
     if reductions_read(terms, needs, own):
         raise Rejected("a sum of groups needs another one of the same segment")
-    if any(tv in targets for tv, _ in needs.leaves):
-        raise Rejected("an in-place target is read by other threads than the one that writes it")
+    check_in_place(segment, needs.leaves, (), [s for s, _ in stores])
     results = [(s.value, i) for s, i in stores]
     needs = needs_of(segment, own, results)
     if any(at != own[tv] for tv, at in reductions_read(results, needs, own)):
         raise Rejected("a sum of groups is read at another place than it belongs to")
-    for tv, at in needs.leaves:
-        if tv in targets and (tv, offset_of(segment.layouts[tv], at)) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
+    check_in_place(segment, needs.leaves, stores)

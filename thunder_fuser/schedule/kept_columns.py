@@ -40,6 +40,7 @@ from thunder_fuser.schedule.images import Moved, of_places, slot_needs
 from thunder_fuser.schedule.kept_tiles import (
     PREFERRED,
     Held,
+    Room,
     Tiling,
     met_tiling,
     odd_tiling,
@@ -47,7 +48,7 @@ from thunder_fuser.schedule.kept_tiles import (
     whole_images,
 )
 from thunder_fuser.schedule.met_columns import of_sample, vectors_met, with_met
-from thunder_fuser.schedule.needs import needs_of, reductions_read
+from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_read
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
@@ -210,8 +211,7 @@ def _planned(
         if len(long) < len(segment.long) or is_turned:
             raise Rejected("columns that meet, beside other sums")
         plane = _plane(segment, long, axes, is_turned, sums=())
-        found = met_tiling(axes, segment, plane.phases, plane.held, target)
-        return _scheduled(segment, plane, found)
+        return _scheduled(segment, plane, met_tiling(plane.room(segment, target)))
     odd = _odd(segment, long, axes, is_turned, target, parameters)
     if odd is not None:
         return _scheduled(segment, *odd)
@@ -219,11 +219,10 @@ def _planned(
     plane = _plane(segment, long, axes, is_turned, sums)
     if plane.held.turned.tensors and plane.held.sums and plane.axes.lanes > 1:
         single = _plane(segment, long, ColumnAxes(axis(columns), None, axis(rows)), is_turned, sums)
-        images = (single.axes, segment, single.phases, single.held, target, parameters)
-        if (tile := whole_images(*images)) is not None and tile.slots:
+        tile = whole_images(single.room(segment, target), parameters)
+        if tile is not None and tile.slots:
             plane = single
-    found = tiling(plane.axes, segment, plane.phases, plane.held, target, parameters)
-    return _scheduled(segment, plane, found)
+    return _scheduled(segment, plane, tiling(plane.room(segment, target), parameters))
 
 
 def _kept_reductions(segment: Segment, is_turned: bool) -> list[TensorView]:
@@ -280,8 +279,7 @@ def _odd(
     plane = _plane(segment, long, axes, is_turned, sums=())
     if (width := plane.held.image) is None or plane.held.turned.tensors:
         return None
-    images = (axes, segment, plane.phases, plane.held, target, parameters)
-    if not sums and whole_images(*images) is not None:
+    if not sums and whole_images(plane.room(segment, target), parameters) is not None:
         return None
     if any(store.is_in_place for store, _ in plane.full):
         return None
@@ -294,7 +292,7 @@ def _odd(
         if any(reduced_sizes(tv)[1:] != [odd.stored] for tv in sums):
             continue
         wider = _plane(segment, long, odd, is_turned, sums)
-        found = odd_tiling(odd, segment, wider.phases, wider.held, target, parameters)
+        found = odd_tiling(wider.room(segment, target), odd, parameters)
         if found is not None:
             return wider, found
     return None
@@ -315,6 +313,9 @@ class _Plane:
     held: Held
     known: tuple[Element, ...]
     moved: tuple[TensorView, ...]
+
+    def room(self, segment: Segment, target: Target) -> Room:
+        return Room.of(segment, self.axes, self.phases, self.held, target)
 
 
 def _plane(
@@ -394,17 +395,10 @@ def _check_writes(
 ) -> None:
     """An in-place target may be read at the element that is being written: of the plane by the
     thread that keeps it, of a column by the one that writes it, after all rows."""
-
-    def written(found: Sequence[tuple[Store, Index]]) -> set[tuple[TensorView, Form]]:
-        places = ((s.target, i) for s, i in found if s.is_in_place)
-        return {(tv, offset_of(segment.layouts[tv], i)) for tv, i in places}
-
-    targets = {s.target for s in segment.stores if s.is_in_place}
     after = [(s.value, i) for s, i in stores]
-    for results, allowed in ((walked, written(full)), (after, written(stores))):
-        for tv, index in needs_of(segment, segment.long, results).leaves:
-            if tv in targets and (tv, offset_of(segment.layouts[tv], index)) not in allowed:
-                raise Rejected("an in-place target is read by others than the one that writes it")
+    for results, made in ((walked, full), (after, stores)):
+        read = needs_of(segment, segment.long, results).leaves
+        check_in_place(segment, read, made, segment.stores)
 
 
 def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
@@ -108,15 +109,50 @@ class Tiling:
     renews: bool
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Of a multiprocessor. The threads of a column bring together what its `reductions` have."""
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Of a multiprocessor of the `target`, for what is `held` of a plane and for the `phases` of
+    its columns, each of which is a `column` to what registers have of it."""
 
+    segment: Segment
     axes: ColumnAxes
+    phases: tuple[Phase, ...]
     held: Held
     column: KeptRows
-    reductions: tuple[TensorView, ...]
-    shared_bytes: int
+    target: Target
+
+    @staticmethod
+    def of(
+        segment: Segment, axes: ColumnAxes, phases: tuple[Phase, ...], held: Held, target: Target
+    ) -> Room:
+        long = [tv for phase in phases for tv, _ in phase.reductions]
+        results = registers_of(tv.dtype.compute_type.itemsize for tv in long)
+        states = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases)
+        sums = states // REGISTER_BYTES
+        is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
+        known = max(results, sums) if is_one_phase or held.met else results + sums
+        column = KeptRows(axes.row.size, held.kept, len(held.sums), known * axes.lanes)
+        return Room(segment, axes, phases, held, column, target)
+
+    @cached_property
+    def reductions(self) -> list[TensorView]:
+        """What the threads of a column bring together."""
+        return [tv for phase in self.phases for tv, _ in phase.reductions]
+
+    @cached_property
+    def vector_bytes(self) -> int:
+        """Of the narrowest that is read."""
+        return self.axes.lanes * narrowest(self.segment, self.reductions)
+
+    @property
+    def enough(self) -> int:
+        """Blocks, for which one may take fewer columns; any, where they are dealt so many."""
+        return 0 if self.held.dealt else BLOCKS * self.target.multiprocessors
+
+    @property
+    def may_share(self) -> bool:
+        """True where blocks of a cluster can send each other what a column has: a word or two."""
+        return all(tv.expr.op.state_size == 1 for tv in self.reductions)
 
     def blocks(self, tile: Tile) -> int:
         """That fit."""
@@ -124,7 +160,7 @@ class _Room:
         if of_states > SHARED_UNASKED:
             return 0
         asked = strip_bytes(self.axes, self.held.turned, tile.across) + self._met_bytes(tile)
-        fit = self.shared_bytes // (asked + of_states) if asked else MAX_THREADS
+        fit = self.target.shared_bytes // (asked + of_states) if asked else MAX_THREADS
         column = self.column.shared_by(tile.cluster)
         return min(fit, column.blocks(tile.threads, tile.down))
 
@@ -144,36 +180,28 @@ class _Room:
         return state_bytes(tv) * tile.across * (places + sent)
 
 
-def tiling(
-    axes: ColumnAxes,
-    segment: Segment,
-    phases: Sequence[Phase],
-    held: Held,
-    target: Target,
-    parameters: KeptParameters,
-) -> Tiling:
+def tiling(room: Room, parameters: KeptParameters) -> Tiling:
     """A line of each row, less where registers would not let two blocks on a multiprocessor, or
     where blocks would be few. Raises Rejected."""
-    room = _room(axes, phases, held, target)
-    if (whole := _of_images(room, segment, target, parameters)) is not None:
+    if (whole := whole_images(room, parameters)) is not None:
         return Tiling(whole, whole.blocks, renews=False)
-    vectors = min(held.dealt, WARP) or axes.vector.size  # threads whose sums meet are of a warp
-    vector_bytes = axes.lanes * narrowest(segment, room.reductions)
+    held, vector_bytes = room.held, room.vector_bytes
+    dealt = min(held.dealt, WARP)  # threads whose sums meet are of a warp
+    vectors = dealt or room.axes.vector.size
     line = vectors * vector_bytes if held.dealt else parameters.line
     if held.turned.tensors:  # so that a warp is at several rows of a strip
         line = min(line, PREFERRED.line)
     widths = list(_widths(vectors, vector_bytes, line))
     if held.dealt and held.dealt % widths[0]:
         raise Rejected("columns dealt to blocks in other numbers than they have threads")
-    possible = list(_possible(room, widths, vector_bytes, parameters))
+    possible = list(_possible(room, widths, parameters))
     if not possible or possible[0].across * vector_bytes < 2 * SECTOR:
-        shared = _shared(room, widths, vector_bytes, target, parameters)
+        shared = _shared(room, widths, parameters)
         if shared is not None:
-            return _told(room, shared, vector_bytes, parameters)
+            return _told(room, shared, parameters)
     if not possible:
         raise Rejected("columns that are too long to be kept")
-    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
-    best = possible[0]
+    best, enough = possible[0], room.enough
     while ceil_div(vectors, best.across) < enough and best.across > widths[-1]:
         best = Tile(best.across // 2, best.down)
     is_turned = bool(held.turned.tensors)
@@ -181,12 +209,12 @@ def tiling(
         if not room.blocks(larger):
             break
         best = larger
-    return _told(room, best, vector_bytes, parameters)
+    return _told(room, best, parameters)
 
 
-def _told(room: _Room, tile: Tile, vector_bytes: int, parameters: KeptParameters) -> Tiling:
+def _told(room: Room, tile: Tile, parameters: KeptParameters) -> Tiling:
     """A tile, and what the compiler is told of it."""
-    told, lanes = max(parameters.blocks, 2), room.axes.lanes
+    told, lanes, vector_bytes = max(parameters.blocks, 2), room.axes.lanes, room.vector_bytes
     is_tight = room.column.shared_by(tile.cluster).registers(tile.down) >= RENEWED
     are_halves = lanes > 1 and vector_bytes == 2 * lanes  # in registers, two in one
     is_odd = isinstance(room.axes, OddAxes)
@@ -195,74 +223,52 @@ def _told(room: _Room, tile: Tile, vector_bytes: int, parameters: KeptParameters
     return Tiling(tile, told if room.blocks(tile) == told else None, renews)
 
 
-def _shared(
-    room: _Room,
-    widths: Sequence[int],
-    vector_bytes: int,
-    target: Target,
-    parameters: KeptParameters,
-) -> Tile | None:
+def _shared(room: Room, widths: Sequence[int], parameters: KeptParameters) -> Tile | None:
     """Two sectors at least of rows that the blocks of a cluster share, if two of them fit on a
     multiprocessor. Of a sector alone the memory would be asked twice. None where no cluster has
     room, or blocks would be few. Single elements of so many rows were as fast in narrow tiles."""
     held, vectors = room.held, room.axes.vector.size
-    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
-    if not (parameters.shares and may_share) or held.turned.tensors:
+    if not (parameters.shares and room.may_share) or held.turned.tensors:
         return None
     if room.axes.lanes == 1 and not held.dealt:
         return None
-    enough = BLOCKS * target.multiprocessors if not held.dealt else 0
 
     def fit(across: int, down: int, cluster: int) -> bool:
-        is_enough = ceil_div(vectors, across) * cluster >= enough
+        is_enough = ceil_div(vectors, across) * cluster >= room.enough
         return is_enough and room.blocks(Tile(across, down, cluster)) >= parameters.blocks
 
-    wide = [a for a in widths if a * vector_bytes >= 2 * SECTOR]
-    found = sharing(room.column, wide, clusters_up_to(target.max_cluster), fit, parameters.held)
+    wide = [a for a in widths if a * room.vector_bytes >= 2 * SECTOR]
+    sizes = clusters_up_to(room.target.max_cluster)
+    found = sharing(room.column, wide, sizes, fit, parameters.held)
     return None if found is None else Tile(*found)
 
 
-def odd_tiling(
-    axes: OddAxes,
-    segment: Segment,
-    phases: Sequence[Phase],
-    held: Held,
-    target: Target,
-    parameters: KeptParameters,
-) -> Tiling | None:
+def odd_tiling(room: Room, axes: OddAxes, parameters: KeptParameters) -> Tiling | None:
     """Of a warp for each row, as few blocks as have room for all rows; None where none do, or
     blocks would be few."""
-    room, lanes = _room(axes, phases, held, target), axes.lanes
+    held, tiles = room.held, axes.image.size * axes.tiles
     column = replace(room.column, results=room.column.results + held.once)
     room = replace(room, column=column)
-    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
-    most = target.max_cluster if may_share else 1
-    tiles, enough = axes.image.size * axes.tiles, BLOCKS * target.multiprocessors
+    most = room.target.max_cluster if room.may_share else 1
     for least in (parameters.blocks, 1) if held.dealt else (parameters.blocks,):
 
         def fit(across: int, down: int, cluster: int, least: int = least) -> bool:
             return room.blocks(Tile(across, down, cluster)) >= least
 
-        found = odd_sharing(column, lanes, most, fit, parameters.held)
-        if found is not None and (held.dealt or tiles * found[-1] >= enough):
-            vector_bytes = lanes * narrowest(segment, room.reductions)
-            return _told(room, Tile(*found), vector_bytes, parameters)
+        found = odd_sharing(column, axes.lanes, most, fit, parameters.held)
+        if found is not None and tiles * found[-1] >= room.enough:
+            return _told(room, Tile(*found), parameters)
     return None
 
 
-def met_tiling(
-    axes: ColumnAxes,
-    segment: Segment,
-    phases: Sequence[Phase],
-    held: Held,
-    target: Target,
-) -> Tiling:
+def met_tiling(room: Room) -> Tiling:
     """All columns of samples, which meet. Raises Rejected."""
-    room = _room(axes, phases, held, target)
-    down_columns = [tv for phase in phases if phase.met is None for tv, _ in phase.reductions]
+    axes, held = room.axes, room.held
+    down_columns = [tv for phase in room.phases if phase.met is None for tv, _ in phase.reductions]
     states = sum(map(state_bytes, down_columns)) * (axes.lanes + 1)
-    vectors, width = held.met or 1, axes.lanes * narrowest(segment, down_columns)
-    found = met_columns_held(room.column, vectors, width, states, target.max_cluster)
+    vectors, width = held.met or 1, axes.lanes * narrowest(room.segment, down_columns)
+    most = room.target.max_cluster
+    found = met_columns_held(room.column, vectors, width, states, most)
     if found is None or held.turned.tensors:
         raise Rejected("columns that meet, of which no cluster has room for a sample")
     tile = Tile(found.across, found.down, abreast=found.blocks)
@@ -271,51 +277,36 @@ def met_tiling(
     return Tiling(tile, told, renews=are_halves)
 
 
-def whole_images(
-    axes: ColumnAxes,
-    segment: Segment,
-    phases: Sequence[Phase],
-    held: Held,
-    target: Target,
-    parameters: KeptParameters,
-) -> Tile | None:
-    """All places of images, where they are kept so; they may pass through shared memory, in
-    slots."""
-    return _of_images(_room(axes, phases, held, target), segment, target, parameters)
-
-
-def _of_images(
-    room: _Room, segment: Segment, target: Target, parameters: KeptParameters
-) -> Tile | None:
+def whole_images(room: Room, parameters: KeptParameters) -> Tile | None:
     """All places of images whose rows are short and no whole lines, in as few blocks each as leave
     room for another one on the multiprocessor, or for one that has sums beside; None for others,
     for small images, for so few that most of the machine would be idle, and for vectors of which
     nothing is stored: a line of them is read as fast by smaller blocks."""
-    axes, held = room.axes, room.held
+    axes, held, target = room.axes, room.held, room.target
     vectors = held.image
     if vectors is None or not parameters.images:
         return None
-    row_bytes = vectors * axes.lanes * narrowest(segment, room.reductions)
-    if not are_kept_whole(vectors, row_bytes) or (held.dealt and held.dealt != vectors):
+    if not are_kept_whole(vectors, vectors * room.vector_bytes):
+        return None
+    if held.dealt not in (0, vectors):
         return None
     if axes.lanes > 1 and not held.is_stored:
         return None
-    if parameters.slots and (tile := _in_slots(room, vectors, target)) is not None:
+    if parameters.slots and (tile := _in_slots(room, vectors)) is not None:
         return tile
     if held.turned.tensors:
         return None
-    may_share = all(tv.definition and tv.definition.op.state_size == 1 for tv in room.reductions)
     images, enough = axes.vector.size // vectors, BLOCKS * target.multiprocessors
     for down, cluster in blocks_of_image(room.column, vectors, target.max_cluster):
         tile = Tile(vectors, down, cluster)
-        if (cluster == 1 or may_share) and room.blocks(tile) >= (1 if held.dealt else 2):
+        if (cluster == 1 or room.may_share) and room.blocks(tile) >= (1 if held.dealt else 2):
             return tile if images * cluster >= enough else None
     return None
 
 
-def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
+def _in_slots(room: Room, vectors: int) -> Tile | None:
     """All places of images that pass through shared memory."""
-    needs = room.held.slots
+    needs, target = room.held.slots, room.target
     if needs is None or target.max_cluster == 1:
         return None
     along, beside = (sum(map(state_bytes, tvs)) for tvs in (room.reductions, room.held.sums))
@@ -331,25 +322,13 @@ def _in_slots(room: _Room, vectors: int, target: Target) -> Tile | None:
     return Tile(vectors, down, slots=found.slots, idle=idle, blocks=told)
 
 
-def _room(axes: ColumnAxes, phases: Sequence[Phase], held: Held, target: Target) -> _Room:
-    long = [tv for phase in phases for tv, _ in phase.reductions]
-    results = registers_of(tv.dtype.compute_type.itemsize for tv in long)
-    sums = max(sum(state_bytes(tv) for tv, _ in p.reductions) for p in phases) // REGISTER_BYTES
-    is_one_phase = held.dealt and not held.turned.tensors and len(phases) == 1
-    known = max(results, sums) if is_one_phase or held.met else results + sums
-    column = KeptRows(axes.row.size, held.kept, len(held.sums), known * axes.lanes)
-    return _Room(axes, held, column, tuple(long), target.shared_bytes)
-
-
-def _possible(
-    room: _Room, widths: Sequence[int], vector_bytes: int, parameters: KeptParameters
-) -> Iterator[Tile]:
+def _possible(room: Room, widths: Sequence[int], parameters: KeptParameters) -> Iterator[Tile]:
     """Tiles for which there is room, what is preferred first. Blocks that walk are at other columns
     while the rest of a narrow row is in the cache: they take a line, alone on a multiprocessor if
     they must be, or two sectors. A line of single floats of odd rows, which begins anywhere in
     another, is taken by a block alone, too. Threads that store nothing of the plane keep more, and
     meet fewer."""
-    limits, fewest = [2 * parameters.held], (parameters.blocks, 1)
+    limits, fewest, vector_bytes = [2 * parameters.held], (parameters.blocks, 1), room.vector_bytes
     if room.held.is_stored:
         limits.insert(0, parameters.held)
     is_straight = room.held.dealt > 0 and not room.held.turned.tensors

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.met_rows import MAX_MET
 from thunder_fuser.analysis.reductions import met_rows
 from thunder_fuser.ir.tensor import TensorView
@@ -19,11 +18,12 @@ from thunder_fuser.schedule.classes import IterationClass, classify
 from thunder_fuser.schedule.flat_stores import flat_stores
 from thunder_fuser.schedule.flatten import flatten
 from thunder_fuser.schedule.gathered_rows import gathered_rows
+from thunder_fuser.schedule.needs import check_in_place
 from thunder_fuser.schedule.nest import refine
 from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
 from thunder_fuser.schedule.own_rows import own_rows
-from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters, Reuse, Sharing
+from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
 from thunder_fuser.schedule.rejected import Rejected, rejection
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
@@ -54,10 +54,10 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
     in-place target must be read only by the thread and at the element that writes it."""
     if _is_long(segment):
         raise Rejected(LONG)
-    groups = _groups(segment, parameters.sharing, parameters.reuse)
+    groups = _groups(segment, parameters.of_owners)
     rows: tuple[VectorClass, ...] = ()
     if not parameters.rests:  # a text for many lengths: what aligns is not known
-        plain = _arranged(segment, parameters.sharing)
+        plain = _arranged(segment, parameters.of_classes)
         shifted = tuple(gathered_rows(merge_axes(p), parameters) for p in plain)
         rows = tuple(found for found in shifted if found is not None)
         pairs = [(g, p) for g, p, s in zip(groups, plain, shifted, strict=True) if s is None]
@@ -65,9 +65,10 @@ def schedule(segment: Segment, parameters: MapParameters) -> MapSchedule:
         groups = tuple(found for g in groups for found in own_rows(g, parameters))
     most = max((prod(a.size for a in g.axes) for g in groups), default=0)
     classes = (*rows, *(c for g in groups for c in vectorize(g, _beside(g, most, parameters))))
-    targets = _targets_read(segment)
-    for found in classes if targets else ():
-        _check_writes(found, targets)
+    for found in classes if _targets_read(segment) else ():
+        made = [(nest.store, nest.index) for nest in found.group.nests]
+        for needs in found.group.needs:
+            check_in_place(segment, needs.leaves, made, segment.stores)
     return MapSchedule(segment, classes, parameters)
 
 
@@ -103,16 +104,16 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=1)  # a tuner asks for one segment with several sets of parameters
-def _groups(segment: Segment, sharing: Sharing, reuse: Reuse) -> tuple[IterationClass, ...]:
-    groups = _arranged(segment, sharing)
+def _groups(segment: Segment, parameters: MapParameters) -> tuple[IterationClass, ...]:
+    groups = _arranged(segment, parameters.of_classes)
     points = sum(prod(a.size for a in g.axes) for g in groups)
-    return tuple(merge_axes(own(g, sharing, reuse, points)) for g in groups)
+    return tuple(merge_axes(own(g, parameters, points)) for g in groups)
 
 
 @lru_cache(maxsize=1)
-def _arranged(segment: Segment, sharing: Sharing) -> tuple[IterationClass, ...]:
+def _arranged(segment: Segment, parameters: MapParameters) -> tuple[IterationClass, ...]:
     nests = [nest for store in segment.stores for nest in refine(segment, store)]
-    return tuple(arrange(g) for g in classify(segment, nests, sharing))
+    return tuple(arrange(g) for g in classify(segment, nests, parameters))
 
 
 def reject(segment: Segment, parameters: MapParameters) -> str | None:
@@ -148,14 +149,3 @@ def _print_class(found: VectorClass, tensors: Mapping[TensorView, str]) -> list[
 
 def _targets_read(segment: Segment) -> Set[TensorView]:
     return {s.target for s in segment.stores if s.is_in_place} & segment.leaves
-
-
-def _check_writes(vector_class: VectorClass, targets: Set[TensorView]) -> None:
-    """No thread may read an element of a target that another one writes."""
-    group = vector_class.group
-    layouts = group.segment.layouts
-    written = {(n.store.target, offset_of(layouts[n.store.target], n.index)) for n in group.nests}
-    for needs in group.needs:
-        for tv, index in needs.leaves:
-            if tv in targets and (tv, offset_of(layouts[tv], index)) not in written:
-                raise Rejected("an in-place target is read at another element than it is written")

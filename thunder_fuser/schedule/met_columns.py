@@ -43,7 +43,7 @@ def with_met(
     order in which they are computed."""
     found = dict(zip(reductions, terms, strict=True))
     for tv in segment.met:
-        (term,) = tv.definition.tensors if tv.definition else ()
+        (term,) = tv.expr.tensors
         own = unflatten(_sample(segment, axes), tv.shape)
         found[tv, own] = term, unflatten(axes.column, term.shape)
     places = {tv: place for place, tv in enumerate(segment.tensors)}

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.elementwise import is_elementwise
+from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
-from thunder_fuser.segment.segment import Segment
+from thunder_fuser.segment.segment import Segment, Store
 
 
 def needs_of(
@@ -37,6 +38,22 @@ def check_places(segment: Segment, reductions: Iterable[TensorView], needs: Dema
         found = needs_of(segment, ends, [(place.tensor, place.index)])
         if any(tv in ends for tv, _ in found.leaves):
             raise Rejected("an index is read from what a reduction makes")
+
+
+def check_in_place(
+    segment: Segment,
+    read: Iterable[Element],
+    stores: Sequence[tuple[Store, Index]],
+    apart: Iterable[Store] = (),
+) -> None:
+    """An in-place target is read by the thread that writes it, at that element: `stores` are those
+    of who has `read`, and what is stored `apart` may be written at any time. Raises Rejected."""
+    layouts = segment.layouts
+    targets = {s.target for s in (*(s for s, _ in stores), *apart) if s.is_in_place}
+    written = {(s.target, offset_of(layouts[s.target], index)) for s, index in stores}
+    for tv, index in read:
+        if tv in targets and (tv, offset_of(layouts[tv], index)) not in written:
+            raise Rejected("an in-place target is read by others than the thread that writes it")
 
 
 def check_index(segment: Segment, index: TensorView) -> None:

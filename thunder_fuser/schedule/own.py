@@ -21,7 +21,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest
-from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, Reuse, Sharing
+from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, MapParameters
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
 
@@ -77,31 +77,31 @@ class _Traffic:
         return sum(x.itemsize * (factor if axis in x.bases else 1) for x in self.loads)
 
 
-def own(group: IterationClass, sharing: Sharing, reuse: Reuse, points: int) -> IterationClass:
+def own(group: IterationClass, parameters: MapParameters, points: int) -> IterationClass:
     """`group`, whose axes are in walking order, with several values of one of them in one thread.
     `points` are those of the parallel axes of all classes of the launch. Classes that write pieces
     of one store stay as they are: they take turns over the same lines, all at one pace."""
-    if reuse.reused == 1 or not all(nest.is_whole for nest in group.nests):
+    if parameters.reused == 1 or not all(nest.is_whole for nest in group.nests):
         return group
-    found = _most_saved(group, sharing, reuse, points)
+    found = _most_saved(group, parameters, points)
     return group if found is None else _owned(group, *found)
 
 
 def _most_saved(
-    group: IterationClass, sharing: Sharing, reuse: Reuse, points: int
+    group: IterationClass, parameters: MapParameters, points: int
 ) -> tuple[IterDomain, int] | None:
     """The axis, and how many of its values, by which most bytes are saved or nearly so: the
     innermost of several."""
     if all(axis in form.bases for form in group.forms_read for axis in group.axes):
         return None
-    if turned(group, reuse.lanes, sharing.busy) is not None:
+    if turned(group, parameters.lanes, parameters.busy) is not None:
         return None
-    traffic, saved = _traffic(group, reuse.kept), dict[tuple[IterDomain, int], float]()
+    traffic, saved = _traffic(group, parameters.kept), dict[tuple[IterDomain, int], float]()
     for axis in group.axes:
         again = traffic.again(axis)
-        enough = FIFTH if 2 * traffic.between(axis) > reuse.cache else reuse.again
+        enough = FIFTH if 2 * traffic.between(axis) > parameters.cache else parameters.again
         if again and 100 * again >= enough * traffic.moved and _writes_sectors(group, axis):
-            factor = _factor(traffic, axis, sharing, reuse, points)
+            factor = _factor(traffic, axis, parameters, points)
             saved[axis, factor] = again * (1 - 1 / factor)
     most = max(saved.values(), default=0)
     good = [found for found, value in saved.items() if value >= NEARLY * most]
@@ -136,27 +136,26 @@ def _load(
     return _Load(itemsize, bases, frozenset(again), cost)
 
 
-def _factor(
-    traffic: _Traffic, axis: IterDomain, sharing: Sharing, reuse: Reuse, points: int
-) -> int:
+def _factor(traffic: _Traffic, axis: IterDomain, parameters: MapParameters, points: int) -> int:
     """How many values a thread can own. Stores of one value need no more loads and registers."""
     copies = max(nest.instances for nest in traffic.group.nests)
-    room = MAX_LOADED // _lanes(traffic, reuse)
+    room = MAX_LOADED // _lanes(traffic, parameters)
+    most = parameters.reused if traffic.is_read(axis) else parameters.owned
     fitting = (
         factor
-        for factor in range(2, 1 + (reuse.reused if traffic.is_read(axis) else sharing.owned))
+        for factor in range(2, 1 + most)
         if axis.size % factor == 0
         and copies * factor <= MAX_INSTANCES
-        and points // factor >= sharing.busy
+        and points // factor >= parameters.busy
         and traffic.loaded(axis, factor) <= room
     )
     return max(fitting, default=1)
 
 
-def _lanes(traffic: _Traffic, reuse: Reuse) -> int:
+def _lanes(traffic: _Traffic, parameters: MapParameters) -> int:
     """The lanes of a thread that computes several vectors, at most."""
     widest = MAX_ALIGNMENT // min(x.itemsize for x in traffic.loads)
-    return max(min(widest, reuse.lanes if reuse.wide else reuse.lanes // 2), 1)
+    return max(min(widest, parameters.lanes_of_owners), 1)
 
 
 def _writes_sectors(group: IterationClass, axis: IterDomain) -> bool:

@@ -99,7 +99,7 @@ def _is_whole(form: Form, flat: IterDomain) -> bool:
 def _count(traffic: _Traffic, packs: int, elements: int, parameters: MapParameters) -> int:
     """How many packs of rows a thread has the same vector of: as many as leave none over, unless
     that is less than half of what it can."""
-    lanes = parameters.lanes if parameters.wide else parameters.lanes // 2
+    lanes = parameters.lanes_of_owners
     fitting = [
         n
         for n in range(2, 1 + min(parameters.reused, packs))

@@ -25,59 +25,41 @@ NEVER = 1 << 62  # bytes that no tensor has
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """When one thread owns several values of an axis, so that what they read is loaded once: of
-    axes of up to `owned` values, stored up to `near` bytes apart, where at least `busy` elements
-    are left to run in parallel."""
-
-    owned: int = MAX_OWNED
-    busy: int = 1
-    near: int = NEAR
-
-
-@dataclass(frozen=True)
-class Reuse:
-    """When one thread owns up to `reused` values of an axis, however far apart they are stored: if
-    what it then loads once is `again` percent of the bytes moved. What is read another time after
-    up to `kept` bytes of its tensor does not count. A thread then has vectors of up to `lanes`
-    elements if it is `wide`, else of half as many.
+class MapParameters:
+    """The knobs of T1.
 
     Where more than half of `cache` bytes are moved between two loads of an element, it comes from
     memory each time, not from the L2 cache, of which each half serves half of the multiprocessors:
-    then a fifth is enough."""
-
-    reused: int = 1
-    again: int = HALF
-    cache: int = NEVER
-    kept: int = KEPT
-    lanes: int = MAX_LANES
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class MapParameters:
-    """The knobs of T1."""
+    then it is enough if a fifth of the bytes moved is loaded once in place of again."""
 
     threads: int = 128  # of one block
     lanes: int = MAX_LANES  # elements of one vector, at most
     owned: int = MAX_OWNED  # values of an axis that one thread may own beyond its vector
     busy: int = 1  # elements that run in parallel, below which threads own nothing extra
     near: int = NEAR  # bytes between stores of one thread, at most
-    reused: int = 1  # values of an axis for which one thread loads once what they share, at most
+    reused: int = 1  # values of an axis for which one thread loads once what they share, at most,
+    # however far apart they are stored
     again: int = HALF  # percent of the bytes moved: what is shared must be as many
-    cache: int = NEVER  # bytes; of what was moved half as many ago, a fifth is enough
+    cache: int = NEVER  # bytes, as above
     kept: int = KEPT  # bytes between two loads of one element, above which caches are not trusted
-    wide: bool = False  # vectors are as wide in threads that store several
+    wide: bool = False  # vectors are as wide in threads that own such values, else half as wide
     streamed: int = NEVER  # bytes of a store from which on it bypasses the cache
     rests: bool = False  # what vectors leave over is never nothing, and never one element
 
     @property
-    def sharing(self) -> Sharing:
-        return Sharing(self.owned, self.busy, self.near)
+    def lanes_of_owners(self) -> int:
+        """Elements of a vector, at most, of threads that own several values of an axis."""
+        return self.lanes if self.wide else self.lanes // 2
 
     @property
-    def reuse(self) -> Reuse:
-        return Reuse(self.reused, self.again, self.cache, self.kept, self.lanes, self.wide)
+    def of_classes(self) -> MapParameters:
+        """Those that nests are classified by, beside which the others say nothing."""
+        return MapParameters(owned=self.owned, busy=self.busy, near=self.near)
+
+    @property
+    def of_owners(self) -> MapParameters:
+        """Those by which a thread owns several values, or is one of fewer."""
+        return replace(self, threads=MapParameters.threads, streamed=NEVER, rests=False)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class RowAxes(VectorAxes):
     share: Share | None = None  # a thread's of those, where they pass through shared memory
     keeps_sides: bool = False  # the sums down the columns are of each side
     has_edges: bool = False
+    weights: int = 0  # inputs of as many columns, whose rows begin in other lanes
     sample: Window | None = None  # where the rows of each were dealt unevenly: its row, of so many
 
     @property
@@ -294,7 +295,8 @@ def row_axes(
         lanes = gcd(lanes, columns, stretch)
     group, turn = axis(groups), axis(turns)
     row = combine(atom(group), atom(turn), turns)
-    axes = RowAxes(axis(columns // lanes), lane_of(lanes), group, turn, rows, columns, row)
+    vectors = axis(columns // lanes), lane_of(lanes)
+    axes = RowAxes(*vectors, group, turn, rows, columns, row, weights=weights)
     return _shifted(axes, lanes) if shifts else axes
 
 
@@ -405,7 +407,7 @@ def _read_along_rows(segment: Segment, elements: int) -> set[TensorView]:
     """The inputs of which neighbours in a plane of so many elements need neighbours."""
     long = segment.long
     needed = [s.value for s in segment.stores]
-    needed += [tv for made in long if made.definition for tv in made.definition.tensors]
+    needed += [tv for made in long for tv in made.expr.tensors]
     planes = [tv for tv in dict.fromkeys(needed) if prod(tv.shape) == elements]
     results = [(tv, tuple(map(atom, tv.logical))) for tv in planes]
     innermost = {next(a for a in reversed(tv.logical) if a.size != 1) for tv in planes}

@@ -48,7 +48,7 @@ def row_read(work: RowWork) -> Row:
         is_stored=bool(last),
         again=frozenset(tv for tv in loads if times[tv] > 1),
         weights=sum(weights.values()),
-        is_sent=all(tv.definition.op.state_size == 1 for tv in work.reduced if tv.definition),
+        is_sent=all(tv.expr.op.state_size == 1 for tv in work.reduced),
         is_shifted=axes.is_shifted,
         states=sum(map(state_bytes, work.reduced)),
         count=axes.rows,

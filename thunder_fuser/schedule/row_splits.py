@@ -47,7 +47,7 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
 def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:
     """Where a block has what it scans of a row that it cannot keep, and how many vectors a thread
     has at a time. Raises Rejected."""
-    if len({tv.definition.attr("reverse") for tv in scans if tv.definition}) > 1:
+    if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions along rows too long to keep")
     chunk = max(SCANNED // max(row.loaded + row.scanned, 1), 1)
     where = Residency(SCANNING, registers=frozenset(row.loads), blocks=SCANNING_BLOCKS)

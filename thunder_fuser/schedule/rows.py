@@ -15,20 +15,20 @@ in the next. Rows too long for the registers are read again in every phase.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Demand, Index
 from thunder_fuser.analysis.digits import divmod_form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
-from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import (
     is_scan,
     is_walked,
     met_rows,
     plane_of,
     row_shape,
+    scanned_dim,
     sides_of,
     walked_rows,
 )
@@ -38,7 +38,12 @@ from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns, columns_of, sample_of, turns_of
 from thunder_fuser.schedule.met_rows import of_met_rows
-from thunder_fuser.schedule.needs import check_places, needs_of, reductions_read
+from thunder_fuser.schedule.needs import (
+    check_in_place,
+    check_places,
+    needs_of,
+    reductions_read,
+)
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Element, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejection
@@ -50,7 +55,6 @@ from thunder_fuser.schedule.row_axes import (
     row_axes,
     row_of,
     shifted,
-    weights_of,
 )
 from thunder_fuser.schedule.row_reads import reads_of, row_read
 from thunder_fuser.schedule.row_schedule import RowSchedule, RowWork
@@ -135,8 +139,8 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
 
     def over(may_shift: bool) -> tuple[RowAxes, Columns]:
-        axes, sums = _axes(segment, long, down, plane, staging, may_shift)
-        return replace(axes, ends=axes.ends or ends), sums
+        axes = _axes(segment, long, down, plane, staging, may_shift)
+        return replace(axes, ends=axes.ends or ends), columns_of(segment, down, axes)
 
     axes, sums = over(may_shift=True)
     try:
@@ -171,9 +175,10 @@ def work_along(
     stores = [(stored.store, stored.index) for stored in found]
     places = {(stored.store, stored.index): stored.places for stored in found if stored.places}
     read = [*(t for p in phases for t in p.terms), *sums.terms, *behind.terms]
-    down = [tv for tv, _ in sums.reductions]
     results = [*read, *((s.value, i) for s, i in stores)]
-    _check(segment, reductions, down, axes, results, [k for k in stores if k not in places])
+    needs = _checked(segment, reductions, sums, axes, results)
+    own_stores = [k for k in stores if k not in places]
+    check_in_place(segment, needs.leaves, own_stores, [s for s, _ in sums.stores])
     full = tuple(k for k in stores if _is_whole(*k, axes))
     single = tuple((s, i) for s, i in stores if (s, i) not in full)
     return RowWork(segment, axes, phases, full, single, sums, behind, places)
@@ -196,14 +201,7 @@ def placed(
 ) -> RowSchedule:
     """The schedule of that work, with the rows there."""
     return RowSchedule(
-        segment=work.segment,
-        axes=work.axes,
-        phases=work.phases,
-        full=work.full,
-        single=work.single,
-        columns=work.columns,
-        totals=work.totals,
-        places=work.places,
+        **{field.name: getattr(work, field.name) for field in fields(RowWork)},
         row=row,
         residency=residency,
         rows_per_block=rows_per_block,
@@ -259,8 +257,7 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
     """A row's piece for each of several blocks, its edges apart if it is shifted; None for rows of
     one piece."""
     axes = work.axes
-    has_edges = axes.is_shifted and weights_of(work.segment, (axes.rows, axes.columns)) < 2
-    axes = replace(axes, has_edges=has_edges)
+    axes = replace(axes, has_edges=axes.is_shifted and axes.weights < 2)
     found = shared(replace(row, vectors=axes.vectors), axes.rows, target)
     if found is None:
         return None
@@ -280,8 +277,7 @@ def _with_edges(
     beside them, as many as there may be of those. None where they do not hold the row, and for
     rows with several weights, which were slower so."""
     axes = work.axes
-    has_weights = weights_of(work.segment, (axes.rows, axes.columns)) > 1
-    if not axes.is_shifted or has_weights or work.scans or not row.loads:
+    if not axes.is_shifted or axes.weights > 1 or work.scans or not row.loads:
         return None
     _, most = axes.whole_vectors
     inner = replace(row, vectors=most)
@@ -339,35 +335,34 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
     staging: Target | None,
-    may_shift: bool = True,
-) -> tuple[RowAxes, Columns]:
-    """The axes, and the sums `down` the columns, which deal the rows out. Where these may pass
-    through shared memory, on a `staging` target, they do if they are short."""
+    may_shift: bool,
+) -> RowAxes:
+    """The axes, of rows that the sums `down` the columns deal out. Where these may pass through
+    shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
     axes = row_axes(segment, long, plane, turns, groups, may_shift)
     if not down:
         if staging is not None and (not axes.is_shifted or any(map(is_scan, long))):
-            axes = alone_in_stretches(segment, long, axes, staging) or axes
-        return axes, columns_of(segment, down, axes)
+            return alone_in_stretches(segment, long, axes, staging) or axes
+        return axes
     if any(map(sides_of, down)):
         kept = None if staging is None else of_images_in_stretches(segment, down, axes, staging)
         if kept is None:
             raise Rejected("sums of each row of images that pass through no shared memory")
-        axes = _summing(segment, down, kept)
-        return axes, columns_of(segment, down, axes)
+        return _summing(segment, down, kept)
     staged = None if staging is None else beside_sums_in_stretches(segment, down, axes, staging)
     if staged is not None:
-        axes = _summing(segment, down, staged)
-        return axes, columns_of(segment, down, axes)
+        return _summing(segment, down, staged)
     if len(down) == len(long):
         raise Rejected(NOT_ALONG)
     axes = _summing(segment, down, axes)
-    sides = side_by_side(shifted(segment, long, axes) or axes, down)
-    if sides is not None:
-        axes = _summing(segment, down, axes.side_by_side(sides))
-    axes = shifted(segment, long, axes) or axes
-    return axes, columns_of(segment, down, axes)
+    walked = shifted(segment, long, axes) or axes
+    sides = side_by_side(walked, down)
+    if sides is None:
+        return walked
+    axes = _summing(segment, down, axes.side_by_side(sides))
+    return shifted(segment, long, axes) or axes
 
 
 def _summing(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> RowAxes:
@@ -383,9 +378,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
         if met is None:
             return axes.row_index(tv.shape)
         return unflatten(divmod_form(axes.row, met)[0], tv.shape)
-    assert tv.definition is not None
-    dim = tv.definition.attr("dim")
-    assert isinstance(dim, int)
+    dim = scanned_dim(tv)
     inner = along(axes, tv.shape[dim:])
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
@@ -393,23 +386,22 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
 def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
     """The element that `reduction` combines at (row, column), of rows that meet at the row."""
     if met_rows(reduction) is not None:
-        (term,) = reduction.definition.tensors if reduction.definition else ()
+        (term,) = reduction.expr.tensors
         return term, unflatten(axes.row, term.shape)
     reduced = [a.size for a in reduction.domain.logical if a.is_reduction]
     return term_at(reduction, result_index(reduction, axes), along(axes, reduced))
 
 
-def _check(
+def _checked(
     segment: Segment,
     reductions: Sequence[TensorView],
-    down: Sequence[TensorView],
+    sums: Columns,
     axes: RowAxes,
     results: Sequence[Element],
-    stores: Sequence[tuple[Store, Index]],
-) -> None:
-    """No result may need a sum `down` columns, which is known when all rows have been walked. Every
-    reduction must be read at the row that is being worked on, and an in-place target at the element
-    that is being written."""
+) -> Demand:
+    """What results need: no sum down columns, which is known when all rows have been walked, and
+    every reduction at the row that is being worked on. Raises Rejected."""
+    down = [tv for tv, _ in sums.reductions]
     needs = needs_of(segment, [*reductions, *down], results)
     if reductions_read(results, needs, dict.fromkeys(down, ())):
         raise Rejected("a column sum is read before all blocks are done")
@@ -417,8 +409,4 @@ def _check(
     own = {tv: result_index(tv, axes) for tv in reductions}
     if any(index != own[tv] for tv, index in reductions_read(results, needs, own)):
         raise Rejected("a reduction is read at another row than it belongs to")
-    written = {offset_of(segment.layouts[s.target], i) for s, i in stores if s.is_in_place}
-    targets = {s.target for s, _ in stores if s.is_in_place}
-    for tv, index in needs.leaves:
-        if tv in targets and offset_of(segment.layouts[tv], index) not in written:
-            raise Rejected("an in-place target is read at another element than it is written")
+    return needs

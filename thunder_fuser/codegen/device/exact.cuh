@@ -208,6 +208,13 @@ TF_FN float divided_by(float a, float b) {
 #endif
 }
 
+// chunk: scale_of_divisor
+// What makes a divisor one whose reciprocal has all its digits: of 0 and infinity nothing does.
+TF_FN float scale_of_divisor(float b) {
+  const float size = tf::abs(b);
+  return size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+}
+
 // chunk: divided_by_row
 // The same by what many a share, of which the compiler computes the two parts once. They have all
 // their digits because the divisor is scaled; of 0 and infinity both are the reciprocal.
@@ -215,8 +222,7 @@ TF_FN float divided_by_row(float a, float b) {
 #ifdef TF_HOST
   return a / b;
 #else
-  const float size = tf::abs(b);
-  const float scale = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+  const float scale = tf::scale_of_divisor(b);
   const float divisor = b * scale, inverse = 1.0f / divisor;
   const float most = inverse * (1.0f - 0x1p-23f), left = __fmaf_rn(-divisor, most, 1.0f);
   const float rest = left != left ? inverse : left * inverse;

@@ -301,8 +301,7 @@ TF_FN float fast_divided_by_row(float a, float b) {
 #ifdef TF_HOST
   return a / b;
 #else
-  const float size = tf::abs(b);
-  const float scale = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+  const float scale = tf::scale_of_divisor(b);
   return (a * scale) * tf::fast_reciprocal(b * scale);
 #endif
 }
