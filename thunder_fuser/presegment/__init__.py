@@ -56,7 +56,6 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_exponentials,
     reduce_pieces,  # of what is shared by then
     fold_flips,
-    join_pads,
     stop_gathers,
     gather_once,
 )
@@ -73,8 +72,8 @@ def arrange(
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
-    exponentials and logarithms of the trace."""
-    fusion = fusion if strict else scale_masks(fold_logs(fusion))
+    exponentials, logarithms and sums with zeros of the trace."""
+    fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
     fusion = undo_turns(fusion, max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
