@@ -31,6 +31,7 @@ from thunder_fuser.presegment.scale_masks import scale_masks
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.share_sums import share_sums
+from thunder_fuser.presegment.slice_first import slice_first
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
@@ -74,7 +75,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums with zeros of the trace."""
     fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
-    fusion = undo_turns(fusion, max_cluster)
+    fusion = undo_turns(slice_first(fusion), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
