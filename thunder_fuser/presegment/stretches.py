@@ -64,8 +64,8 @@ class Stretches:
             case Expr(op=row) as made if row.name == "cat" and made.attr("dim") == stretch.dim:
                 for source, start, end in joined(made, stretch.dim):
                     if start <= stretch.start and stretch.end <= end:
-                        own = replace(stretch, start=stretch.start - start, end=stretch.end - start)
-                        return self.of(source, own)
+                        ends = {"start": stretch.start - start, "end": stretch.end - start}
+                        return self.of(source, replace(stretch, **ends))
             case Expr(op=row) as made if row.name in ("broadcast_in_dim", "broadcast", "expand"):
                 return self._spread(tv, made, stretch)
         return None
