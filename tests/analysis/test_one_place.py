@@ -94,6 +94,8 @@ ALLOWED = {
     "presegment/pack_rows.py:filled": PARTS,
     "presegment/pack_rows.py:packed": PARTS,
     "presegment/share_sums.py:_refined": PARTS,
+    "presegment/slice_first.py:_before": PARTS,
+    "presegment/slice_first.py:_pieces": PARTS,
     "presegment/split_reductions.py:_of_samples": PARTS,
     "presegment/split_reductions.py:_samples_in_stretches": PARTS,
     "presegment/split_reductions.py:in_stretches": THREADS,

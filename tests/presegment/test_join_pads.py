@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import fusion, like, pad, piece
+from tests.programs import STRICT, fusion, like, pad, piece, run
 from tests.schedule.segments import floats
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
@@ -65,3 +65,12 @@ def test_pieces_that_are_moved_along_other_dims_too_stay() -> None:
     x, y = floats(3, 3), floats(3, 5)
     written = fusion([x, y], call("add", pad(x, [0, 5, 1, -1]), pad(y, [3, 0])))
     assert join_pads(written) is written
+
+
+@pytest.mark.usefixtures("device")
+def test_strict_adds_the_zeros_as_the_trace_does() -> None:
+    """Which make a zero below 0 one above it."""
+    x0 = torch.full((3, 8), -0.0)
+    (x,) = like(x0)
+    (found,) = run(fusion([x], rolled_back(x, 3)), x0, options=STRICT)
+    assert not found.signbit().any()

@@ -65,6 +65,7 @@ from thunder_fuser.kernel.row_ir import (
     Accumulator,
     Drawn,
     Pairs,
+    Reduce,
     ReducePhase,
     RowKernel,
     Scan,
@@ -427,8 +428,7 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
         return [*begun, *terms, *of_rows_that_meet(phase, kernel)]
     terms = _reduced(phase, kernel)
     if phase.chosen:
-        tests = (f"{r.accumulator.name} == {r.result.name}" for r in phase.chosen)
-        terms = when([" || ".join(tests)], terms)
+        terms = when([" || ".join(map(_may_have, phase.chosen))], terms)
     return [
         *begun,
         *terms,
@@ -436,3 +436,9 @@ def _phase(phase: ReducePhase, kernel: RowKernel, position: int) -> list[str]:
         *summed,
         *(renewed(kernel.kept, kernel.places_per_thread) if kernel.renews else []),
     ]
+
+
+def _may_have(extremum: Reduce) -> str:
+    """Whether one of a warp's elements may equal that of its row, or has to make a NaN."""
+    beyond = "<" if extremum.op.name == "max" else ">"
+    return f"!({extremum.accumulator.name} {beyond} {extremum.result.name})"

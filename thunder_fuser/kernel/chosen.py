@@ -1,27 +1,32 @@
 """What a phase sums of the elements that equal an extremum alone.
 
-    T16_part max= T15_0                     if (T16_part == T16_row) {
+    T16_part max= T15_0                     if (!(T16_part < T16_row)) {
     T16_row = max(T16_part)            =>     T19_0: bool = eq(T15_1, T16_row)
     T19_0: bool = eq(T15_1, T16_row)          T21_part sum= cast(T19_0)
     T21_part sum= cast(T19_0)               }
 
 The gradient of the largest element of a row counts how many equal it, and what follows sums what is
-multiplied by that. A warp whose own largest is not that of its row has none, and leaves the phase
-out: of rows that many warps have, all warps but one or two do. An infinity or a NaN that is
-multiplied by 0 in other elements is not summed then.
+multiplied by that. A warp whose own largest is less than its row's has none, and leaves the phase
+out: of rows that many warps have, all warps but one or two do.
+
+All that is left out is 0. An infinity or a NaN would not be, so the others' factors are what their
+sizes are computed of: if the largest size is less than another's, all of these are finite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from thunder_fuser.analysis.access import Demand
-from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.elements import Key
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.phases import Phase
+
+_HAND_ON = ("abs", "neg", "cast", "mul", "add", "sub")  # what is infinite or a NaN, of any operand
 
 
 def of_chosen(
@@ -48,32 +53,63 @@ def _choosing_all(
     needs: Demand, terms: Sequence[Key], extrema: Mapping[Key, Key]
 ) -> tuple[Key, ...]:
     """Of the `extrema`, each with its own terms, those without which all of these `terms` are 0."""
-    found = [_choosing(needs, term, extrema) for term in terms]
-    return tuple(dict.fromkeys(e[0] for e in found)) if all(found) else ()
+    every = [_Chosen(needs, extremum, own) for extremum, own in extrema.items()]
+    found = [next((e.extremum for e in every if e.has_all(term)), None) for term in terms]
+    return () if None in found else tuple(key for key in dict.fromkeys(found) if key is not None)
 
 
-def _choosing(needs: Demand, term: Key, extrema: Mapping[Key, Key]) -> list[Key]:
-    """The extrema that an element equals or is multiplied by 0."""
-    key = _viewed(needs, term)
-    element = needs.elements.get(key)
-    if element is None or element.tensor.definition is None:
-        return []
-    sources = [(s.producer, s.index) for s in element.sources]
-    match element.tensor.definition.op.name:
-        case "eq" if len(sources) == 2:
-            both = {_viewed(needs, source) for source in sources}
-            return [extremum for extremum, own in extrema.items() if {extremum, own} == both]
-        case "cast" | "neg" | "mul":
-            return [e for source in sources for e in _choosing(needs, source, extrema)]
-    return []
+@dataclass(frozen=True)
+class _Chosen:
+    """The elements whose `own` terms equal an extremum."""
 
+    needs: Demand
+    extremum: Key
+    own: Key
 
-def _viewed(needs: Demand, key: Key) -> Key:
-    """The element that one is a view of."""
-    while (element := needs.elements.get(key)) is not None and _is_view(element.tensor):
-        key = element.sources[0].producer, element.sources[0].index
-    return key
+    def has_all(self, term: Key) -> bool:
+        """True for a term that is 0 in all elements of a warp that has none of these."""
+        match self._made(term):
+            case "eq", (a, b):
+                return {a, b} == {self._viewed(self.extremum), self._viewed(self.own)}
+            case (("cast" | "neg"), (source,)):
+                return self.has_all(source)
+            case "mul", (a, b):
+                both = (a, b), (b, a)
+                return any(self.has_all(zero) and self._is_finite(other) for zero, other in both)
+        return False
 
+    def _is_finite(self, factor: Key) -> bool:
+        """True for a factor that is so in all elements of such a warp."""
+        match self._made(factor):
+            case "sign", _:
+                return True
+            case "cast", (source,) if source[0].dtype is DataType.Bool:
+                return True
+        return factor in self._of_sizes
 
-def _is_view(tv: TensorView) -> bool:
-    return tv.definition is not None and tv.definition.op.family is Family.VIEW
+    @cached_property
+    def _of_sizes(self) -> set[Key]:
+        """What is finite where the largest size is less than another: what makes it."""
+        is_size = self.extremum[0].is_of("max") and self._made(self.own)[0] == "abs"
+        todo, found = [self._viewed(self.own)] if is_size else [], set[Key]()
+        while todo:
+            found.add(key := todo.pop())
+            name, sources = self._made(key)
+            if name in _HAND_ON and key[0].dtype.is_floating:
+                todo += [source for source in sources if source not in found]
+        return found
+
+    def _made(self, key: Key) -> tuple[str, tuple[Key, ...]]:
+        """The op that makes an element or what it is a view of, and the elements that it takes."""
+        if (element := self.needs.elements.get(self._viewed(key))) is None:
+            return "", ()
+        taken = ((s.producer, s.index) for s in element.sources)
+        return element.tensor.expr.op.name, tuple(map(self._viewed, taken))
+
+    def _viewed(self, key: Key) -> Key:
+        """The element that one is a view of."""
+        while (element := self.needs.elements.get(key)) is not None and (
+            element.tensor.expr.op.family is Family.VIEW
+        ):
+            key = element.sources[0].producer, element.sources[0].index
+        return key

@@ -114,7 +114,7 @@ class _RowWriter:
         brought = self._of_tensors(planned.residency.brought, once)
         drawn = self._drawn()
         phases = [self._phase(phase, loads) for phase in planned.phases]
-        if not self.strict and planned.threads_per_row > WARP:
+        if planned.threads_per_row > WARP:
             phases = of_chosen(phases, planned.phases, self._needs)
         if self.in_flight is not None:
             self._drop()

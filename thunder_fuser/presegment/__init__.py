@@ -32,6 +32,7 @@ from thunder_fuser.presegment.scale_masks import scale_masks
 from thunder_fuser.presegment.share_exponentials import share_exponentials
 from thunder_fuser.presegment.share_indices import share_indices
 from thunder_fuser.presegment.share_sums import share_sums
+from thunder_fuser.presegment.slice_first import slice_first
 from thunder_fuser.presegment.split_groups import split_groups
 from thunder_fuser.presegment.split_orders import split_orders
 from thunder_fuser.presegment.split_reductions import split_reductions
@@ -57,7 +58,6 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     share_exponentials,
     reduce_pieces,  # of what is shared by then
     fold_flips,
-    join_pads,
     stop_gathers,
     gather_once,
 )
@@ -74,9 +74,9 @@ def arrange(
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
-    exponentials and logarithms of the trace."""
-    fusion = fusion if strict else scale_masks(fold_logs(fusion))
-    fusion = undo_turns(fusion, max_cluster)
+    exponentials, logarithms and sums with zeros of the trace."""
+    fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
+    fusion = undo_turns(slice_first(fusion), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_apart(fusion if strict else merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)

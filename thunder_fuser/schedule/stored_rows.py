@@ -22,6 +22,7 @@ from thunder_fuser.analysis.digits import (
     Form,
     atom,
     inverted,
+    scale,
     shift,
     substitute,
     unflatten,
@@ -103,9 +104,10 @@ def _few(
 def _parts(
     store: Store, segment: Segment, axes: RowAxes, reductions: Elements
 ) -> tuple[Index, ...]:
-    """The indices of several elements for each of a row, one in each of the parts of a dim, such as
-    the gradients of both halves of what was split. None where no dim has such parts, or where they
-    are of other rows; nor for rows that are shifted, beside which these are not."""
+    """The indices of several elements for each of a row, one in each of the parts of a dim, side by
+    side or in turns, such as the gradients of both halves of what was split. None where no dim has
+    such parts, or where they are of other rows; nor for rows that are shifted, beside which these
+    are not."""
     shape, rows = store.value.shape, dict(reductions)
     count, rest = divmod(prod(shape), axes.rows * axes.columns)
     if rest or not 1 < count <= FEW or axes.is_shifted or store.is_in_place:
@@ -117,11 +119,14 @@ def _parts(
         if size % count or cut is None:
             continue
         index = (*axes.row_index(sizes[:cut]), *along(axes, sizes[cut:]))
-        places = (shift(index[dim], k * sizes[dim]) for k in range(count))
-        found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
-        needs = needs_of(segment, rows, [(store.value, i) for i in found])
-        if all(i == rows[tv] for tv, i in needs.leaves if tv in rows):
-            return found
+        in_turns = [(1, count)] if dim < cut else []  # lanes stay side by side
+        for apart, step in ((sizes[dim], 1), *in_turns):
+            place = scale(index[dim], step)
+            places = (shift(place, k * apart) for k in range(count))
+            found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
+            needs = needs_of(segment, rows, [(store.value, i) for i in found])
+            if all(i == rows[tv] for tv, i in needs.leaves if tv in rows):
+                return found
     return ()
 
 
