@@ -376,7 +376,7 @@ def _check_columns(
     index that a tensor holds nothing of what is `walked` may be read, which registers hold; what is
     `stored` of a column is read in memory there."""
     own = dict(reductions)
-    if needs_of(segment, own, walked).places:
+    if needs_of(segment, own, walked).places_read:
         raise Rejected("columns that are kept are read at an index that a tensor holds")
     results = (*walked, *stored)
     needs = needs_of(segment, own, results)
