@@ -206,6 +206,17 @@ def test_an_index_at_which_nothing_is_read_is_only_checked(shape: tuple[int, ...
     assert check(program, x, classes, weights, orders=ORDERS).launches == 1
 
 
+def test_lanes_share_the_register_of_what_a_row_of_an_image_has_one_of() -> None:
+    x = torch.empty(64, 40, 6272, device="meta")
+    classes = torch.empty(64, 6272, dtype=torch.int64, device="meta")
+    weights = torch.empty(64, 40, device="meta")
+    tvs = like(x, classes, weights)
+    program = fusion(list(tvs), chosen_of_one_hot(*tvs))
+    _, (kernel,) = cuda_kernels(program, x, classes, weights, target=H200)
+    assert isinstance(kernel, KeptKernel)
+    assert (kernel.threads_across, kernel.threads_down) == (16, 8)
+
+
 def test_a_plane_is_written_in_place_where_its_block_keeps_it() -> None:
     x = whole(2, 65, 24)
     (a,) = like(x)
