@@ -17,8 +17,10 @@ from tests.programs import (
     cuda_kernels,
     expand,
     fusion,
+    ints,
     like,
     plan_of,
+    reshape,
     total,
     unsqueeze,
     whole,
@@ -181,6 +183,38 @@ def test_what_rows_and_columns_share_is_read_too() -> None:
     made = call("sub", moved, spread(total(moved, 1), a))
     plan = check(fusion([a, r, c], made, call("add", total(made, 1), c)), x, row, column)
     assert plan.launches == 1
+
+
+def chosen_of_one_hot(x: TensorView, classes: TensorView, weights: TensorView) -> TensorView:
+    """Images (n, c, s) at their classes, weighted by class and image, less what their column comes
+    to."""
+    n, c, s = x.shape
+    numbers = call("iota", *ints([0, 1]), length=ints([c]), dtype=DataType.Int)
+    checked = reshape(call("index_select", numbers, reshape(classes, n * s), dim=0), n, 1, s)
+    rows = expand(unsqueeze(unsqueeze(numbers, 1), 0), n, c, s)
+    terms = call("mul", x, expand(unsqueeze(weights, 2), n, c, s))
+    terms = call("where", call("eq", expand(checked, n, c, s), rows), terms, sc.constant(0.0))
+    return call("sub", terms, call("mul", x, spread(total(terms, 1), x)))
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 24), (2, 129, 7)])
+def test_an_index_at_which_nothing_is_read_is_only_checked(shape: tuple[int, ...]) -> None:
+    n, c, s = shape
+    x, classes, weights = whole(*shape), torch.randint(c, (n, s)), whole(n, c)
+    tvs = like(x, classes, weights)
+    program = fusion(list(tvs), chosen_of_one_hot(*tvs))
+    assert check(program, x, classes, weights, orders=ORDERS).launches == 1
+
+
+def test_lanes_share_the_register_of_what_a_row_of_an_image_has_one_of() -> None:
+    x = torch.empty(64, 40, 6272, device="meta")
+    classes = torch.empty(64, 6272, dtype=torch.int64, device="meta")
+    weights = torch.empty(64, 40, device="meta")
+    tvs = like(x, classes, weights)
+    program = fusion(list(tvs), chosen_of_one_hot(*tvs))
+    _, (kernel,) = cuda_kernels(program, x, classes, weights, target=H200)
+    assert isinstance(kernel, KeptKernel)
+    assert (kernel.threads_across, kernel.threads_down) == (16, 8)
 
 
 def test_a_plane_is_written_in_place_where_its_block_keeps_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.programs import chain, expand, fusion, permute, reshape, unsqueeze
+from tests.programs import chain, expand, fusion, ints, permute, reshape, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -37,4 +37,13 @@ def test_rows_that_are_gathered_whole_stay_where_they_are_read() -> None:
     index = tensor(DataType.Int, 256)
     rows = chain(call("index_select", table, index, dim=0), "exp")
     program = fusion([x, table, index], call("add", x, expand(unsqueeze(rows, 0), *x.shape)))
+    assert gather_once(program) is program
+
+
+def test_a_gather_of_numbers_is_a_check_of_its_index_and_stays() -> None:
+    """As in one_hot: nothing in memory is read at the index."""
+    x, index = tensor(DataType.Float, 64, 16, 4096), tensor(DataType.Int, 4096)
+    numbers = call("iota", *ints([0, 1]), length=ints([16]), dtype=DataType.Int)
+    checked = unsqueeze(unsqueeze(call("index_select", numbers, index, dim=0), 0), 0)
+    program = fusion([x, index], call("mul", x, expand(checked, *x.shape)))
     assert gather_once(program) is program

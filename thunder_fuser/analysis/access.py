@@ -86,6 +86,11 @@ class Demand:
         every = dict.fromkeys(found)
         return tuple(sorted(every, key=_nesting))
 
+    @property
+    def places_read(self) -> frozenset[Loaded]:
+        """Those at which leaves are read: a gather of numbers only checks its index."""
+        return frozenset(place for _, index in self.leaves for place in loads_in(index))
+
 
 def _nesting(place: Loaded) -> int:
     return 1 + max(map(_nesting, loads_in(place.index)), default=0)

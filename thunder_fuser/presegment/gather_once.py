@@ -41,5 +41,5 @@ def _stored(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
 def _is_gathered_singly(tv: TensorView) -> bool:
     """True where elements side by side are gathered from places of their own."""
     innermost = next((a for a in reversed(tv.logical) if a.size != 1), None)
-    places = needs_of(tv).places
+    places = needs_of(tv).places_read
     return any(innermost in form.bases for place in places for form in place.index)

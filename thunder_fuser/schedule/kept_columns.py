@@ -351,7 +351,7 @@ def _plane(
         raise Rejected("columns of which nothing is in memory")
     writes = [(s.target, offset_of(segment.layouts[s.target], i)) for s, i in full]
     moved = Moved(reads, writes, _turned([*reads, *writes], axes, is_turned))
-    kept = _kept([tv for tv, offset in reads if (tv, offset) not in moved.turned], axes)
+    kept = _kept([read for read in reads if read not in moved.turned], axes)
     of_columns = [tv.dtype.itemsize for tv, offset in found if axes.row not in offset.bases]
     row = moved.vectors_of_row(axes)
     dealt = added.vectors if added else 0
@@ -377,7 +377,7 @@ def _check_columns(
     index that a tensor holds nothing of what is `walked` may be read, which registers hold; what is
     `stored` of a column is read in memory there."""
     own = dict(reductions)
-    if needs_of(segment, own, walked).places:
+    if needs_of(segment, own, walked).places_read:
         raise Rejected("columns that are kept are read at an index that a tensor holds")
     results = (*walked, *stored)
     needs = needs_of(segment, own, results)
@@ -429,6 +429,11 @@ def _turned(
     return []
 
 
-def _kept(planes: Sequence[TensorView], axes: ColumnAxes) -> int:
-    """Registers of what a thread keeps of one row, or computes where all is in strips."""
-    return max(registers_of((tv.dtype.itemsize for tv in planes), axes.lanes), 1)
+def _kept(planes: Sequence[tuple[TensorView, Form]], axes: ColumnAxes) -> int:
+    """Registers of what a thread keeps of one row, or computes where all is in strips. Lanes share
+    what their row of an image has one of."""
+
+    def registers(tv: TensorView, offset: Form) -> int:
+        return registers_of([tv.dtype.itemsize], axes.lanes if axes.lane in offset.bases else 1)
+
+    return max(sum(registers(*plane) for plane in planes), 1)

@@ -436,13 +436,14 @@ def _is_in_stretches(tv: TensorView, columns: int) -> bool:
 
 
 def _tables(segment: Segment, columns: int) -> list[TensorView]:
-    """The inputs whose rows are chosen by indices."""
+    """The inputs whose rows are chosen by indices, not an element of each as of a loss."""
     gathered = [
         tv.definition.tensors[0]
         for tv in segment.tensors
         if tv not in segment.leaves
         and tv.definition is not None
         and tv.definition.op.family is Family.GATHER
+        and tv.shape[-1:] == (columns,)
     ]
     found = (tv for tv in topological(gathered, segment.leaves) if tv in segment.leaves)
     return [tv for tv in found if tv.shape[-1:] == (columns,)]

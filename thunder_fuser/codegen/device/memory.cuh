@@ -531,7 +531,10 @@ TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
 #else
 TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
   // What the assert of <assert.h> calls; NVRTC declares it.
-  if (index < 0 || index >= extent) ::__assertfail("index out of range", "thunder_fuser", 0, "", 1);
+  if (index < 0 || index >= extent) {
+    ::__assertfail("index out of range", "thunder_fuser", 0, "", 1);
+    __builtin_unreachable();
+  }
   return index;
 }
 #endif
