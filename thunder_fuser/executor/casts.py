@@ -38,7 +38,8 @@ def remove_redundant_casts(trace: TraceCtx, storages: Storages, *, strict: bool)
     renamed: Renames = {}
     bsyms = []
     for bsym in trace.bound_symbols:
-        bsym = bsym.from_bsym_swap_proxies(renamed, skip_output=True) if renamed else bsym
+        if bsym.has_input(renamed):
+            bsym = bsym.from_bsym_swap_proxies(renamed, skip_output=True)
         if bsym.sym.is_fusion:
             same, subsymbols = _reduce(bsym, storages, returned, strict)
             args = {p.name for p in bsym.args}
@@ -58,7 +59,7 @@ def _reduce(
     same: Renames = {}  # result of a conversion -> the equal tensor
     summed, kept = _summed_as_stored(fusion), list[BoundSymbol]()
     for bsym in fusion.subsymbols:
-        bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if same else bsym
+        bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if bsym.has_input(same) else bsym
         if prim_name(bsym) == "SHALLOW_COPY" and _is_unwritten(bsym, storages):
             same[variableify(bsym.output)] = bsym.args[0]
             continue

@@ -107,7 +107,8 @@ CUSTOM_OPS: dict[Any, CustomOp] = {}
 
 def prim_name(bsym: BoundSymbol) -> str:
     """The name of the prim in PrimIDs, empty for anything else."""
-    return bsym.sym.id.name if isinstance(bsym.sym.id, PrimIDs) else ""
+    # Asked 34,000 times a layer of a model; `.name` is the same behind two Python calls.
+    return bsym.sym.id._name_ if isinstance(bsym.sym.id, PrimIDs) else ""
 
 
 def is_backward(bsym: BoundSymbol) -> bool:

@@ -49,7 +49,8 @@ def eliminate_common_subexpressions(trace: TraceCtx, storages: Storages) -> Trac
     def merge(
         bsym: BoundSymbol, renames: Renames, seen: dict[Any, BoundSymbol]
     ) -> BoundSymbol | None:
-        bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True) if renames else bsym
+        if bsym.has_input(renames):
+            bsym = bsym.from_bsym_swap_proxies(renames, skip_output=True)
         if not _is_functional(bsym, storages):
             return bsym
         try:
