@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
+from tests.pairwise import with_halves
 from tests.programs import (
     H200,
     STRICT,
@@ -79,8 +80,7 @@ def is_close(found: torch.Tensor, exact: torch.Tensor, eager: torch.Tensor, of: 
     return bool(error <= 2 * usual + 4 * rounding * of)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "dtype"), with_halves(list(SHAPES), torch.float32))
 def test_a_softmax_of_columns_is_one_kernel(name: str, dtype: torch.dtype) -> None:
     x = torch.randn(SHAPES[name]).to(dtype) * 4
     (a,) = like(x)
@@ -216,9 +216,12 @@ def cross_entropy(x: TensorView, target: TensorView) -> tuple[TensorView, ...]:
     return call("sub", unsqueeze(logarithm, 1), chosen), logarithm, top
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(
-    "shape", [(3, 64, 40), (2, 257, 7), (1, 150, 136), (3, 33, 24), (2, 12, 64), (3, 40, 1)]
+    ("shape", "dtype"),
+    with_halves(
+        [(3, 64, 40), (2, 257, 7), (1, 150, 136), (3, 33, 24), (2, 12, 64), (3, 40, 1)],
+        torch.float32,
+    ),
 )
 def test_a_cross_entropy_of_columns_is_one_kernel(
     shape: tuple[int, ...], dtype: torch.dtype

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
+from tests.pairwise import with_halves
 from tests.programs import (
     STRICT,
     check,
@@ -47,8 +48,7 @@ def lags(plan: Plan) -> bool:
     return all("const int lag" in text for text in plan.sources)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "dtype"), with_halves(list(SHAPES)))
 def test_a_softmax_of_columns_is_as_in_torch(name: str, dtype: torch.dtype) -> None:
     x = (torch.randn(SHAPES[name]) * 4).to(dtype)
     (a,) = like(x)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
+from tests.pairwise import with_halves
 from tests.programs import (
     H200,
     STRICT,
@@ -55,7 +56,7 @@ SHAPES = {
     "many rows of two dims": ((19, 15, 17), 2),
     "rows in two dims": ((3, 5, 9, 31), 2),
 }
-DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int8]
+OTHERS = torch.float32, torch.float64, torch.int8
 
 
 def along(tv: TensorView, dims: int) -> tuple[int, ...]:
@@ -69,8 +70,7 @@ def spread(row: TensorView, x: TensorView, dims: int) -> TensorView:
     return expand(row, *x.shape)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(("name", "dtype"), with_halves(list(SHAPES), *OTHERS))
 def test_sums_of_rows_and_what_is_stored_beside_them(name: str, dtype: torch.dtype) -> None:
     shape, dims = SHAPES[name]
     x, y = whole(*shape, dtype=dtype), whole(*shape, dtype=dtype)

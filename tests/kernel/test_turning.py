@@ -13,6 +13,7 @@ import torch
 from tests.devices import ORDERS, here
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
+from tests.pairwise import with_halves
 from tests.programs import (
     chain,
     check,
@@ -104,8 +105,9 @@ def test_every_element_of_patches_is_read_and_written_once(extents: tuple[int, .
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.int8])
-@pytest.mark.parametrize("extents", PATCHED, ids=str)
+@pytest.mark.parametrize(
+    ("extents", "dtype"), with_halves(PATCHED, torch.float32, torch.int8), ids=str
+)
 @pytest.mark.usefixtures("device", "busy")
 def test_patches_and_back(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """With what lies like each of the two on the way, and a scale of channels."""
