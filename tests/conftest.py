@@ -14,8 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from traceback import walk_stack
 
+import optree
 import pytest
 import torch
+from thunder.core import pytree
 
 from tests.devices import ORDERS, QUICK_BYTES, here, running_on
 from tests.shards import shard
@@ -99,12 +101,34 @@ def quickly_answered() -> Iterator[None]:
     """Thunder asks Python at each trace who called it, and at each call that it interprets for the
     instructions of the callee. To the first Python reads the lines of every frame, and searches all
     modules for those of no file, such as xdist's; to the second it decodes the same torch functions
-    again and again. Together that is a third of a small trace."""
-    decode = dis.get_instructions
+    again and again. Together that is a third of a small trace. And each of the thousand times that
+    it flattens arguments it lists anew the types that those may have, a twentieth."""
+    decode, flatten = dis.get_instructions, pytree.tree_flatten
+    quick = _flatten_known(flatten)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect, "stack", _callers)
         patch.setattr(dis, "get_instructions", cache(lambda code: tuple(decode(code))))
+        for module in list(sys.modules.values()):
+            if getattr(module, "__dict__", {}).get("tree_flatten") is flatten:
+                patch.setattr(module, "tree_flatten", quick)
         yield
+
+
+def _flatten_known(
+    flatten: Callable[..., tuple[list[object], object]],
+) -> Callable[..., tuple[list[object], object]]:
+    """`flatten`, which asks once for each type whether it is one of those that are flattened."""
+    known: set[type] = set()
+
+    def flattened(
+        args: object, namespace: str = pytree.OPTREE_NAMESPACE
+    ) -> tuple[list[object], object]:
+        if type(args) not in known:
+            flatten(args, namespace)
+            known.add(type(args))
+        return optree.tree_flatten(args, none_is_leaf=True, namespace=namespace)
+
+    return flattened
 
 
 def _callers() -> list[inspect.FrameInfo]:

@@ -1,10 +1,13 @@
-"""Parameters of which every two values meet, where all combinations would add only time."""
+"""Parameters of which not all values meet, where all combinations would add only time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
+import torch
+
+HALVES = (torch.bfloat16, torch.float16)
 _A, _B, _C = TypeVar("_A"), TypeVar("_B"), TypeVar("_C")
 
 
@@ -19,3 +22,9 @@ def pairwise(
         for i, a in enumerate(first)
         for j, b in enumerate(second)
     ]
+
+
+def with_halves(values: Sequence[_A], *others: torch.dtype) -> list[tuple[_A, torch.dtype]]:
+    """Each value with one of the 16-bit floats, in turn, and with each of the other types: kernels
+    of the two have one width, and one text but for the name of the type."""
+    return [(a, d) for k, a in enumerate(values) for d in (HALVES[k % 2], *others)]

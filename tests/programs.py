@@ -166,6 +166,16 @@ def run(program: Fusion, *tensors: torch.Tensor, options: Options = STRICT) -> l
     return to_cpu(plan_of(program, *given, options=options).run(*given))
 
 
+def run_in_orders(
+    program: Fusion, *tensors: torch.Tensor, options: Options = STRICT
+) -> tuple[Plan, list[list[torch.Tensor]]]:
+    """One plan, and its results in each order of the host's threads, on the CPU."""
+    orders = ORDERS if here() == CPU else ORDERS[:1]
+    with reordering() as reordered:
+        plan = plan_of(program, *copies(tensors), options=options)
+        return plan, [to_cpu(reordered(plan.run, o)(*copies(tensors))) for o in orders]
+
+
 def check(
     program: Fusion,
     *tensors: torch.Tensor,

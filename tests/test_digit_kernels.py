@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies, here
+from tests.devices import copies, here
 from tests.programs import (
     STRICT,
     chain,
@@ -20,6 +20,7 @@ from tests.programs import (
     ordered,
     plan_of,
     run,
+    run_in_orders,
     whole,
 )
 from thunder_fuser.analysis.digit_stages import LONG, stages_of, threads_of
@@ -27,7 +28,6 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.digit_stages import DigitKernel
-from thunder_fuser.options import Options
 from thunder_fuser.presegment.split_orders import in_stages, split_orders
 from thunder_fuser.runtime.errors import IndexRangeError
 from thunder_fuser.runtime.plan import Plan
@@ -77,21 +77,18 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_groups_follow_each_other_and_places_of_a_group_too(
-    case: tuple[int, int, int, tuple[tuple[int, int], ...], int], order: str
+    case: tuple[int, int, int, tuple[tuple[int, int], ...], int],
 ) -> None:
     terms, count, often, stages, parts = case
     index = places(terms, count, often)
     (i,) = like(index)
-    options = Options(strict=True, thread_order=order)
-    program = fusion([i], *staged(i, count, stages, parts))
-    plan = plan_of(program, *copies([index]), options=options)
+    plan, results = run_in_orders(fusion([i], *staged(i, count, stages, parts)), index)
     assert is_ours(plan), str(plan)
     assert plan.launches == 2 * len(stages) + 1
-    made = run(program, index, options=options)
-    assert [t.tolist() for t in made] == expected(index, count)
+    for made in results:
+        assert [t.tolist() for t in made] == expected(index, count)
 
 
 # Of 200 groups in chunks of 1024 places, the last of which is not full. Groups whose low bits are
@@ -107,15 +104,12 @@ ARRANGED = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", ARRANGED)
-def test_any_arrangement_is_put_in_order(name: str, order: str) -> None:
+def test_any_arrangement_is_put_in_order(name: str) -> None:
     index = ARRANGED[name]
     (i,) = like(index)
-    options = Options(strict=True, thread_order=order)
-    program = fusion([i], *staged(i, 200, ((0, 5), (5, 5))))
-    made = run(program, index, options=options)
-    assert [t.tolist() for t in made] == expected(index, 200)
+    for made in run_in_orders(fusion([i], *staged(i, 200, ((0, 5), (5, 5)))), index)[1]:
+        assert [t.tolist() for t in made] == expected(index, 200)
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies, here
+from tests.devices import ORDERS, here
+from tests.pairwise import pairwise
 from tests.programs import (
     STRICT,
     cat,
@@ -27,6 +28,7 @@ from tests.programs import (
     piece,
     reshape,
     run,
+    run_in_orders,
     stop,
     total,
     unsqueeze,
@@ -59,12 +61,9 @@ def test_rows_of_a_table(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     check(fusion([a, i], rows(a, i)), x, index)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.uint8])
 @pytest.mark.parametrize("columns", [257, 270])
-def test_odd_rows_are_gathered_in_aligned_vectors(
-    columns: int, dtype: torch.dtype, order: str
-) -> None:
+def test_odd_rows_are_gathered_in_aligned_vectors(columns: int, dtype: torch.dtype) -> None:
     """Of a table whose rows begin anywhere, beside a value per row and one per column."""
     table = torch.randint(0, 5, (30, columns + 3)).to(dtype)[:, 3:]
     index = torch.randint(30, (3, 7))
@@ -72,9 +71,8 @@ def test_odd_rows_are_gathered_in_aligned_vectors(
     a, i, s, b = like(table, index, scale, bias)
     picked = reshape(rows(a, reshape(i, 21)), 3, 7, columns)
     program = fusion([a, i, s, b], call("add", call("mul", picked, unsqueeze(s, 2)), b))
-    options = Options(strict=True, thread_order=order)
-    (found,) = run(program, *copies([table, index, scale, bias]), options=options)
-    assert torch.equal(found.cpu(), table[index] * scale[:, :, None] + bias)
+    for (found,) in run_in_orders(program, table, index, scale, bias)[1]:
+        assert torch.equal(found, table[index] * scale[:, :, None] + bias)
 
 
 def test_vectors_of_odd_rows_are_put_together_of_words() -> None:
@@ -291,9 +289,9 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("bad", [-1, 40, 2**40, -(2**63)])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("name", "bad", "order"), pairwise(list(PROGRAMS), [-1, 40, 2**40, -(2**63)], ORDERS)
+)
 def test_an_index_out_of_range_is_an_error(name: str, bad: int, order: str) -> None:
     if here().type == "cuda":
         pytest.skip("a failed assertion ends the process's use of the GPU")
@@ -331,6 +329,7 @@ def _program(name: str, x: torch.Tensor, index: torch.Tensor) -> Fusion:
 
 BAD_INDEX = """
 import torch
+from tests.pairwise import pairwise
 from tests.programs import fusion, like, run
 from thunder_fuser.ir.build import call
 

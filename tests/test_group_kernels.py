@@ -23,6 +23,7 @@ from tests.programs import (
     piece,
     reshape,
     run,
+    run_in_orders,
     total,
     unsqueeze,
     whole,
@@ -74,47 +75,39 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_place_gets_the_sum_of_what_is_sent_to_it(
-    case: tuple[int, int, int, int], order: str
-) -> None:
+def test_a_place_gets_the_sum_of_what_is_sent_to_it(case: tuple[int, int, int, int]) -> None:
     terms, count, columns, often = case
     x, index = whole(terms, columns), places(terms, count, often)
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    assert kernels_of(check(fusion([a, i], summed(a, i, count)), x, index, options=options)) == 1
+    plan, results = run_in_orders(fusion([a, i], summed(a, i, count)), x, index)
+    assert kernels_of(plan) == 1
     exact = torch.zeros(count, columns).index_add(0, index, x)
-    (found,) = run(fusion([a, i], summed(a, i, count)), *copies([x, index]), options=options)
-    assert torch.equal(found.cpu(), exact)
+    assert all(torch.equal(found, exact) for (found,) in results)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("terms", "count", "often"), [(4096, 1, 0), (4200, 3, 2000), (5000, 900, 4000), (6000, 60, 300)]
 )
-def test_a_long_order_is_summed_in_pieces(terms: int, count: int, often: int, order: str) -> None:
+def test_a_long_order_is_summed_in_pieces(terms: int, count: int, often: int) -> None:
     x, index = whole(terms, 24), places(terms, count, often)
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    plan = check(fusion([a, i], summed(a, i, count)), x, index, options=options)
+    plan, results = run_in_orders(fusion([a, i], summed(a, i, count)), x, index)
     assert kernels_of(plan) == 2
-    (found,) = run(fusion([a, i], summed(a, i, count)), *copies([x, index]), options=options)
-    assert torch.equal(found.cpu(), torch.zeros(count, 24).index_add(0, index, x))
+    exact = torch.zeros(count, 24).index_add(0, index, x)
+    assert all(torch.equal(found, exact) for (found,) in results)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("columns", "dtype"), [(8, torch.float32), (9, torch.bfloat16)])
 def test_a_block_with_more_terms_than_it_holds_reads_them_row_by_row(
-    columns: int, dtype: torch.dtype, order: str
+    columns: int, dtype: torch.dtype
 ) -> None:
     """One place has most of 3,000 terms, more than a block of 200 places has room for."""
     x, index = torch.randint(-2, 3, (3000, columns)).to(dtype), places(3000, 200, 2000)
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    (found,) = run(fusion([a, i], summed(a, i, 200)), *copies([x, index]), options=options)
-    exact = torch.zeros(200, columns).index_add(0, index, x.float())
-    assert torch.equal(found.cpu(), exact.to(dtype))
+    exact = torch.zeros(200, columns).index_add(0, index, x.float()).to(dtype)
+    for (found,) in run_in_orders(fusion([a, i], summed(a, i, 200)), x, index)[1]:
+        assert torch.equal(found, exact)
     _, kernels = cuda_kernels(fusion([a, i], summed(a, i, 200)), x, index)
     held = [kernel.held for kernel in kernels if isinstance(kernel, GroupKernel)]
     assert 0 < held[0] < 2000
@@ -195,19 +188,15 @@ def test_every_run_adds_in_the_same_order(terms: int) -> None:
 
 # Rows that no wide vector divides: of one vector and a bit, of several blocks, beginning anywhere
 # in a vector of the result or at each second element; whole vectors of an operand not aligned.
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", [9, 33, 64, 66, 577, 1002])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint8, torch.float32])
-def test_rows_that_begin_inside_of_vectors_are_summed(
-    columns: int, dtype: torch.dtype, order: str
-) -> None:
+def test_rows_that_begin_inside_of_vectors_are_summed(columns: int, dtype: torch.dtype) -> None:
     index = torch.cat([places(300, 90), torch.full((60,), 7), torch.arange(600) + 100])
     x = torch.randint(0, 3, (len(index), columns + 1)).to(dtype)[:, 1:]
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    (found,) = run(fusion([a, i], summed(a, i, 800)), *copies([x, index]), options=options)
     exact = torch.zeros(800, columns).index_add(0, index, x.float())
-    assert torch.equal(found.cpu().float(), exact)
+    for (found,) in run_in_orders(fusion([a, i], summed(a, i, 800)), x, index)[1]:
+        assert torch.equal(found.float(), exact)
 
 
 @pytest.mark.parametrize("dim", [0, 1])
@@ -238,25 +227,22 @@ def test_few_terms_are_added_in_their_order() -> None:
     assert torch.equal(found.cpu(), torch.zeros(4, 1).index_add(0, index, x))
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", [8, 64, 77, 577])
-def test_rows_of_any_few_terms_are_added_in_their_order(columns: int, order: str) -> None:
+def test_rows_of_any_few_terms_are_added_in_their_order(columns: int) -> None:
     """Every number of terms that a part sums alone, in so many rows that it has several."""
     each = torch.arange(FEW + 1).repeat(70)[torch.randperm(70 * (FEW + 1))]
     index = torch.arange(len(each)).repeat_interleave(each)
     index = index[torch.randperm(len(index))]
     x = torch.randn(len(index), columns)
     a, i = like(x, index)
-    options = Options(strict=True, thread_order=order)
-    (found,) = run(fusion([a, i], summed(a, i, len(each))), *copies([x, index]), options=options)
     exact = torch.zeros(len(each), columns).index_add(0, index, x)
-    assert torch.equal(found.cpu(), exact)
+    for (found,) in run_in_orders(fusion([a, i], summed(a, i, len(each))), x, index)[1]:
+        assert torch.equal(found, exact)
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("tables", [1, 2])
-def test_rows_of_few_and_of_many_terms_lie_side_by_side(tables: int, dim: int, order: str) -> None:
+def test_rows_of_few_and_of_many_terms_lie_side_by_side(tables: int, dim: int) -> None:
     """So many rows that a part has several, some without terms and one that is skipped."""
     each = torch.tensor([0, 1, FEW, FEW + 1, 90, 3, 0, 1]).repeat(70)[:-3]
     index = torch.arange(len(each)).repeat_interleave(each)[torch.randperm(int(each.sum()))]
@@ -265,7 +251,7 @@ def test_rows_of_few_and_of_many_terms_lie_side_by_side(tables: int, dim: int, o
     *factors, i = like(*given)
     x = factors[0] if tables == 1 else call("mul", *factors)
     program = fusion([*factors, i], summed(x, i, len(each), dim, skip=4))
-    check(program, *given, options=Options(strict=True, thread_order=order))
+    check(program, *given, orders=ORDERS)
 
 
 @pytest.mark.parametrize("often", [0, 100])

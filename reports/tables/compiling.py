@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from reports.columns import OURS
 from reports.rows import Run
-from reports.table import Column, Table, across, amount, down, number
+from reports.table import Column, Row, Table, across, amount, down, number
 
 PARTS = ("trace_s", "fuse_s", "codegen_s", "nvrtc_s", "tune_s")
 
@@ -39,5 +37,5 @@ _PHASES: tuple[Column, ...] = (
 )
 
 
-def _cold_and_warm(row: pd.Series) -> str:
+def _cold_and_warm(row: Row) -> str:
     return f"{amount(row['first_call_s_cold'])} · {amount(row['first_call_s_warm'])}"

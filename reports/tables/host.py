@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from reports.columns import HOST_SUITES
 from reports.rows import Run
-from reports.table import Table, across, amount
+from reports.table import Row, Table, across, amount
 
 
 def tables(run: Run) -> tuple[Table, ...]:
@@ -17,5 +15,5 @@ def tables(run: Run) -> tuple[Table, ...]:
     return tuple(table for table in found if table is not None)
 
 
-def _cell(row: pd.Series) -> str:
+def _cell(row: Row) -> str:
     return amount(row["host_us_p50"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from reports.columns import HOST_SUITES
 from reports.rows import Run
-from reports.table import Cell, Table, across, amount, text
+from reports.table import Cell, Row, Table, across, amount, text
 
 OTHER_SUITES = ("models", "compile", *HOST_SUITES)  # they have sections of their own
 
@@ -25,7 +23,7 @@ def tables(run: Run) -> tuple[Table, ...]:
 def pass_text(run: Run) -> Cell:
     """The cell of a pass: on a GPU us · part of the roof · kernels, else wall time."""
 
-    def cell(row: pd.Series) -> str:
+    def cell(row: Row) -> str:
         reached = text(row["part_of_copy"], ".0%")
         return f"{amount(row['time_us'])} · {reached} · {text(row['n_kernels'], '.0f')}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from reports.rows import Run
-from reports.table import Table, across, number, text
+from reports.table import Row, Table, across, number, text
 
 
 def tables(run: Run) -> tuple[Table, ...]:
@@ -17,6 +17,6 @@ def tables(run: Run) -> tuple[Table, ...]:
     return tuple(table for table in found if table is not None)
 
 
-def _against_fp64(row: pd.Series) -> str:
+def _against_fp64(row: Row) -> str:
     ratio = row["error_ratio"]
     return f"{row['err_vs_fp64']:.1e}" + ("" if pd.isna(ratio) else f" · {text(ratio, '.2f')}")

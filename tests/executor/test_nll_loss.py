@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from tests.devices import CPU, here
 from tests.executor.jitted import check, jit, regions, saved
 from tests.executor.judging import runs
+from tests.pairwise import HALVES, pairwise
 from thunder_fuser import fuser
 from thunder_fuser.runtime.errors import IndexRangeError
 
@@ -32,9 +33,10 @@ def targets(ignored: int = 3) -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("ignored", [3, -100])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("reduction", "dtype", "ignored"),
+    pairwise(["mean", "sum", "none"], [torch.float32, *HALVES], [3, -100]),
+)
 def test_the_error_is_like_eagers(
     ignored: int, reduction: str, dtype: torch.dtype, device: torch.device
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies
+from tests.devices import copies
 from tests.kernel.test_rows import along, kernel_of
 from tests.programs import (
     H200,
@@ -22,6 +22,7 @@ from tests.programs import (
     plan_of,
     reshape,
     run,
+    run_in_orders,
     total,
     unsqueeze,
 )
@@ -196,19 +197,19 @@ def normed(x: TensorView, weight: TensorView) -> TensorView:
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize(
     "extents",
     [(5, 257), (3, 1001), (2, 3, 513), (1, 4097), (8, 257), (8, 258), (16, 259), (4, 262)],
 )
-def test_a_norm_with_weights(extents: tuple[int, ...], dtype: torch.dtype, order: str) -> None:
+def test_a_norm_with_weights(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     x, w = torch.randn(extents).to(dtype), torch.randn(extents[-1])
     a, b = like(x, w)
-    (found,) = run(fusion([a, b], normed(a, b)), x, w, options=Options(thread_order=order))
+    _, results = run_in_orders(fusion([a, b], normed(a, b)), x, w, options=Options())
     wide = x.double()
     wanted = wide / wide.square().sum(-1, True).sqrt() * w.double()
-    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-5, atol=1e-6)
+    for (found,) in results:
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.sanitizer
@@ -294,21 +295,21 @@ WALKED = {
 
 @pytest.mark.sanitizer
 @pytest.mark.usefixtures("device", "one_multiprocessor")
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("extents", WALKED)
 def test_rows_are_walked_beside_sums_down_their_columns(
-    extents: tuple[int, int], dtype: torch.dtype, order: str
+    extents: tuple[int, int], dtype: torch.dtype
 ) -> None:
     x, w = torch.randn(extents).to(dtype), torch.randn(extents[1]).to(dtype)
     a, b = like(x, w)
-    found = run(fusion([a, b], *gradient(a, b)), x, w, options=Options(thread_order=order))
+    _, results = run_in_orders(fusion([a, b], *gradient(a, b)), x, w, options=Options())
     wide = x.double() * w.double()
     by = wide.sum(1, True)
-    rows, columns = (t.cpu().double() for t in found)
-    torch.testing.assert_close(rows, wide - by, rtol=1e-4, atol=1e-3)
-    # Terms are about 20, and so are the columns' sums of a thousand of them about 700.
-    torch.testing.assert_close(columns, (x.double() * by).sum(0), rtol=1e-4, atol=2e-2)
+    for away, columns in results:
+        torch.testing.assert_close(away.double(), wide - by, rtol=1e-4, atol=1e-3)
+        # Terms are about 20, and so are the columns' sums of a thousand of them about 700.
+        exact = (x.double() * by).sum(0)
+        torch.testing.assert_close(columns.double(), exact, rtol=1e-4, atol=2e-2)
 
 
 @pytest.mark.parametrize(("extents", "is_shifted"), WALKED.items())

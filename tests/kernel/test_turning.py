@@ -13,6 +13,7 @@ import torch
 from tests.devices import ORDERS, here
 from tests.kernel.interpreted import walk
 from tests.kernel.test_lower import body_of, kernel_of
+from tests.pairwise import with_halves
 from tests.programs import (
     chain,
     check,
@@ -41,7 +42,6 @@ PATCHED = [  # images, and the sides of a patch; of fewer channels slabs would h
     (1, 800, 3, 43, 3, 1),
     (5, 24, 14, 28, 14, 14),
 ]
-IN_EVERY_ORDER = [Options(strict=True, thread_order=order) for order in ORDERS]
 
 
 @pytest.fixture
@@ -105,23 +105,23 @@ def test_every_element_of_patches_is_read_and_written_once(extents: tuple[int, .
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.int8])
-@pytest.mark.parametrize("extents", PATCHED, ids=str)
+@pytest.mark.parametrize(
+    ("extents", "dtype"), with_halves(PATCHED, torch.float32, torch.int8), ids=str
+)
 @pytest.mark.usefixtures("device", "busy")
-def test_patches_and_back(extents: tuple[int, ...], dtype: torch.dtype, options: Options) -> None:
+def test_patches_and_back(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """With what lies like each of the two on the way, and a scale of channels."""
     *shape, high, wide = extents
     x = (torch.randn(shape) * 9).to(dtype)
     (a,) = like(x)
-    plan = check(fusion([a], chain(patches(a, high, wide), "relu")), x, options=options)
+    plan = check(fusion([a], chain(patches(a, high, wide), "relu")), x, orders=ORDERS)
     assert "square_" in plan.sources[0]
     rows = plan.run(x.to(here()))[0].cpu()
     y, scale = (torch.randn(e).to(dtype) for e in (shape, shape[1:2]))
     a, b, c = like(rows, y, scale)
     wider = expand(unsqueeze(unsqueeze(unsqueeze(c, 0), 2), 3), *shape)
     made = call("add", images(a, high, wide, *shape[2:]), call("mul", b, wider))
-    plan = check(fusion([a, b, c], made), rows, y, scale, options=options)
+    plan = check(fusion([a, b, c], made), rows, y, scale, orders=ORDERS)
     assert "square_" in plan.sources[0]
 
 
@@ -136,31 +136,27 @@ def swapped(x: TensorView) -> TensorView:
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int8])
 @pytest.mark.parametrize("extents", [(64, 128), (130, 67), (3, 40, 24), (2, 3, 33, 17)])
 @pytest.mark.usefixtures("device")
-def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype, options: Options) -> None:
+def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     x = (torch.randn(extents) * 9).to(dtype)
     y = (torch.randn(x.mT.shape) * 9).to(dtype)
     a, b = like(x, y)
-    check(fusion([a, b], *both_ways(a, b)), x, y, options=options)
+    check(fusion([a, b], *both_ways(a, b)), x, y, orders=ORDERS)
 
 
 @pytest.mark.sanitizer
-@pytest.mark.parametrize("options", IN_EVERY_ORDER, ids=lambda o: o.thread_order)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize("extents", [(2, 331, 328), (341, 332), (338, 332)], ids=str)
 @pytest.mark.usefixtures("device")
-def test_fewer_lanes_of_what_is_turned(
-    extents: tuple[int, ...], dtype: torch.dtype, options: Options
-) -> None:
+def test_fewer_lanes_of_what_is_turned(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """Of what is read, and of what is stored."""
     x = (torch.randn(extents) * 9).to(dtype)
     y = (torch.randn(x.mT.shape) * 9).to(dtype)
     a, b = like(x, y)
     for program in (fusion([a], chain(swapped(a), "neg")), fusion([b], chain(swapped(b), "neg"))):
-        plan = check(program, x if program.inputs == (a,) else y, options=options)
+        plan = check(program, x if program.inputs == (a,) else y, orders=ORDERS)
         assert "square_run" in plan.sources[0]
 
 

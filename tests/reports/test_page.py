@@ -87,24 +87,17 @@ def test_markdown_names_plots_that_lie_beside_it(written: Path) -> None:
 
 
 def test_equal_rows_give_equal_files_and_old_plots_go(written: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text((written / ".." / "rows.jsonl").read_text())
-    (tmp_path / "out" / "plots").mkdir(parents=True)
-    (tmp_path / "out" / "plots" / "report-sweep-gone.svg").write_text("<svg/>")
-    assert main([str(rows), "--out", str(tmp_path / "out")]) == 0
-    pages = [(place / "report.html").read_text() for place in (written, tmp_path / "out")]
-    assert pages[0].replace(str(written.parent), str(tmp_path)) == pages[1]
-    for path in (written / "plots").iterdir():
-        assert path.read_text() == (tmp_path / "out" / "plots" / path.name).read_text()
-    assert not (tmp_path / "out" / "plots" / "report-sweep-gone.svg").exists()
-
-
-def test_rows_go_along_unless_they_lie_there(written: Path, tmp_path: Path) -> None:
+    """Those that lie in the directory of the report do not go along."""
     assert (written / "rows.csv").exists()
     rows = write(tmp_path / "rows.jsonl", run())
     assert main([str(rows), "--out", str(tmp_path)]) == 0
     assert not (tmp_path / "rows.csv").exists()
+    page, plots = (tmp_path / "report.html").read_text(), tmp_path / "plots"
+    drawn = {path: path.read_text() for path in plots.iterdir()}
+    (plots / "report-sweep-gone.svg").write_text("<svg/>")
     assert main([str(tmp_path), "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "report.html").read_text() == page.replace(str(rows), str(tmp_path))
+    assert {path: path.read_text() for path in plots.iterdir()} == drawn
 
 
 def test_a_directory_that_cannot_be_written_is_one_message(tmp_path: Path, capsys: Capture) -> None:

@@ -13,7 +13,7 @@ from reports.read import read
 from reports.report import page
 
 Capture = pytest.CaptureFixture[str]
-KEPT = sorted(path.parent for path in (Path(__file__).parents[2] / "reports").glob("*/report.md"))
+REPORTS = Path(__file__).parents[2] / "reports"
 PLACE = {
     "gpu_name": "NVIDIA H200",
     "copy_gbps": 4000.0,
@@ -27,6 +27,17 @@ LINES = (
     {"work": "norm-33-70", "exec": "ours", "fwd_us": 4.0, "fwd_k": 1, "fwd_sol": 0.75}
     | {"host_nograd_us": 40.0, "fail": "RuntimeError: no backward"},
 )
+
+
+def kept() -> list[Path]:
+    """Of the reports whose rows have the same columns the one of fewest."""
+    shortest: dict[tuple[str, ...], tuple[int, Path]] = {}
+    for place in sorted(path.parent for path in REPORTS.glob("*/report.md")):
+        rows = sorted(place.glob("*.csv"))
+        columns = tuple(path.open().readline() for path in rows)
+        found = sum(path.stat().st_size for path in rows), place
+        shortest[columns] = min(shortest.get(columns, found), found)
+    return [place for _, place in shortest.values()]
 
 
 def written(place: Path) -> Path:
@@ -80,7 +91,7 @@ def test_rows_without_their_place_are_refused(tmp_path: Path, capsys: Capture) -
     assert "do not say where they were measured" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.name)
-def test_reports_that_were_kept_can_be_made_again(kept: Path) -> None:
-    run = read([kept])
-    assert page(run, "again").title in (kept / "report.md").read_text()
+@pytest.mark.parametrize("place", kept(), ids=lambda path: path.name)
+def test_reports_that_were_kept_can_be_made_again(place: Path) -> None:
+    run = read([place])
+    assert page(run, "again").title in (place / "report.md").read_text()
