@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import pytest
@@ -16,6 +16,7 @@ from tests.programs import (
     cubin_of,
     cuda_kernels,
     doubled,
+    expand,
     flip,
     fusion,
     like,
@@ -42,6 +43,21 @@ def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
 def rolled(x: TensorView, count: int, dim: int) -> TensorView:
     kept = x.shape[dim] - count
     return cat(piece(x, dim, kept, x.shape[dim]), piece(x, dim, 0, kept), dim=dim)
+
+
+def mirrored(x: TensorView, count: int, dim: int) -> TensorView:
+    """`x` with so many elements more on both sides of a dim, as a mirror at its end shows them."""
+    size = x.shape[dim]
+    first, last = piece(x, dim, 1, 1 + count), piece(x, dim, size - 1 - count, size - 1)
+    return cat(flip(first, dim), x, flip(last, dim), dim=dim)
+
+
+def edged(x: TensorView, count: int, dim: int) -> TensorView:
+    """`x` with so many elements more on both sides of a dim, which are its first and its last."""
+    size, shape = x.shape[dim], list(x.shape)
+    shape[dim] = count
+    first, last = piece(x, dim, 0, 1), piece(x, dim, size - 1, size)
+    return cat(expand(first, *shape), x, expand(last, *shape), dim=dim)
 
 
 def body_of(made: TensorView, *inputs: TensorView, of: Sequence[torch.Tensor]) -> Body:
@@ -82,6 +98,16 @@ def test_a_roll_of_every_axis_comes_around(shape: tuple[int, ...], dtype: torch.
     for dim, size in enumerate(shape):
         made = rolled(made, 3 % size, dim) if size > 3 else made
     check(fusion([a], chain(made, "neg")), x)
+
+
+@pytest.mark.parametrize("border", [mirrored, edged])
+@pytest.mark.parametrize("count", [1, 3])
+def test_borders_repeat_what_lies_inside(
+    border: Callable[[TensorView, int, int], TensorView], count: int
+) -> None:
+    x = drawn(7, 28, 31)
+    (a,) = like(x)
+    check(fusion([a], chain(border(border(a, count, 2), count, 1), "neg")), x)
 
 
 @pytest.mark.parametrize("dtype", [*HALVES, *OTHERS], ids=str)
@@ -144,6 +170,8 @@ def test_values_are_computed_around_pads_and_cats() -> None:
         ((5349, 64, 14, 14), lambda a: rolled(rolled(a, 11, 2), 11, 3)),
         ((4096, 4097), lambda a: pad(a, [0, 2])),
         ((64, 19, 37, 41), doubled),
+        ((64, 64, 56, 56), lambda a: mirrored(mirrored(a, 3, 3), 3, 2)),
+        ((64, 64, 64, 64), lambda a: edged(edged(a, 2, 3), 2, 2)),
     ],
 )
 def test_large_planes_are_stored_in_whole_vectors_and_spill_nothing(
@@ -156,5 +184,6 @@ def test_large_planes_are_stored_in_whole_vectors_and_spill_nothing(
     body = body_of(made, a, of=[x])
     assert body.threads * body.stores[0].length == prod(made.shape)
     assert [s.access_bytes for s in body.stores] == [16]
+    assert len(body.loads) == 1
     _, (kernel,) = cuda_kernels(fusion([a], made), x)
     assert cubin_of(kernel).spill_bytes == 0

@@ -153,7 +153,8 @@ def to_root(
                 if low_bound < 0 or high_bound >= source.size:
                     windows.append(Window(form, source.size))
             case Flip(input=source):
-                known[_key(source)] = flip(known[(transform, 0)], source.size)
+                form = known[(transform, 0)]
+                known[_key(source)] = form if source.size == 1 else flip(form, source.size)
     return {a: known.get(_key(a), ZERO) for a in domain.root}, tuple(windows)
 
 

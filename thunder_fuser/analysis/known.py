@@ -9,7 +9,7 @@ rows of several axes are walked as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -68,6 +68,22 @@ def settled(window: Window, known: Known) -> Window:
 def inside(digit: Digit, low: int, high: int) -> Window:
     """The test of a digit for values from `low` to `high`."""
     return Window(Form(-low, ((1, digit),)), high - low + 1)
+
+
+def beside(index: Sequence[Form], shape: Sequence[int], known: Known = ANYWHERE) -> list[Window]:
+    """The tests of an index that may lie beside a tensor of that shape, where digits are as
+    `known`."""
+    found = []
+    for form, size in zip(index, shape, strict=True):
+        low, high = bounds(form, known)
+        if low < 0 or high >= size:
+            found.append(Window(form, size))
+    return found
+
+
+def tests_of(known: Known) -> tuple[Window, ...]:
+    """Tests that hold where digits are as `known`, and nowhere else."""
+    return tuple(inside(digit, low, high) for digit, (low, high) in known.items())
 
 
 def axis_of(digit: Digit) -> IterDomain | None:

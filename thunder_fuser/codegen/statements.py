@@ -11,8 +11,8 @@ from math import gcd
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.carries import behind, straight
-from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque, shift
-from thunder_fuser.analysis.exclusive import cover, exclude
+from thunder_fuser.analysis.digits import Digit, Form, Loaded, Opaque, add, scale, shift
+from thunder_fuser.analysis.exclusive import Windows, cover, exclude
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.codegen.blocks import each
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
@@ -121,10 +121,13 @@ def _needed(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:
 
 def _chosen(choices: Sequence[Guarded], names: Mapping[IterDomain, str]) -> str:
     """The offset of the choice that is under its guards, where one is. A guard that tells some from
-    all others is tested once."""
+    all others is tested once, and what digits do apart from others is added."""
     first, *rest = choices
     if not rest:
         return form_text(first.offset, names)
+    if sum(map(len, parts := _parts(choices))) < len(choices):
+        moves = (f"({_chosen(part, names)})" for part in parts)
+        return " + ".join((form_text(first.offset, names), *moves))
     for guard in first.guards:
         inside = [choice for choice in choices if guard in choice.guards]
         outside = [choice for choice in choices if guard not in choice.guards]
@@ -134,6 +137,34 @@ def _chosen(choices: Sequence[Guarded], names: Mapping[IterDomain, str]) -> str:
             return f"{window_text(guard, names)} ? {here} : {there}"
     test = windows_text(first.guards, names)
     return f"{test} ? {form_text(first.offset, names)} : {_chosen(rest, names)}"
+
+
+def _parts(choices: Sequence[Guarded]) -> list[list[Guarded]]:
+    """How far from the first choice others are, in parts of which each is decided by digits of its
+    own: of three places along each of two axes three and three, not nine."""
+    start = scale(choices[0].offset, -1)
+    left = [Guarded(add(choice.offset, start), choice.guards) for choice in choices]
+    parts = []
+    for terms in dict.fromkeys(guard.form.terms for guard in choices[0].guards):
+        sets: dict[Windows, dict[Windows, Form]] = {}
+        for choice in left:
+            own = tuple(g for g in choice.guards if g.form.terms == terms)
+            others = tuple(g for g in choice.guards if g not in own)
+            sets.setdefault(own, {})[others] = choice.offset
+        first = next(iter(sets.values()))
+        moves = [_move(first, moved) for moved in sets.values()]
+        if None not in moves and len(first) > 1 < len(sets):
+            parts.append([Guarded(m, own) for m, own in zip(moves, sets, strict=True) if m])
+            left = [Guarded(form, guards) for guards, form in first.items()]
+    return [*parts, left]
+
+
+def _move(places: Mapping[Windows, Form], others: Mapping[Windows, Form]) -> Form | None:
+    """How far all of `others` are from places under the same guards; None if that is not one."""
+    if places.keys() != others.keys():
+        return None
+    moves = {add(others[guards], scale(form, -1)) for guards, form in places.items()}
+    return moves.pop() if len(moves) == 1 else None
 
 
 def address(access: VectorAccess, names: Mapping[IterDomain, str]) -> str:

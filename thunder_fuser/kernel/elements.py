@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from math import prod
 
 from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.known import ANYWHERE, Known, bounds, inside
+from thunder_fuser.analysis.known import ANYWHERE, Known, beside, tests_of
 from thunder_fuser.analysis.layout import linear, offset_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.scalar import Constant, Scalar
@@ -78,6 +78,7 @@ class ElementWriter:
         self.zeros: dict[Operand, tuple[Window, ...]] = {}  # where one of these fails
         self.lasting: dict[tuple[Expression, DataType], Variable] = {}
         self.used: Mapping[Key, Known] = {}
+        self.single: Set[TensorView] = frozenset()  # of which lanes read elements one by one
         self.begin()
 
     def begin(self) -> None:
@@ -110,11 +111,12 @@ class ElementWriter:
     def request(self, needs: Demand, made: Iterable[Key] = ()) -> None:
         """Ask for the memory accesses that `evaluate` will use, when what is `made` is known. What
         is read at an index that is loaded lane by lane is no part of a vector."""
-        self.used = needs.leaves if self.accesses.leaves_out else {}
+        self.used, self.single = needs.leaves if self.accesses.leaves_out else {}, frozenset()
         known = self.known.keys() | set(made)
-        for tv, index in needs.leaves:
-            if (tv, index) not in known and self._is_located(index):
-                self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
+        wanted = [k for k in needs.leaves if k not in known and self._is_located(k[1])]
+        self.single = {tv for tv, index in wanted if self._differ(self._guards(tv, index))}
+        for tv, index in wanted:
+            self.accesses.request(tv, self._offset(tv, index), self._guards(tv, index))
 
     def evaluate(self, needs: Demand) -> None:
         """Statements for everything in `needs`; the requests have been grouped by now."""
@@ -167,18 +169,30 @@ class ElementWriter:
         return tuple(Window(self._form(w.form), w.extent) for w in windows)
 
     def _guards(self, tv: TensorView, index: Index) -> tuple[Window, ...]:
-        """The tests without which an element is not read: of axes, wherever nobody uses it; and
-        those that keep a speculative read inside its tensor."""
+        """The tests without which an element is not read: of digits, wherever nobody uses it, of
+        those outside of a vector where lanes have it together; and those that keep a speculative
+        read inside its tensor."""
         if not self.speculates:
             return ()
         known = self.used.get((tv, index), ANYWHERE)
-        used = {d: ends for d, ends in known.items() if not self.accesses.is_of_lanes(d)}
-        found = [inside(digit, low, high) for digit, (low, high) in used.items()]
-        for form, size in zip(index, tv.shape, strict=True):
-            low, high = bounds(form, {**self.always, **used})
-            if (low < 0 or high >= size) and not self.holds(Window(form, size)):
-                found.append(Window(form, size))
-        return self._windows(found)
+        outside = {d: ends for d, ends in known.items() if not self.accesses.is_of_lanes(d)}
+        guards = self._needed(tv, index, outside)
+        if len(outside) == len(known):
+            return guards
+        offset = self._offset(tv, index)
+        if self._differ(guards) or not self.accesses.is_vector(offset, tv in self.single):
+            guards = self._needed(tv, index, known)
+        return guards
+
+    def _differ(self, guards: Iterable[Window]) -> bool:
+        """True for tests that differ from lane to lane."""
+        return any(self.accesses.lane in window.form.bases for window in guards)
+
+    def _needed(self, tv: TensorView, index: Index, known: Known) -> tuple[Window, ...]:
+        lane = self.accesses.lane  # a sum of which it is a part has a test of its own
+        told = {d: ends for d, ends in known.items() if d.base is not lane}
+        tests = (*tests_of(known), *beside(index, tv.shape, {**self.always, **told}))
+        return self._windows(window for window in tests if not self.holds(window))
 
     def _element(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.expr

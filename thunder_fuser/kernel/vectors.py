@@ -94,6 +94,12 @@ class Accesses:
         """True for a digit that differs from lane to lane."""
         return self.lane in Form(0, ((1, digit),)).bases
 
+    def is_vector(self, offset: Form, is_single: bool) -> bool:
+        """True where one access has what lies there for all lanes. Of a tensor of which lanes read
+        elements one by one, an element of all is one of these."""
+        parts = self._split(offset)
+        return parts is not None and not (is_single and parts.weight == 0)
+
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:
         """Ask for an element. One that somebody reads at every index needs no guard for others:
         along an expanded axis different indices share an offset."""

@@ -24,6 +24,7 @@ from math import prod
 from thunder_fuser.analysis.access import Index, demand
 from thunder_fuser.analysis.digits import atom
 from thunder_fuser.analysis.exclusive import one_at_most
+from thunder_fuser.analysis.known import beside, tests_of
 from thunder_fuser.analysis.layout import WIDE_ENOUGH, offset_of
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.ir.tensor import TensorView
@@ -36,7 +37,6 @@ from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.schedule.vectorize import (
     elements_at_once,
     lanes_of,
-    windows_of,
 )
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -176,7 +176,11 @@ def _cost_of_flat(flat: IterationClass, loads: float, parameters: MapParameters)
     if width * target.dtype.itemsize < WIDE_ENOUGH:
         return None
     whole = [key for key in needs.leaves if _is_vector(flat, *key, lanes)]
-    apart = {key: windows_of(*key) for key in needs.leaves if key not in whole}
+    apart = {
+        (tv, index): (*tests_of(known), *beside(index, tv.shape, known))
+        for (tv, index), known in needs.leaves.items()
+        if (tv, index) not in whole
+    }
     single = loads - len(whole)
     if single > MOST_LOADS or len(one_at_most(apart)) > MOST_PLACES:
         return None
@@ -186,5 +190,5 @@ def _cost_of_flat(flat: IterationClass, loads: float, parameters: MapParameters)
 def _is_vector(flat: IterationClass, tv: TensorView, index: Index, lanes: int) -> bool:
     """True for what all lanes read, in one access."""
     offset = offset_of(flat.segment.layouts[tv], index)
-    is_apart = any(flat.axes[-1] in window.form.bases for window in windows_of(tv, index))
+    is_apart = any(flat.axes[-1] in window.form.bases for window in beside(index, tv.shape))
     return not is_apart and elements_at_once(flat, tv, offset, lanes) >= lanes

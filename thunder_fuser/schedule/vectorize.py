@@ -12,9 +12,8 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
-from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.known import beside
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
 from thunder_fuser.ir.tensor import TensorView
@@ -313,14 +312,8 @@ def _single(group: IterationClass, innermost: IterDomain) -> Set[tuple[TensorVie
         (tv, offset_of(layouts[tv], index))
         for needs in group.needs
         for tv, index in needs.leaves
-        if any(innermost in window.form.bases for window in windows_of(tv, index))
+        if any(innermost in window.form.bases for window in beside(index, tv.shape))
     }
-
-
-def windows_of(tv: TensorView, index: Index) -> tuple[Window, ...]:
-    """The windows outside of which an element would not be in its tensor."""
-    found = (Window(form, size) for form, size in zip(index, tv.shape, strict=True))
-    return tuple(w for w in found if not 0 <= w.form.bounds[0] <= w.form.bounds[1] < w.extent)
 
 
 def _aligned(layout: Layout, form: Form, innermost: IterDomain, tv: TensorView) -> int:
