@@ -27,7 +27,6 @@ from thunder_fuser.kernel.statements import (
     Compute,
     Expression,
     IndexValue,
-    InRange,
     Literal,
     Operand,
     ReadElement,
@@ -145,7 +144,6 @@ def added(*operands: Operand) -> Compute:
         (Select((Window(atom(ROW), 3),), KNOWN, KNOWN), True),
         (Select((Window(atom(VECTOR), 3),), KNOWN, KNOWN), False),
         (ReadElement("T0", Form(), F32, ()), False),
-        (InRange(KNOWN, 8), False),
     ],
 )
 def test_what_a_row_has_one_of(value: Expression, expected: bool) -> None:

@@ -37,8 +37,9 @@ INTEGER_QUOTIENTS = ("div", "fmod", "mod", "remainder")
 
 
 def rows_of(dtype: DataType) -> list[OpDef]:
-    """The elementwise rows that take operands of `dtype`, the cast left out."""
-    return [row for row in ELEMENTWISE if dtype in row.dtypes and row.name != "cast"]
+    """The elementwise rows that take any operands of `dtype`, the cast left out."""
+    rows = (row for row in ELEMENTWISE if dtype in row.dtypes and row.name != "cast")
+    return [row for row in rows if not row.checks]
 
 
 def result_dtype(row: OpDef, dtype: DataType) -> DataType:

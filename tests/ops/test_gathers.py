@@ -35,6 +35,15 @@ def test_the_reference_wraps_no_index(name: str, bad: int) -> None:
         values(name, torch.randn(3), torch.tensor([bad]), 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_the_reference_checks_an_index_of_any_shape(dtype: torch.dtype) -> None:
+    check = row_function(OPS["in_range"])
+    index = torch.tensor([[4, 0], [2, 4]], dtype=dtype)
+    assert torch.equal(check(index, 5), index.long())
+    with pytest.raises((IndexError, RuntimeError)):
+        check(index, 4)
+
+
 @pytest.mark.parametrize("dtype", [DataType.Float, DataType.Bool])
 def test_an_index_is_of_integers(dtype: DataType) -> None:
     with pytest.raises(TypeError, match=f"operand 1 has dtype {dtype}; it takes i16, i32"):

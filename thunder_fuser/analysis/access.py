@@ -206,7 +206,8 @@ def _sources(tv: TensorView, index: Index, known: Known) -> tuple[Source, ...]:
         inside = [s for edge in found if (s := _in_window(edge, known)) is not None]
         certain = [s for s in inside if not s.windows]
         return tuple(certain[:1] or inside)
-    return tuple(_plain(edge, known) for edge in found)
+    # what is checked is wherever threads are
+    return tuple(_plain(edge, ANYWHERE if expr.op.checks else known) for edge in found)
 
 
 def reduced_edges(tv: TensorView, index: Index) -> list[Edge]:

@@ -1,4 +1,4 @@
-"""Integers that are computed element by element from memory, wherever they are used.
+"""Integers that are computed element by element from memory and places, wherever they are used.
 
     T1 = lt(T0, 0); T2 = where(T1, 9, 0); T3 = add(T0, T2)     T3, an index that may be negative
 
@@ -26,5 +26,5 @@ def is_elementwise(tv: TensorView, leaves: Container[TensorView] = ()) -> bool:
 
 
 def _is_step(tv: TensorView) -> bool:
-    is_plain = tv.family in (Family.POINTWISE, Family.VIEW)
+    is_plain = tv.family in (Family.POINTWISE, Family.VIEW, Family.FULL, Family.IOTA)
     return is_plain and not is_stop(tv) and not tv.dtype.is_floating and not tv.dtype.is_complex

@@ -20,7 +20,6 @@ from thunder_fuser.kernel.statements import (
     Convert,
     Expression,
     IndexValue,
-    InRange,
     Literal,
     Operand,
     Random,
@@ -67,8 +66,6 @@ def _expression(value: Expression, dtype: DataType, form: FormText, test: Window
             return _widen(f"{square}[{place_in_square(tile, form)}]", stored)
         case IndexValue(index, extent):
             return _index(extent, form(index))
-        case InRange(index, extent):
-            return f"tf::in_range({operand(index)}, {form(Form(extent))})"
         case Random(op, args, place, stored):
             names = {"index": ", ".join(map(form, in_multiples(place, 4))), "s": CUDA_TYPES[stored]}
             return op.cuda.format(*map(operand, args), **names)

@@ -88,4 +88,4 @@ def index_put(
 def _checked(ops: Any, index: Any, size: int) -> Any:
     """The places of an index that counts from the end where it is negative."""
     wrapped = ops.where(ops.lt(index, 0), ops.add(index, size), index)
-    return ops.index_select(ops.iota(size), wrapped, 0)
+    return ops.in_range(wrapped, size)

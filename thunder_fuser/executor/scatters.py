@@ -3,8 +3,8 @@
     scatter_add(a, index, value, dim)  =>  for each j: a = where(place == index[j], a + value[j], a)
 
 Every element of the result compares its place with the few indices of its row, in their order, so
-sums are the same in every run. Indices are read out of a counter, which checks them. More elements
-are sums of rows where all rows share the places (`index_sums`), and torch's where each has its own.
+sums are the same in every run. Indices are checked before that. More elements are sums of rows
+where all rows share the places (`index_sums`), and torch's where each has its own.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def index_add(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -
 def _hits(ops: Any, a: Any, index: Any, value: Any, dim: int, places: int) -> list[tuple[Any, Any]]:
     """For each place: which elements of `a` it is, and the value for them."""
     counter = ops.broadcast(ops.iota(a.size(dim)), [k != dim for k in _dims(a)])
-    checked = ops.take_along_axis(counter, index, dim)
+    checked = ops.in_range(index, a.size(dim))
     is_tensor = hasattr(value, "ndim")
     return [
         (

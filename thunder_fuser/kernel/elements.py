@@ -21,7 +21,6 @@ from thunder_fuser.kernel.statements import (
     Convert,
     Expression,
     IndexValue,
-    InRange,
     LaneStatement,
     Literal,
     Operand,
@@ -129,14 +128,19 @@ class ElementWriter:
     def place(self, place: Loaded) -> None:
         """A variable with the index that `place` holds, checked."""
         if place not in self.places:
-            value = self._read(place.tensor, place.index)
-            index = self.convert(place.tensor, value, DataType.Int)
-            if guards := self._guards(place.tensor, place.index):
-                zero = Literal(0, DataType.Int)
-                index = self._assign(place.tensor, DataType.Int, Select(guards, index, zero))
+            tv, value = place.tensor, self._read(place.tensor, place.index)
+            index = self._or_zero(tv, place.index, self.convert(tv, value, DataType.Int))
             if not _is_in_range(place) or isinstance(index, Literal):
-                index = self._assign(place.tensor, DataType.Int, InRange(index, place.extent))
+                args = (index, Literal(place.extent, DataType.Int))
+                check = Compute(op("in_range"), args, DataType.Int, Accuracy.NORMAL)
+                index = self._assign(tv, DataType.Int, check)
             self.places[place] = index.name
+
+    def _or_zero(self, tv: TensorView, index: Index, value: Operand) -> Operand:
+        """`value`, or 0 where `tv` has no such element, which is in every range."""
+        guards = self._guards(tv, index)
+        zero = Literal(0, value.dtype)
+        return self._assign(tv, value.dtype, Select(guards, value, zero)) if guards else value
 
     def _read(self, tv: TensorView, index: Index) -> Operand:
         """The value of an element; loaded now if it is one of memory."""
@@ -234,6 +238,8 @@ class ElementWriter:
             return self._cast(tv, self._stored(tv, args[0]), tv.dtype)
         wanted = expr.op.operand_dtypes(kinds)
         ready = [self.convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
+        if expr.op.checks:
+            ready[0] = self._or_zero(tv, element.index, ready[0])
         compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
         return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
 

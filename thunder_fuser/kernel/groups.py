@@ -26,7 +26,7 @@ from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Assign,
-    InRange,
+    Compute,
     Variable,
     forms_of,
 )
@@ -97,7 +97,8 @@ def _ahead(planned: GroupSchedule, loop: Scope) -> int:
 
 def _is_moved(loop: Scope) -> bool:
     """True where all that a term needs are vectors, at places that need no check."""
-    checks = any(isinstance(s, Assign) and isinstance(s.value, InRange) for s in loop.before)
+    values = (s.value for s in loop.before if isinstance(s, Assign))
+    checks = any(isinstance(value, Compute) and value.op.checks for value in values)
     return bool(loop.loads) and not checks and not any(forms_of(s) for s in loop.statements)
 
 

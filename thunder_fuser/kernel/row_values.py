@@ -24,7 +24,6 @@ from thunder_fuser.kernel.statements import (
     Convert,
     Expression,
     IndexValue,
-    InRange,
     LaneStatement,
     Literal,
     Operand,
@@ -64,7 +63,7 @@ class RowValues:
             case Select(windows, inside, outside):
                 fixed = self._are_fixed(*(window.form for window in windows))
                 return fixed and self._are_known(inside, outside)
-            case ReadElement() | ReadSquare() | InRange():  # a load or a check stays where it is
+            case ReadElement() | ReadSquare():  # a load stays where it is
                 return False
             case _:
                 assert_never(value)

@@ -119,14 +119,6 @@ class IndexValue:
 
 
 @dataclass(frozen=True)
-class InRange:
-    """An index that a tensor holds. The launch fails where it lies outside of [0, extent)."""
-
-    index: Operand
-    extent: int
-
-
-@dataclass(frozen=True)
 class Random:
     """What `op` draws from Philox for the element at `index` of the contiguous random tensor."""
 
@@ -162,7 +154,6 @@ Expression: TypeAlias = (
     | ReadElement
     | ReadSquare
     | IndexValue
-    | InRange
     | Random
     | Select
     | Combine
@@ -363,8 +354,6 @@ def _expression(value: Expression, names: dict[IterDomain, str]) -> str:
             return f"{square}[vector + lane, row]"
         case IndexValue(form):
             return f"index({format_form(form, names)})"
-        case InRange(place, extent):
-            return f"in_range({_operand(place)}, {extent})"
         case Random(op, args, index):
             drawn = ", ".join((*map(_operand, args), format_form(index, names)))
             return f"{op.name}({drawn})"

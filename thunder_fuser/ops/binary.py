@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Family, Kind, OpDef, Param
-from thunder_fuser.ops.dtype_rules import boolean, each, floating, promoted
+from thunder_fuser.ops.dtype_rules import boolean, each, fixed, floating, promoted
 from thunder_fuser.ops.dtype_sets import ALL, BITS, FLOATS, INTEGERS, NUMBERS, REAL
 from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
 
@@ -157,4 +157,16 @@ LOGIC = (
             torch="tf_logical_right_shift({0}, {1})"),
 )  # fmt: skip
 
-BINARY = (*ARITHMETIC, *COMPARISONS, *LOGIC)
+IN_RANGE = OpDef(
+    "in_range",
+    Family.POINTWISE,
+    (Param("index", Kind.TENSOR), Param("extent", Kind.SCALAR)),
+    fixed(DataType.Int),
+    "tf::in_range({0}, {1})",
+    "tf_in_range({0}, {1})",
+    dtypes=INTEGERS,
+    operands_as=each(fixed(DataType.Int)),
+    checks=True,
+)
+
+BINARY = (*ARITHMETIC, *COMPARISONS, *LOGIC, IN_RANGE)

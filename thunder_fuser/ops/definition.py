@@ -138,6 +138,7 @@ class OpDef:
     sample: tuple[float, float] = (-4.0, 4.0)
     operands_as: OperandRule | None = None  # types the operands are converted to; None: as they are
     strict: str = ""  # replaces `cuda` when every rounding of the trace is kept
+    checks: bool = False  # ends the launch where the first operand is none of those it takes
     is_step: bool = False  # jumps: the smallest error in an operand may change the whole result
     fast: str = ""  # replaces `cuda`, for f32, where the value ends in a 16-bit float
     by_number: str = ""  # replaces `cuda`, for f32, where the second operand is a literal

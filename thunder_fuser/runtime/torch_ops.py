@@ -118,6 +118,12 @@ def tf_iota(
     return (torch.arange(length[0], device=device).to(wide) * distance + first).to(dtype)
 
 
+def tf_in_range(index: Tensor, extent: int) -> Tensor:
+    """As torch checks an index, on a GPU without waiting for it."""
+    places = torch.arange(extent, device=index.device)
+    return places.index_select(0, index.long().reshape(-1)).reshape(index.shape)
+
+
 def tf_index_select(x: Tensor, index: Tensor, dim: int) -> Tensor:
     return x.index_select(dim, index.long())
 

@@ -272,7 +272,8 @@ def _odd(
     parameters: KeptParameters,
 ) -> tuple[_Plane, Tiling] | None:
     """A plane of images whose rows no vector divides, in vectors of them, and how it is tiled; None
-    for others. What is written in place is read by no block that has a neighbour's columns too."""
+    for others. What is written in place or checked is read by no block that has a neighbour's
+    columns too."""
     if not parameters.odd or axes.lanes > 1:
         return None
     sums = [tv for tv in segment.long if tv not in long]
@@ -281,7 +282,8 @@ def _odd(
         return None
     if not sums and whole_images(plane.room(segment, target), parameters) is not None:
         return None
-    if any(store.is_in_place for store, _ in plane.full):
+    made = (tv.expr.op for tv in segment.tensors if tv not in segment.leaves)
+    if any(row.checks for row in made) or any(store.is_in_place for store, _ in plane.full):
         return None
     sizes = {tv: tv.dtype.itemsize for tv in plane.moved}
     extents = (axes.row.size, width, axes.columns // width)

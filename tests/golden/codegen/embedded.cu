@@ -5,7 +5,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::i64* __restrict__ T1, tf::bf16
   const bool is_active = wanted < 7;
   const int group = is_active ? wanted : 7 - 1;
   const tf::i64 T1_0 = T1[(group)];
-  const tf::i64 T1_1 = tf::in_range(T1_0, 50);
+  const tf::i64 T1_1 = tf::in_range(T1_0, 50ll);
   tf::Vec<tf::bf16, 8> v0[4];
 #pragma unroll
   for (int k = 0; k < 4; ++k) {

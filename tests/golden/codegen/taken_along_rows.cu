@@ -10,7 +10,7 @@ kernel(const float* __restrict__ T0, const int* __restrict__ T2, float* __restri
   for (int lane = 0; lane < 4; ++lane) {
     const int T2_0 = v0.v[lane];
     const tf::i64 T2_1 = tf::convert<tf::i64>(T2_0);
-    const tf::i64 T2_2 = tf::in_range(T2_1, 9);
+    const tf::i64 T2_2 = tf::in_range(T2_1, 9ll);
     const float T0_0 = T0[(9 * i0 + T2_2)];
     const float T1_0 = -T0_0;
     w0.v[lane] = tf::convert<float>(T1_0);

@@ -530,11 +530,12 @@ TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
 }
 #else
 TF_FN tf::i64 in_range(tf::i64 index, tf::i64 extent) {
-  // What the assert of <assert.h> calls; NVRTC declares it.
   if (index < 0 || index >= extent) {
+    // What the assert of <assert.h> calls; NVRTC declares it, but not that it never returns.
     ::__assertfail("index out of range", "thunder_fuser", 0, "", 1);
     __builtin_unreachable();
   }
-  return index;
+  // Two indices below 2^32 are compared in one instruction.
+  return extent <= 1ll << 32 ? static_cast<unsigned>(index) : index;
 }
 #endif
