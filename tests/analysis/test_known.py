@@ -12,11 +12,13 @@ from thunder_fuser.analysis.digits import (
     ZERO,
     Digit,
     Form,
+    Loaded,
     Opaque,
     add,
     atom,
     divmod_form,
     evaluate,
+    gathered,
     scale,
     shift,
 )
@@ -32,6 +34,8 @@ from thunder_fuser.analysis.known import (
     share_of,
     whole,
 )
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.build import tensor
 from thunder_fuser.ir.domain import IterDomain, axis
 
 OUTER, INNER = axis(4), axis(32)
@@ -119,6 +123,14 @@ def test_inside_of_a_piece_a_window_tells_of_the_rest() -> None:
     assert inside == {outer: (0, 0)}
     assert settled(Window(PLACE, 16), inside) == Window(atom(INNER), 16)
     assert narrowed(inside, [Window(PLACE, 16)]) == {outer: (0, 0), inner: (0, 15)}
+
+
+def test_a_loaded_index_stays_the_one_that_there_is_a_variable_of() -> None:
+    loaded = gathered(Loaded(tensor(DataType.Int, 4), (atom(OUTER),), 32))
+    window = Window(add(loaded, PLACE), 80)
+    assert settled(window, {whole_of(OUTER): (2, 2)}) == window
+    inner = settled(window, {whole_of(INNER): (5, 5)})
+    assert inner == Window(shift(add(loaded, scale(atom(OUTER), 32)), 5), 80)
 
 
 def test_a_row_of_the_plane_is_in_one_of_its_images() -> None:

@@ -64,6 +64,10 @@ def test_too_many_rows_have_a_launch_of_their_own() -> None:
     assert not is_total(total(floats(MAX_ROWS + 1), 0), MAX_ROWS + 1)
 
 
+def test_a_total_of_nothing_is_none() -> None:
+    assert not is_total(total(floats(2048, 0), 0, 1), 0)
+
+
 def found_in(*outputs: TensorView, inputs: tuple[TensorView, ...]) -> tuple[TensorView, ...]:
     return totals_of(Fusion(inputs, outputs).tensors, frozenset(inputs))
 

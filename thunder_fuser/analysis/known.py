@@ -57,9 +57,11 @@ def _reached(digit: Digit, known: Known) -> tuple[int, int]:
 
 
 def settled(window: Window, known: Known) -> Window:
-    """A test of fewer digits that is as good where digits are as `known`, if there is one."""
+    """A test of fewer digits that is as good where digits are as `known`, if there is one. Loaded
+    indices stay those that there are variables of."""
+    kept = frozenset[IterDomain]().union(*(p.bases for p in loads_in((window.form,))))
     ends = [(axis, low, high) for d, (low, high) in known.items() if (axis := axis_of(d))]
-    pinned = {axis: Form(low) for axis, low, high in ends if low == high}
+    pinned = {axis: Form(low) for axis, low, high in ends if low == high and axis not in kept}
     window = Window(substitute(window.form, pinned), window.extent)
     found = decided(window, known) if len(window.form.terms) > 1 else None
     return window if found is None else inside(*found)

@@ -32,7 +32,7 @@ def is_total(tv: TensorView, rows: int) -> bool:
     if not is_reduction(tv):
         return False
     terms = prod(a.size for a in tv.domain.logical)
-    return prod(tv.shape) == 1 and terms == rows <= MAX_ROWS and not tv.dtype.is_complex
+    return prod(tv.shape) == 1 and 0 < terms == rows <= MAX_ROWS and not tv.dtype.is_complex
 
 
 def totals_of(
