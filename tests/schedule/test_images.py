@@ -43,6 +43,7 @@ def test_a_row_has_the_places_of_its_image(lanes: int) -> None:
         (2 * ROWS * PLACES, PLACES, 1),  # and behind each image
         (PLACES, IMAGES * PLACES, 1),  # the rows of all images together
         (0, PLACES, 1),  # one image for all
+        (ROWS * PLACES, -PLACES, 1),  # the last row first
     ],
     ids=str,
 )

@@ -35,7 +35,7 @@ def vectors_of_row(offsets: Sequence[Form], axes: ColumnAxes) -> int | None:
         return None
     steps = [weight for weight, digit in offsets[0].terms if digit.base is axes.row]
     size = axes.vector.size * axes.lanes
-    if len(steps) != 1 or steps[0] % axes.lanes or size % max(steps[0], 1):
+    if len(steps) != 1 or steps[0] < 1 or steps[0] % axes.lanes or size % steps[0]:
         return None
     vectors = steps[0] // axes.lanes
     image, place = divmod_form(atom(axes.vector), vectors)
