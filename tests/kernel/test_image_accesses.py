@@ -20,7 +20,7 @@ from thunder_fuser.ir.scalar import constant
 from thunder_fuser.kernel.image_accesses import ImageAccesses
 from thunder_fuser.kernel.image_ir import DealtRows
 from thunder_fuser.kernel.kept_columns import lower_kept_columns
-from thunder_fuser.presegment.split_reductions import constants
+from thunder_fuser.presegment.stages import constants
 from thunder_fuser.schedule import kept_columns
 from thunder_fuser.schedule.column_axes import ColumnAxes
 

@@ -126,7 +126,7 @@ def test_a_rolled_row_is_read_once_at_the_place_that_a_lane_chooses() -> None:
     x = floats(8, 13)
     made = cat(piece(x, 1, 3, 13), piece(x, 1, 0, 3))
     assert body_of(segment_of([x], made)) == dedent("""\
-        v0 = load T0[-10 + 4*i0 + lane], 4 x f32, 4 bytes at a time where 0 <= -10 + ((4*i0 + lane)%13) < 13, [3 + 4*i0 + lane] where 0 <= 3 + ((4*i0 + lane)%13) < 13
+        v0 = load T0[-10 + 4*i0 + lane], 4 x f32, 4 bytes at a time where 0 <= -10 + ((4*i0 + lane)%13) < 3, [3 + 4*i0 + lane] where 0 <= ((4*i0 + lane)%13) < 10
         T0_0: f32 = v0[1*lane + 0]
         w0[1*lane + 0] = T0_0
         store w0 -> T3[4*i0], 4 x f32, 16 bytes at a time""")  # noqa: E501

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.ops.row_kernels import INTEGER_QUOTIENTS, random_values, rows_of
+from tests.programs import check, fusion, like
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -155,3 +156,13 @@ def test_a_quotient_by_a_sum_of_the_row_is_torchs(
     if stored is DataType.BFloat16:
         smallest, rtol = torch.finfo(torch.float32).smallest_normal, 2.0**-7
     torch.testing.assert_close(found.cpu(), wanted, rtol=rtol, atol=smallest, equal_nan=True)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int8], ids=str)
+def test_the_largest_of_negated_integers(dtype: torch.dtype) -> None:
+    """ptxas 13.0 makes one instruction of max(max(-a, -b), -c), and forgets one of the signs."""
+    x = torch.randint(-100, 100, (300, 7), dtype=dtype)
+    (tv,) = like(x)
+    ends = [call(name, call("neg", tv), dims=(1,)) for name in ("max", "min")]
+    check(fusion([tv], *ends), x)

@@ -60,6 +60,18 @@ TF_FN float minimum(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
   return y;
 }
+// Of numbers without a sign: ptxas 13.0 makes one instruction of max(max(-a, -b), c), and forgets
+// that b is negated.
+TF_FN int maximum(int a, int b) {
+  unsigned y;
+  asm("max.u32 %0, %1, %2;" : "=r"(y) : "r"(a ^ 0x80000000), "r"(b ^ 0x80000000));
+  return y ^ 0x80000000;
+}
+TF_FN int minimum(int a, int b) {
+  unsigned y;
+  asm("min.u32 %0, %1, %2;" : "=r"(y) : "r"(a ^ 0x80000000), "r"(b ^ 0x80000000));
+  return y ^ 0x80000000;
+}
 #endif
 
 // chunk: clamp
