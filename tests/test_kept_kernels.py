@@ -333,3 +333,13 @@ def test_the_order_of_threads_does_not_show_in_a_bit() -> None:
         plan = plan_of(fusion([a], softmax(a)), *copies([x]), options=options)
         found += [plan.run(*copies([x]))[0].cpu() for _ in range(2)]
     assert all(torch.equal(found[0], other) for other in found)
+
+
+def test_what_needs_the_sums_beside_it_is_kept_by_none() -> None:
+    """Rows are summed of what has lost the largest of its column, and lies in another order."""
+    x = whole(257, 24, 4).transpose(1, 2)
+    (tv,) = like(x)
+    left = call("sub", tv, expand(unsqueeze(call("max", tv, dims=(0,)), 0), *x.shape))
+    program = fusion([tv], call("sum", left, dims=(1, 2)), writes=[(left, tv)])
+    assert len(cuda_kernels(program, x)[1]) == 2
+    check(program, x)

@@ -411,9 +411,12 @@ def is_of_plane(offset: Form, axes: ColumnAxes) -> bool:
 def _reads(
     segment: Segment, reductions: Sequence[Element], walked: Sequence[Element]
 ) -> list[tuple[TensorView, Form]]:
-    """What is read in phases and for what is stored of the plane, and where."""
+    """What is read in phases and for what is stored of the plane, and where. Raises Rejected for
+    the result of a sum beside them, which no block has yet."""
     own = {tv for tv, _ in reductions}
     leaves = needs_of(segment, own, walked).leaves
+    if any(tv in segment.long for tv, _ in leaves if tv not in own):
+        raise Rejected("columns that are kept are read beside what others come to")
     reads = {(tv, offset_of(segment.layouts[tv], i)): None for tv, i in leaves if tv not in own}
     return list(reads)
 
