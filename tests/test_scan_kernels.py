@@ -20,6 +20,7 @@ from tests.programs import (
     flip,
     fusion,
     like,
+    pad,
     permute,
     piece,
     reshape,
@@ -316,3 +317,11 @@ def test_nvrtc_compiles_it_without_spills(shape: tuple[int, ...], dim: int) -> N
     assert not any(s.is_opaque for s in segmented.segments)
     for kernel in kernels:
         assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_all_rows_share_but_those_of_a_pad_is_loaded_in_each(reverse: bool) -> None:
+    x, y = whole(2, 64, dtype=torch.float32), whole(1, dtype=torch.float32)
+    a, b = like(x, y)
+    padded = pad(call("mul", a, expand(unsqueeze(b, 0), 2, 64)), [0, -1, 0, 2], 1.0)
+    check(fusion([a, b], call("cumsum", padded, dim=0, reverse=reverse)), x, y)

@@ -163,7 +163,7 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     in the last one: a thread has seven predicates, and would wait for those loads first."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
     row, tested = kernel.axes.row, _batch(kernel, last)
-    others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.offset.bases]
+    others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.bases]
     if not kernel.scans:
         head = f"for ({kind} start = {first}; start < {last}; start += {step})"
         return [*others, *block(head, tested)]
@@ -180,7 +180,7 @@ def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
     """A batch of rows, none of which is behind `last`. All loads stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
     kind, names, scope = index_type(kernel.reach), kernel.names, kernel.loop
-    loads = [a for a in scope.loads if kernel.axes.row in a.offset.bases]
+    loads = [a for a in scope.loads if kernel.axes.row in a.bases]
     declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in loads]
     taken = [f"{a.name}_rows[k] = {load_call(a, names)};" for a in loads]
     given = [f"const auto {a.name} = {a.name}_rows[k];" for a in loads]
