@@ -24,6 +24,11 @@ def pairwise(
     ]
 
 
+def in_turn(values: Sequence[_A], others: Sequence[tuple[_B, _C]]) -> list[tuple[_A, _B, _C]]:
+    """Each of the values with one of the others, in turn."""
+    return [(a, *others[k % len(others)]) for k, a in enumerate(values)]
+
+
 def with_halves(values: Sequence[_A], *others: torch.dtype) -> list[tuple[_A, torch.dtype]]:
     """Each value with one of the 16-bit floats, in turn, and with each of the other types: kernels
     of the two have one width, and one text but for the name of the type."""

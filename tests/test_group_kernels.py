@@ -434,7 +434,7 @@ def test_nvrtc_compiles_it_without_spills(
         fusion([a, i], summed(a, i, count)),
         fusion([a, b, i], chain(summed(call("mul", a, b), i, count), "neg")),
     )
-    for program in (*whole_orders, *map(split_groups, whole_orders)):
+    for program in (whole_orders[columns % 2], split_groups(whole_orders[1 - columns % 2])):
         tensors = (x, index) if len(program.inputs) == 2 else (x, x, index)
         _, kernels = cuda_kernels(program, *tensors)
         grouped = [kernel for kernel in kernels if isinstance(kernel, GroupKernel)]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.devices import ORDERS, copies
-from tests.pairwise import pairwise
+from tests.pairwise import in_turn
 from tests.programs import (
     H200,
     STRICT,
@@ -148,7 +148,10 @@ def test_the_order_of_blocks_and_threads_does_not_show_in_a_bit() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "dtype", "sums"),
-    pairwise([64, 96, 100, 128, 256, 512], [torch.bfloat16, torch.float32], [1, 2]),
+    in_turn(
+        [64, 96, 100, 128, 256, 512],
+        [(torch.bfloat16, 1), (torch.float32, 2), (torch.bfloat16, 2), (torch.float32, 1)],
+    ),
 )
 def test_nvrtc_compiles_it_without_spills(columns: int, dtype: torch.dtype, sums: int) -> None:
     given = arguments(1 << 17, columns, dtype, torch.empty)
