@@ -73,7 +73,7 @@ class _KeptWriter:
         spread = [(s.value, i) for s, i in planned.stores] if self._is_spread else []
         self.by_lane, self.by_column = self._sums_of(results), self._sums_of(spread)
         loads = self.accesses.group_loads()
-        once = tuple(a for a in loads if self.axes.row not in a.offset.bases)
+        once = tuple(a for a in loads if self.axes.row not in a.bases)
         phases = tuple(self._phase(phase, loads) for phase in planned.phases)
         sums = self._beside()
         final = self._spread() if self._is_spread else self._stores(planned.stores, loads)
@@ -239,5 +239,5 @@ class _KeptWriter:
     ) -> tuple[VectorAccess, ...]:
         """The loads that a scope repeats for every row: those of what all columns share."""
         used = loads_read_by(loads, statements)
-        of_row = (a for a in used if self.axes.row in a.offset.bases)
+        of_row = (a for a in used if self.axes.row in a.bases)
         return tuple(a for a in of_row if not is_of_plane(a.offset, self.axes))

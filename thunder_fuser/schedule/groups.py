@@ -241,12 +241,11 @@ def _held(
     if group.makes_pieces or not is_one or not all(map(is_ordering, orders)):
         return None
     axes = walk.axes
-    along = {axes.vector} if axes.lane is None else {axes.vector, axes.lane}
     leaves = needs_of(segment, dict(walk.sums), walk.terms).leaves
     wide = [
         axes.columns * tv.dtype.itemsize
         for tv, index in leaves
-        if any(along & form.bases for form in index)
+        if any(axes.bases & form.bases for form in index)
     ]
     if deal.across < axes.vector.size or not 0 < max(wide, default=0) <= MAX_ROW_BYTES:
         return None
