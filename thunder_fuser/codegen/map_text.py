@@ -55,15 +55,20 @@ def _range(blocks: BlockRange, kernel: Kernel) -> list[str]:
 def _block(blocks: BlockRange, start: int, count: int, kernel: Kernel) -> str:
     """The number of a body's block among all its blocks."""
     if len(blocks.bodies) > 1:
-        place = f"turn - {counted(start)}" if start else "turn"
-        return f"(round * {counted(count)} + {place})"
+        return f"(round * {counted(count)} + {_behind('turn', start)})"
     return _own_block(blocks, kernel)
 
 
 def _own_block(blocks: BlockRange, kernel: Kernel) -> str:
     """The number of a block in its range."""
-    block = block_text(kernel)
-    return f"({block} - {counted(blocks.start)})" if blocks.start else block
+    return _behind(block_text(kernel), blocks.start)
+
+
+def _behind(number: str, start: int) -> str:
+    """A number counted from `start`, of which the compiler does not know that. NVRTC 13.0 takes
+    addresses of one stride for each other's neighbours, by the difference of `start * stride` in
+    both, and forgets that these products wrap: what it stored lay 32 GB away."""
+    return f"tf::settled(int({number} - {counted(start)}))" if start else number
 
 
 def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:

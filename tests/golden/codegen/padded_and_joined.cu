@@ -17,7 +17,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T3) {
     return;
   }
   if (turn < 2) {
-    const int thread = (round * 1 + turn - 1) * 128 + threadIdx.x;
+    const int thread = (round * 1 + tf::settled(int(turn - 1))) * 128 + threadIdx.x;
     if (thread >= 15) return;
     const int i1 = thread % 3;
     const int i0 = thread / 3;
@@ -27,7 +27,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T3) {
     return;
   }
   if (turn < 3) {
-    const int thread = (round * 1 + turn - 2) * 128 + threadIdx.x;
+    const int thread = (round * 1 + tf::settled(int(turn - 2))) * 128 + threadIdx.x;
     if (thread >= 60) return;
     const int i1 = thread % 12;
     const int i0 = thread / 12;
@@ -39,7 +39,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T3) {
     return;
   }
   {
-    const int thread = (round * 1 + turn - 3) * 128 + threadIdx.x;
+    const int thread = (round * 1 + tf::settled(int(turn - 3))) * 128 + threadIdx.x;
     if (thread >= 5) return;
     const int i0 = thread;
     tf::Vec<float, 1> w0;

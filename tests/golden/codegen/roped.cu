@@ -36,7 +36,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T6, const t
     return;
   }
   if (blockIdx.x < 64) {
-    const int thread = (blockIdx.x - 32) * 128 + threadIdx.x;
+    const int thread = tf::settled(int(blockIdx.x - 32)) * 128 + threadIdx.x;
     if (thread >= 4096) return;
     const int i4 = thread % 4;
     const int i3 = thread / 4 % 64;
@@ -71,7 +71,7 @@ kernel(const tf::bf16* __restrict__ T0, const tf::bf16* __restrict__ T6, const t
     return;
   }
   {
-    const int thread = (blockIdx.x - 64) * 128 + threadIdx.x;
+    const int thread = tf::settled(int(blockIdx.x - 64)) * 128 + threadIdx.x;
     if (thread >= 4096) return;
     const int i4 = thread % 4;
     const int i3 = thread / 4 % 64;

@@ -58,7 +58,7 @@ kernel(const tf::bf16* __restrict__ T0, bool* __restrict__ T3, tf::bf16* __restr
     return;
   }
   {
-    const int thread = (round * 1 + turn - 192) * 128 + threadIdx.x;
+    const int thread = (round * 1 + tf::settled(int(turn - 192))) * 128 + threadIdx.x;
     if (thread >= 18) return;
     const int i1 = thread % 9;
     const int i0 = thread / 9;

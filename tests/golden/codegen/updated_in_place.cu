@@ -19,7 +19,7 @@ kernel(float* T0, const float* __restrict__ T1) {
     return;
   }
   {
-    const int thread = (round * 1 + turn - 1) * 128 + threadIdx.x;
+    const int thread = (round * 1 + tf::settled(int(turn - 1))) * 128 + threadIdx.x;
     if (thread >= 3) return;
     const int i0 = thread;
     const auto v0 = tf::load<float, 1, 4>(T1 + (i0 + 6));
