@@ -1,4 +1,5 @@
-"""Attention seen at the call, on a GPU or without one: Thunder's by flash attention, ours by cuDNN.
+"""Attention seen at the call, on a GPU or without one: Thunder's by flash attention, ours by cuDNN,
+and Thunder's that becomes cuDNN's.
 
 Each calls two ops of torch, which exist on CUDA alone. Both are watched here: how their operands
 lie, and which of them torch copies. On the CPU they are computed here as well, and lay their
@@ -19,10 +20,11 @@ from thunder.executors.utils import SpdaBackend
 
 from tests.devices import here
 from thunder_fuser import fuser
+from thunder_fuser.executor import attention
 
 Tensors = tuple[torch.Tensor, ...]
 
-KINDS = ("flash", "cudnn")
+KINDS = ("flash", "cudnn", "cudnn for flash")
 
 
 @dataclass
@@ -35,22 +37,24 @@ class Calls:
 
     def jit(self, fn: Any) -> Any:
         """As `jitted.jit`, with Thunder's attention executor before ours or without it."""
-        before = [sdpaex.sdpa_ex] if self.kind == "flash" else []
+        before = [] if self.kind == "cudnn" else [sdpaex.sdpa_ex]
         return thunder.jit(fn, executors=[*before, fuser], fuser_evaluator=here().type == "cpu")
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, kind: str) -> Calls:
     """Let that kind of attention take every call of the test, and record the calls."""
     calls, ops = Calls(kind), torch.ops.aten
-    taken = sdpaex.sdpa_ex if kind == "flash" else fuser
+    taken = fuser if kind == "cudnn" else sdpaex.sdpa_ex
     symbol = thunder.torch.scaled_dot_product_attention.id
     monkeypatch.setattr(taken.implmap[symbol], "checker", lambda *args, **kwargs: True)
     monkeypatch.setattr(
         sdpaex, "_fused_sdp_choice", lambda *args, **kwargs: SpdaBackend.FLASH_ATTENTION
     )
-    name = f"_scaled_dot_product_{kind}_attention"
+    monkeypatch.setattr(attention, "can_replace", lambda *args, **kwargs: kind != "flash")
+    library = kind.split()[0]
+    name = f"_scaled_dot_product_{library}_attention"
     is_cpu = here().type == "cpu"
-    stands_in = {"flash": (_flash, _flash_back), "cudnn": (_cudnn, _cudnn_back)}[kind]
+    stands_in = {"flash": (_flash, _flash_back), "cudnn": (_cudnn, _cudnn_back)}[library]
     real = (getattr(ops, name), getattr(ops, f"{name}_backward"))
     attend, attend_back = stands_in if is_cpu else real
 

@@ -110,15 +110,19 @@ def passes(function: Any, args: list[Tensor], cotangent: Tensor) -> list[Tensor]
 
 @pytest.mark.parametrize("length", [1, 37, T, 257])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["cudnn", "cudnn for flash"])
 def test_values_and_gradients_are_as_near_as_eagers(
-    dtype: torch.dtype, length: int, device: torch.device, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    dtype: torch.dtype,
+    length: int,
+    device: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a GPU by what torch gives to cuDNN: one query of one key it does not."""
-    is_cpu = device.type == "cpu"
     jfn = (
-        watch(monkeypatch, "cudnn").jit(attended)
-        if is_cpu
-        else thunder.jit(attended, executors=[fuser])
+        watch(monkeypatch, kind).jit(attended)
+        if device.type == "cpu"
+        else thunder.jit(attended, executors=[sdpa_ex, fuser] if "flash" in kind else [fuser])
     )
     args = [torch.randn(B, H, length, D).to(dtype) for _ in range(3)]
     cotangent = torch.randn(B, H, length, D).to(dtype)
@@ -133,13 +137,21 @@ def test_values_and_gradients_are_as_near_as_eagers(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("before", "is_ours"), [((), True), ((sdpa_ex,), False)])
-def test_an_executor_before_ours_goes_first(before: tuple[Any, ...], is_ours: bool) -> None:
-    if torch.cuda.get_device_capability()[0] < 9:
+@pytest.mark.parametrize("before", [(), (sdpa_ex,)])
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_what_torch_prefers_is_taken_whoever_is_first(
+    before: tuple[Any, ...], is_enabled: bool
+) -> None:
+    if torch.cuda.get_device_capability()[0] not in (9, 10):
         pytest.skip("torch prefers other kernels")
     args = [torch.randn(B, H, T, D, device="cuda").bfloat16().requires_grad_() for _ in range(3)]
-    jfn = thunder.jit(attended, executors=[*before, fuser])
-    jfn(*args).sum().backward()
+    was_enabled = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(is_enabled)
+    try:
+        jfn = thunder.jit(attended, executors=[*before, fuser])
+        jfn(*args).sum().backward()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(was_enabled)
     trace = str(thunder.last_traces(jfn)[-1])
-    assert (attention.FORWARD in trace) == is_ours
-    assert ("sdpafx" in trace) != is_ours
+    assert (attention.FORWARD in trace) == is_enabled
+    assert (attention.FLASH_FORWARD in trace) == (not is_enabled and bool(before))

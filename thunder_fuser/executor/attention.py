@@ -6,8 +6,8 @@
 No region holds attention. Thunder's `sdpa_ex` gives it to flash attention or to the memory
 efficient kernel; on Hopper and Blackwell of data centres torch, and so Inductor, prefers cuDNN's,
 which takes half of the time. What is refused here, such as a mask, is left to the executors behind
-ours, and what executors before ours take never comes here. `torch.backends.cuda.enable_cudnn_sdp`
-turns it off.
+ours. With `sdpa_ex` before ours the flash attention that it chose becomes cuDNN's under the same
+conditions. `torch.backends.cuda.enable_cudnn_sdp(False)` turns both off.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import torch
 from thunder.core.devices import DeviceType, to_torch_device
 from thunder.core.prims import OpTags
 from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, from_trace, tracectx
 from thunder.core.transforms import get_grad, put_grads
 from thunder.extend import OperatorExecutor, register_executor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -28,6 +30,9 @@ from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_e
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 FORWARD, BACKWARD = "cudnn_attention", "cudnn_attention_backward"
+# What sdpa_ex calls flash attention.
+FLASH_FORWARD = "sdpafx_grad_forward_scaled_dot_product_efficient_attention"
+FLASH_BACKWARD = "sdpafx_scaled_dot_product_efficient_attention_backward"
 _PREFERRED = (9, 10)  # major compute capabilities for which torch tries cuDNN first
 _HALVES = (dtypes.bfloat16, dtypes.float16)
 
@@ -104,6 +109,37 @@ def compute(
         put_grads(operands, _attend_backward(given, *operands, result, *saved, *options))
 
     return result, backward
+
+
+def flash_by_cudnn(trace: TraceCtx) -> TraceCtx:
+    """The trace with cuDNN's attention, and its backward, where sdpa_ex took flash attention of
+    what can be replaced; the trace itself where there is none."""
+    saved: dict[str, tuple[Any, ...]] = {}  # by the name of flash attention's result
+    result = from_trace(trace)
+    with tracectx(result):
+        result.bound_symbols.extend(_by_cudnn(bsym, saved) for bsym in trace.bound_symbols)
+    return result if saved else trace
+
+
+def _by_cudnn(bsym: BoundSymbol, saved: dict[str, tuple[Any, ...]]) -> BoundSymbol:
+    """What runs in place of an operation of the trace. `saved` is what cuDNN's backward reads of
+    its forward: the logarithms of sums lie in another shape than flash attention's."""
+    if bsym.sym.name == FLASH_FORWARD:
+        query, key, value, dropout_p, is_causal = bsym.args
+        scale = bsym.kwargs.get("scale")
+        if not can_replace(query, key, value, None, dropout_p, is_causal, scale=scale):
+            return bsym
+        attended, *_, seed, offset, _ = bsym.output
+        _, sums, *_ = _forward_meta(query, key, value, is_causal, scale)
+        saved[attended.name] = (sums, seed, offset)
+        output = (attended, *saved[attended.name])
+        return _attend.bind(query, key, value, is_causal, scale, output=output)
+    if bsym.sym.name == FLASH_BACKWARD and bsym.args[4].name in saved:
+        *operands, attended = bsym.args[:5]
+        is_causal, scale = bsym.args[11], bsym.kwargs.get("scale")
+        read = (*operands, attended, *saved[attended.name], is_causal, scale)
+        return _attend_backward.bind(*read, output=bsym.output)
+    return bsym
 
 
 def _forward_meta(query: Any, key: Any, value: Any, is_causal: bool, scale: float | None) -> Any:

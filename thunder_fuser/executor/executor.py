@@ -29,7 +29,7 @@ from thunder_fuser.executor import (
     scans,
     stable_gradients,
 )
-from thunder_fuser.executor.attention import ATTENTION
+from thunder_fuser.executor.attention import ATTENTION, flash_by_cudnn
 from thunder_fuser.executor.bilinear import INTERPOLATIONS
 from thunder_fuser.executor.bool_counts import count_bools
 from thunder_fuser.executor.bool_numbers import widen_bool_numbers
@@ -260,7 +260,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         settings, report = read_settings(), Report()
         if claims.claimed_device_type() is DeviceType.CUDA and not claims.is_uniform_kept():
             trace = stateless(trace)
-        trace = show_views(trace)
+        trace = show_views(flash_by_cudnn(trace))
         check_view_gradients(trace)
         trace = drop_idle_pads(widen_bool_numbers(trace))
         trace = extrema_again(count_bools(without_private_writes(trace)))

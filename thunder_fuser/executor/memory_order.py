@@ -48,9 +48,9 @@ ATTENTION = {
     attention.FORWARD: (0, 1, 2),
     attention.BACKWARD: (0, 1, 2, 3),
     # flash attention: query, key, value
-    "sdpafx_grad_forward_scaled_dot_product_efficient_attention": (0, 1, 2),
+    attention.FLASH_FORWARD: (0, 1, 2),
     # its backward: the gradient of the result, and what saved the three
-    "sdpafx_scaled_dot_product_efficient_attention_backward": (0, 1, 2, 3),
+    attention.FLASH_BACKWARD: (0, 1, 2, 3),
     # the memory efficient one lays its result out itself; its backward: the result's gradient
     "sdpaex_scaled_dot_product_efficient_attention_backward": (0,),
 }
