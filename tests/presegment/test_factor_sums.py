@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
 import torch
 
-from tests.programs import expand, full, fusion, like, permute, reshape, total
+from tests.programs import check, expand, full, fusion, like, permute, reshape, total, whole
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -145,3 +146,10 @@ def test_sums_of_the_same_rows_know_the_same() -> None:
     rows = of_rows(total(x, 1), known)
     assert of_rows(total(call("neg", x), 1), known) is rows
     assert of_rows(total(x, 0), known) is not rows
+
+
+def test_strict_keeps_what_an_infinite_factor_makes_of_terms_of_both_signs() -> None:
+    x, factor = whole(ROWS, COLUMNS), whole(ROWS)
+    x[3, :2], factor[3] = torch.tensor([1.0, -1.0]), math.inf
+    tv, of_rows = like(x, factor)
+    check(summed(tv, total(call("mul", tv, along(of_rows)), 1), beside=of_rows), x, factor)

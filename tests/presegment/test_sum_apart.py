@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
 import torch
 
-from tests.programs import expand, full, fusion, like, total, unsqueeze
+from tests.programs import check, expand, full, fusion, like, total, unsqueeze, whole
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -127,3 +128,11 @@ def test_terms_that_share_much_are_walked_once(op: str) -> None:
     (made,) = sum_apart(fusion([x, y], total(terms, 1))).outputs
     assert made.definition is not None
     assert made.definition.op.name in ("sub", "add", "mul")
+
+
+def test_strict_keeps_what_an_infinite_factor_makes_of_terms_of_both_signs() -> None:
+    x, y = whole(ROWS, COLUMNS), whole(ROWS, COLUMNS)
+    y[3] = -1.0
+    x[3, 5], y[3, 5] = math.inf, 1.0
+    tvs = like(x, y)
+    check(fusion(tvs, total(scaled(*tvs), 1)), x, y)

@@ -74,11 +74,11 @@ def arrange(
 ) -> Fusion:
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
-    exponentials, logarithms and sums with zeros of the trace."""
+    exponentials, logarithms and sums of the trace, whose terms may be infinite."""
     fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
     fusion = undo_turns(slice_first(fusion), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
-    fusion = sum_apart(fusion if strict else merge_sums(fusion))
+    fusion = fusion if strict else sum_apart(merge_sums(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
@@ -89,7 +89,8 @@ def arrange(
     fusion = split_scans(fusion, multiprocessors)
     fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
-    fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
+    fusion = fusion if strict else factor_sums(fusion)
+    fusion = walk_columns(fusion, multiprocessors, max_cluster, shared_bytes)
     fusion = walk_images(fusion, multiprocessors, max_cluster)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)

@@ -8,8 +8,9 @@ comes to, and a value that comes from memory in every turn is late if the terms 
 barrier it is there. The rest of the kernel still reads the terms, and values per element that only
 the sum needed are saved.
 
-Only of f32 and f64 throughout, since nothing is rounded there that was not before. Where such a
-factor is infinite, and terms have both signs, the sum is infinite instead of NaN.
+Only of f32 and f64 throughout, since nothing is rounded there that was not before. Not with
+`strict`: where such a factor is infinite, and terms have both signs, the sum is infinite instead of
+NaN.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ have in common cancels in their sums instead of in each element, where it was ro
 of a layer norm's gradients, which subtract the mean first, what it was without this. A part may
 wait for an extremum: the gradient of one is divided by how many elements equal it, and what sums
 that gradient counts them at once. A part that is the same in all of a row and waits is left, as a
-mean that is subtracted before a sum: there the difference is exact. Where a factor that was drawn
-out is infinite, and terms have both signs, the sum is infinite instead of NaN.
+mean that is subtracted before a sum: there the difference is exact. Not with `strict`: where a
+factor that was drawn out is infinite, and terms have both signs, the sum is infinite instead of
+NaN.
 """
 
 from __future__ import annotations
