@@ -184,12 +184,23 @@ def test_rows_that_are_moved_are_stored_by_the_launch_that_reduces_them(
     assert check(fusion([tv], move(below_largest(tv))), x, orders=ORDERS).launches == 1
 
 
+def moved(x: TensorView, by: int) -> TensorView:
+    """Zeros where no row moves to."""
+    first, last = max(by, 0), x.shape[0] + min(by, 0)
+    return pad(piece(x, 0, first, last), [0, 0] * (x.ndim - 1) + [max(-by, 0), max(by, 0)])
+
+
 OTHERS: dict[str, Callable[[TensorView], TensorView]] = {
     "some rows twice": lambda x: cat(piece(x, 0, 0, 20), piece(x, 0, 0, 20), dim=0),
     "computed behind it": lambda x: call("mul", rolled(x, 3, 0), rolled(x, 3, 0)),
     "rows of two": lambda x: call("add", rolled(x, 3, 0), x),
     "rolled along the row": lambda x: rolled(x, 5, 1),
     "filled up": lambda x: pad(piece(x, 0, 0, 37), [0, 0, 3, 0]),
+    "moved up, then computed": lambda x: call("neg", moved(reshape(x, 40, 8, 9), 1)),
+    "a row alone, then computed": lambda x: call("neg", moved(reshape(x, 40, 8, 9), -39)),
+    "the gradient of what is rolled": lambda x: call(
+        "add", moved(reshape(x, 40, 8, 9), 1), moved(reshape(x, 40, 8, 9), -39)
+    ),
 }
 
 

@@ -148,6 +148,8 @@ def _whole(
     if cut is not None:
         reads = _reads(store.value, shape[:cut], inner, segment, reductions)
         outer = reads[0].place(reads[0].own) if reads else None
+        if outer is not None and not _lies_in(outer, shape[:cut]):
+            raise Rejected("a result reads reductions of other rows than it has")
         return Stored(store, (*(outer or axes.row_index(shape[:cut])), *inner))
     if prod(shape) == axes.rows * axes.columns and not axes.is_shifted:
         return Stored(store, unflatten(axes.flat, shape))
@@ -186,6 +188,13 @@ def _reads(
     if first is None:
         return ()
     return tuple(_Read(dims, index, rows[first]) for tv, index in needs.leaves if tv is first)
+
+
+def _lies_in(index: Index, shape: Sequence[int]) -> bool:
+    return all(
+        0 <= form.bounds[0] and form.bounds[1] < size
+        for form, size in zip(index, shape, strict=True)
+    )
 
 
 def _is_moved(tv: TensorView) -> bool:
