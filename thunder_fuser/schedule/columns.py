@@ -46,7 +46,7 @@ from thunder_fuser.schedule.column_checks import (
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import lane_of
@@ -153,11 +153,6 @@ class ColumnSchedule:
         )
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T5 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: ColumnParameters = PREFERRED
 ) -> ColumnSchedule:
@@ -188,6 +183,9 @@ def schedule(
         if found is not None:
             return found
     return _in_batches(work, loaded, target, parameters)
+
+
+reject = rejecting(schedule)
 
 
 def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:

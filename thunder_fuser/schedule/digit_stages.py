@@ -23,7 +23,7 @@ from thunder_fuser.ops.groups import counted_chunks
 from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.ordering import groups_of
 from thunder_fuser.schedule.parameters import DigitParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -110,11 +110,6 @@ def _shape(segment: Segment, digit: Digit) -> str:
     return f"{segment.names[digit.keys]} of {digit.keys.shape[0]}, {digit}"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T10 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: DigitParameters = PREFERRED
 ) -> DigitSchedule:
@@ -137,6 +132,9 @@ def schedule(
     if len(values) == 1 and values[0].is_of("digit_counts"):
         return CountSchedule(segment, digit, groups_of(values[0]), threads)
     return _put(segment, values, digit, threads)
+
+
+reject = rejecting(schedule)
 
 
 def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: int) -> PutSchedule:

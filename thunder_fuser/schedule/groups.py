@@ -40,7 +40,7 @@ from thunder_fuser.schedule.needs import (
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
 from thunder_fuser.segment.segment import Segment, Store
@@ -157,11 +157,6 @@ def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
             return f"pieces of {size} that have one key in {tensors[keys]}"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T7 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: GroupParameters = PREFERRED
 ) -> GroupSchedule:
@@ -200,6 +195,9 @@ def schedule(
         size >= max(target.l2_bytes, 1),
         _ends_beside(segment, beside, stretch, deal.across * deal.parts),
     )
+
+
+reject = rejecting(schedule)
 
 
 @dataclass(frozen=True)

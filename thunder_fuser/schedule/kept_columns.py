@@ -52,7 +52,7 @@ from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_re
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -128,26 +128,14 @@ class KeptSchedule:
         return "\n".join(lines)
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
-def reject_odd(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment in vectors that lag behind columns, or need not; or None."""
-    return rejection(schedule_odd, segment, target)
-
-
-def reject_turned(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment, or need not, as its rows lie row after row; or None."""
-    return rejection(schedule_turned, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
     return _planned(segment, *_column_shape(segment), target, parameters)
+
+
+reject = rejecting(schedule)
 
 
 def schedule_odd(
@@ -162,6 +150,9 @@ def schedule_odd(
     if found is None or found[1].tile.cluster > 1:
         raise Rejected("columns of other planes than those of odd images")
     return _scheduled(segment, *found)
+
+
+reject_odd = rejecting(schedule_odd)
 
 
 def _column_shape(segment: Segment) -> tuple[int, int]:
@@ -185,6 +176,9 @@ def schedule_turned(
     if columns == 1:
         raise Rejected("one row")
     return _planned(segment, rows, columns, target, parameters, is_turned=True)
+
+
+reject_turned = rejecting(schedule_turned)
 
 
 def _may_lie_apart(segment: Segment) -> bool:

@@ -20,7 +20,7 @@ from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.parameters import OrderParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import MAX_THREADS, WARP, Target
 
@@ -58,11 +58,6 @@ class OrderSchedule:
         )
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T8 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: OrderParameters = PREFERRED
 ) -> OrderSchedule:
@@ -82,6 +77,9 @@ def schedule(
     if planned.terms * planned.blocks > MAX_READS:
         raise Rejected(f"{planned.blocks} blocks would read an index of {planned.terms} each")
     return planned
+
+
+reject = rejecting(schedule)
 
 
 def _own(count: int, target: Target) -> int:

@@ -46,7 +46,7 @@ from thunder_fuser.schedule.needs import (
 )
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Element, phases_of
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
@@ -76,11 +76,6 @@ from thunder_fuser.target import WARP, Target
 NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T2 cannot run this segment, or would run it on a small part of the machine; or None."""
-    return rejection(_busy, segment, target)
-
-
 def _busy(segment: Segment, target: Target) -> RowSchedule:
     """The schedule, if its blocks keep enough of the machine busy. Raises Rejected."""
     found = schedule(segment, target)
@@ -88,6 +83,9 @@ def _busy(segment: Segment, target: Target) -> RowSchedule:
     if found.columns.reductions and not is_busy(blocks, target.multiprocessors):
         raise Rejected("column sums beside rows that too few blocks would walk")
     return found
+
+
+reject = rejecting(_busy)
 
 
 def schedule(
