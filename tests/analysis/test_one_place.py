@@ -73,7 +73,6 @@ ALLOWED = {
     "schedule/stored_rows.py:_parts": PARTS,
     "schedule/stretches.py:of_images_in_stretches": PARTS,
     "schedule/stretches.py:_begin_whole": LANES,
-    "analysis/short_rows.py:threads_of_row": THREADS,
     "analysis/walked_rows.py:cost": PARTS,
     "analysis/walked_rows.py:lanes": LANES,
     "analysis/walked_rows.py:rows_at_once": THREADS,

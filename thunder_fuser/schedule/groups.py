@@ -29,6 +29,7 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped, is_ordering
+from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
@@ -42,7 +43,7 @@ from thunder_fuser.schedule.needs import (
 from thunder_fuser.schedule.parameters import GroupParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
@@ -372,7 +373,7 @@ def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
     lanes = min(MAX_ALIGNMENT // least, MOST_SHIFTED)
     if axes.lanes * least > NARROW or axes.columns <= lanes:
         return None
-    vectors = axis(vectors_met(axes.columns, lanes)), lane_of(lanes)
+    vectors = axis(shifted_vectors(axes.columns, lanes)), lane_of(lanes)
     return GroupAxes(*vectors, axes.row, axes.term, axes.piece, axes.columns, is_shifted=True)
 
 

@@ -36,14 +36,14 @@ from thunder_fuser.analysis.reductions import (
     row_shape,
     stretch_of,
 )
-from thunder_fuser.analysis.short_rows import Share
+from thunder_fuser.analysis.short_rows import Share, shifted_vectors
 from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 28  # vectors: shorter rows are mostly first and last ones
@@ -312,7 +312,7 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
 
 
 def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
-    vector = axis(vectors_met(axes.columns, lanes))
+    vector = axis(shifted_vectors(axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
     return replace(axes, vector=vector, lane=lane_of(lanes), is_shifted=True, ends=ends)
 
