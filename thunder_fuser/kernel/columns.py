@@ -91,7 +91,7 @@ def _behind(
     for line in planned.delays:
         name, dtype = writer.tensors[line.tensor], line.tensor.dtype.compute_type
         delays.append(Delay(name, dtype, len(line.ago)))
-        writer.known |= zip(line.kept, delays[-1].values(_lane(planned)), strict=True)
+        writer.known |= zip(line.kept, delays[-1].values(writer.accesses.lane_index), strict=True)
     writer.begin()
     writer.evaluate(planned.needs_of([line.own for line in planned.delays]))
     statements = (*writer.statements, *_kept(writer, planned, delays))
@@ -105,15 +105,10 @@ def _kept(
     found = list[LaneStatement]()
     for line, delay in zip(planned.delays, delays, strict=True):
         own = writer.convert(line.tensor, writer.values[line.own], delay.dtype)
-        places = delay.values(_lane(planned))
+        places = delay.values(writer.accesses.lane_index)
         values = (own, *places[:-1])
         found += [Hold(*each) for each in zip(places[::-1], values[::-1], strict=True)]
     return found
-
-
-def _lane(planned: ColumnSchedule) -> str:
-    """Where an array of a value a lane has that of this lane."""
-    return "[lane]" if planned.axes.lane is not None else "[0]"
 
 
 def _loop(
@@ -176,7 +171,7 @@ def _accumulated(
 ) -> tuple[list[LaneStatement], list[Accumulator], list[Accumulator]]:
     """The statements that add a row to the sums of the columns, which sums these are, and which
     running sums, whose values at the row are written at once."""
-    lane = _lane(planned)
+    lane = f"[{writer.accesses.lane_index}]"
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
         dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.expr.op

@@ -161,7 +161,7 @@ class _KeptWriter:
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> KeptPhase:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
-        lane = "[lane]" if self.axes.lane is not None else "[0]"
+        lane = f"[{self.accesses.lane_index}]"
         accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op

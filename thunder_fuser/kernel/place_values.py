@@ -18,8 +18,8 @@ def left_at_places(
 ) -> tuple[tuple[PlaceArray, ...], list[LaneStatement]]:
     """Statements that leave the values of `keys` in arrays, from which they are known to `writer`
     in the scopes behind: a value of several once. What is a literal is known as that."""
-    lanes = writer.accesses.lanes
-    own, here = (f"lane * {across} + place", "lane") if lanes > 1 else ("place", "0")
+    here = writer.accesses.lane_index
+    own = "place" if writer.accesses.lane is None else f"lane * {across} + place"
     counts: dict[DataType, int] = {}
     held, left = list[LaneStatement](), dict[Variable, Variable]()
     for key in keys:

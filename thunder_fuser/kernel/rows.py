@@ -347,8 +347,8 @@ class _RowWriter:
                 self.writer.begin()
                 self.writer.evaluate(needs)
                 value = self.writer.values[alike[0]]
-                lane = "lane" if axes.lane is not None else "0"
-                bit = Hold(Variable(f"{Drawn.BITS}[0][{lane}]", value.dtype), value)
+                place = f"{Drawn.BITS}[0][{self.accesses.lane_index}]"
+                bit = Hold(Variable(place, value.dtype), value)
                 found.append(Drawn(self._left_in_place(alike, value), self._scope((), [bit], ())))
         return tuple(found)
 
@@ -382,7 +382,7 @@ class _RowWriter:
     @property
     def _element(self) -> str:
         """The thread's own element in an array of one per lane of each of its vectors."""
-        return "[k][lane]" if self.axes.lane is not None else "[k][0]"
+        return f"[k][{self.accesses.lane_index}]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
         """The stores of whole rows behind the phases, and the row's part of the column sums."""
