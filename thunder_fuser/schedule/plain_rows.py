@@ -33,7 +33,7 @@ def schedule_plain(
 ) -> RowSchedule:
     """Axes and threads. Raises Rejected."""
     shape = _plane(segment)
-    rows = row_axes(segment, (), shape, 1, shape[0], may_shift=False)
+    rows = row_axes(segment, (), shape, 1, shape[0])
     axes = alone_in_stretches(segment, (), rows, target)
     if axes is None:
         raise Rejected("rows that are whole vectors, long, or few")

@@ -42,7 +42,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
-from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.needs import following, needs_of
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
@@ -277,10 +277,9 @@ def row_axes(
     shape: tuple[int, int],
     turns: int,
     groups: int,
-    may_shift: bool = True,
 ) -> RowAxes:
-    """The axes over a plane of `shape` that `long` reductions walk in so many `groups` of up to
-    `turns` rows."""
+    """The axes over a plane of `shape` that `long` reductions walk, if any do, in so many `groups`
+    of up to `turns` rows."""
     rows, columns = shape
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
@@ -288,7 +287,7 @@ def row_axes(
     weights = weights_of(segment, shape)
     least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
-    is_odd = may_shift and turns == 1 and columns % lanes and not is_short
+    is_odd = bool(long) and turns == 1 and columns % lanes and not is_short
     is_busy = columns < MIN_SHIFTED_WITH_A_WEIGHT and _is_busy(segment, rows * columns)
     shifts = is_odd and not is_busy and _can_shift(segment, plane, long)
     if not shifts:
@@ -323,6 +322,7 @@ class _Plane:
     long; as many elements of them are aligned as a plane has `lanes`. Where it reads none of them,
     vectors are those of what it reads a part of."""
 
+    elements: int
     columns: int
     tensors: tuple[TensorView, ...]
     tables: tuple[TensorView, ...]
@@ -340,7 +340,8 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector
-    return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
+    lanes = max(min([lanes, *aligned]), 1)
+    return _Plane(rows * columns, columns, tuple(plane), tuple(tables), lanes)
 
 
 def _is_busy(segment: Segment, elements: int) -> bool:
@@ -375,6 +376,7 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
     """True where everything of the plane's size lies row after row, in dims that rows divide."""
     return (
         not plane.tables
+        and _lies_in_rows(segment, plane, long)
         and all(_is_in_stretches(tv, plane.columns) for tv in long)
         and all(
             _has_rows(tv.shape, plane.columns)
@@ -382,6 +384,16 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
             and segment.layouts[tv].alignment == MAX_ALIGNMENT
             for tv in plane.tensors
         )
+    )
+
+
+def _lies_in_rows(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
+    """True where what follows from what rows come to lies in the same rows, one element for each of
+    theirs. Vectors reach beside a row, and a place there must not be one of another row: as where
+    channels are numbered anew behind their groups', or rows are rolled."""
+    behind = (tv for tv in following(segment, long) if prod(tv.shape) == plane.elements)
+    return all(prod(s.value.shape) <= plane.elements for s in segment.stores) and all(
+        _ends_in_rows(tv.shape, plane.columns) and tv.family is not Family.CAT for tv in behind
     )
 
 

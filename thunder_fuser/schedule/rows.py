@@ -120,9 +120,7 @@ def _read(
 
 
 def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowWork:
-    """What is done for the rows, in vectors of their plane if they have few of their own: but where
-    a result needs to know that its element lies in the row, as that of a group in which channels
-    are numbered anew. Raises Rejected."""
+    """What is done for the rows. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
@@ -135,18 +133,9 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
-
-    def over(may_shift: bool) -> tuple[RowAxes, Columns]:
-        axes = _axes(segment, long, down, plane, staging, may_shift)
-        return replace(axes, ends=axes.ends or ends), columns_of(segment, down, axes)
-
-    axes, sums = over(may_shift=True)
-    try:
-        return work_along(segment, axes, sums, reductions, totals)
-    except Rejected:
-        if not axes.is_shifted:
-            raise
-    return work_along(segment, *over(may_shift=False), reductions, totals)
+    axes = _axes(segment, long, down, plane, staging)
+    axes = replace(axes, ends=axes.ends or ends)
+    return work_along(segment, axes, columns_of(segment, down, axes), reductions, totals)
 
 
 def work_along(
@@ -333,13 +322,12 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
     staging: Target | None,
-    may_shift: bool,
 ) -> RowAxes:
     """The axes, of rows that the sums `down` the columns deal out. Where these may pass through
     shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
-    axes = row_axes(segment, long, plane, turns, groups, may_shift)
+    axes = row_axes(segment, long, plane, turns, groups)
     if not down:
         if staging is not None and (not axes.is_shifted or any(map(is_scan, long))):
             return alone_in_stretches(segment, long, axes, staging) or axes
