@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, Key, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, beside, tests_of
@@ -34,8 +34,6 @@ from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.ops import Cost, Family, op
 from thunder_fuser.ops.definition import Operand as RuleOperand
 from thunder_fuser.segment.segment import Segment
-
-Key = tuple[TensorView, Index]
 
 
 def _nowhere(window: Window) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.access import Key
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.elements import ElementWriter, Key
+from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.image_ir import PlaceArray
 from thunder_fuser.kernel.statements import Hold, LaneStatement, Variable
 

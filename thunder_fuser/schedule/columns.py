@@ -99,8 +99,8 @@ class ColumnSchedule:
 
     segment: Segment
     axes: ColumnAxes
-    reductions: tuple[tuple[TensorView, Index], ...]
-    terms: tuple[tuple[TensorView, Index], ...]
+    reductions: tuple[Element, ...]
+    terms: tuple[Element, ...]
     full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row

@@ -41,6 +41,7 @@ from thunder_fuser.schedule.needs import (
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
@@ -109,7 +110,7 @@ class Piece:
 
 
 Stretch: TypeAlias = Ends | Piece
-Values: TypeAlias = tuple[tuple[TensorView, Index], ...]
+Values: TypeAlias = tuple[Element, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,8 +413,8 @@ def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
 def _check(
     segment: Segment,
     by: TensorView,
-    sums: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
+    sums: Sequence[Element],
+    terms: Sequence[Element],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """Groups must be in memory, sums read where they are made, and an in-place target only at the

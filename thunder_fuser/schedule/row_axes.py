@@ -43,6 +43,7 @@ from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 from thunder_fuser.schedule.needs import following, needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
@@ -366,7 +367,7 @@ def _is_busy(segment: Segment, elements: int) -> bool:
     return costly > 1
 
 
-def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
+def row_of(term: Element, axes: RowAxes) -> Form:
     """The row in which a term lies, that a sum down the columns takes at (group, turn)."""
     *_, (tv, index) = behind_views(term)
     return divmod_form(linear(tv.shape, index), axes.columns)[0]

@@ -369,7 +369,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 
-def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
+def term_of(reduction: TensorView, axes: RowAxes) -> Element:
     """The element that `reduction` combines at (row, column), of rows that meet at the row."""
     if met_rows(reduction) is not None:
         (term,) = reduction.expr.tensors

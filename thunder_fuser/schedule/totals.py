@@ -17,6 +17,7 @@ from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.totals import term_of_total
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_places, following, needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -26,8 +27,8 @@ class Totals:
     """Each reduction and its term in a row, and the stores of what follows from the results, of one
     element each."""
 
-    reductions: tuple[tuple[TensorView, Index], ...] = ()
-    terms: tuple[tuple[TensorView, Index], ...] = ()
+    reductions: tuple[Element, ...] = ()
+    terms: tuple[Element, ...] = ()
     stores: tuple[tuple[Store, Index], ...] = ()
 
 
