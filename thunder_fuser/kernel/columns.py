@@ -26,7 +26,6 @@ from thunder_fuser.kernel.statements import (
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import ColumnSchedule
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Store
 
 
@@ -72,12 +71,6 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         behind=behind,
         delays=delays,
     )
-
-
-def _ends(planned: ColumnSchedule) -> list[Element]:
-    """What is stored of a column and follows from its sums, where it is none of them."""
-    results = [(s.value, i) for s, i in planned.stores]
-    return [r for r in results if r not in planned.reductions]
 
 
 def _behind(
@@ -190,9 +183,11 @@ def _accumulated(
 
 
 def _needs_of_ends(planned: ColumnSchedule) -> Demand:
-    """What is needed once a column, down to memory, the sums and the indices that lanes share."""
-    sums = frozenset(planned.long)
-    return demand(_ends(planned), planned.segment.leaves | sums, planned.axes.is_uniform)
+    """What is needed once a column, down to memory, the sums and the indices that lanes share: for
+    what follows from its sums and is stored, where it is none of them."""
+    stored = ((s.value, i) for s, i in planned.stores)
+    ends = [element for element in stored if element not in planned.reductions]
+    return demand(ends, planned.segment.leaves.union(planned.long), planned.axes.is_uniform)
 
 
 def _request(
