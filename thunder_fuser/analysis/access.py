@@ -97,14 +97,14 @@ def _nesting(place: Loaded) -> int:
     return 1 + max(map(_nesting, loads_in(place.index)), default=0)
 
 
-def _everywhere(place: Loaded) -> bool:
+def _never(place: Loaded) -> bool:
     return False
 
 
 def demand(
     results: Iterable[Key],
     leaves: Container[TensorView],
-    is_apart: Callable[[Loaded], bool] = _everywhere,
+    is_apart: Callable[[Loaded], bool] = _never,
 ) -> Demand:
     """Everything that `results` need, down to `leaves`, which are read from memory. What makes a
     loaded index that `is_apart` is left out."""

@@ -1,4 +1,4 @@
-"""What a thread of T5 cannot do: what it reads at a row, or behind its rows, is its own."""
+"""What the column template refuses: a thread has the sums of its own columns, at its own row."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@
     phase 1   y[r, c, l]          with the sum as a scalar
 
 The threads of one row form part of a warp, a warp, a block or several blocks, a cluster, which send
-each other what they have of a sum. A phase evaluates one level of
-reductions over the whole row from the packed loads; values computed in one phase are computed anew
-in the next. Rows too long for the registers are read again in every phase.
+each other what they have of a sum. A phase evaluates one level of reductions over the whole row
+from the packed loads; what phases compute alike is computed anew, or left in registers where it is
+costly. Rows too long for the registers are read again in every phase.
 """
 
 from __future__ import annotations
