@@ -124,7 +124,6 @@ class _RowWriter:
         last = self._stores(planned.single, loads, totals.terms)
         self.writer.lasting.clear()
         columns = self._stores(planned.columns.stores, ())
-        tail = self._tail(loads) if totals.reductions else None
         staged, filled = self._staged(loads, each, final) if planned.is_staged else ((), ())
         return RowKernel(
             pointers=pointers_of(self.segment, self.names),
@@ -148,7 +147,7 @@ class _RowWriter:
             cluster=planned.residency.cluster,
             splits=planned.splits,
             chunk=planned.chunk,
-            tail=tail,
+            tail=self._tail(loads) if totals.reductions else None,
             batch=planned.residency.batch,
             are_parts_outermost=planned.are_pieces_outermost,
             is_reversed=self.segment.is_reversed,
