@@ -207,13 +207,9 @@ class _RowWriter:
     def _suffix(self, tv: TensorView, offset: Form) -> str:
         """Vectors in registers are an array; others are read anew by every scope."""
         where = self.planned.residency
-        is_held = self._is_in(where.registers, tv, offset) or (
-            where.weights and is_of_all_rows(offset, self.axes)
-        )
-        return "[k]" if is_held else ""
-
-    def _is_in(self, place: Set[TensorView], tv: TensorView, offset: Form) -> bool:
-        return tv in place and is_of_row(offset, self.axes)
+        is_of_own = tv in where.registers and is_of_row(offset, self.axes)
+        is_weight = where.weights and is_of_all_rows(offset, self.axes)
+        return "[k]" if is_of_own or is_weight else ""
 
     def _loads_in(
         self, place: Set[TensorView], loads: Sequence[VectorAccess]

@@ -158,14 +158,11 @@ def schedule(
 ) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
     long = segment.long
-    shapes = {column_shape(tv) for tv in long}
-    if len(shapes) != 1 or None in shapes:
-        raise Rejected("not reductions of one shape down the columns")
+    rows, columns = rows_and_columns(segment)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     if len({packed_elements(tv) for tv in long}) != 1:
         raise Rejected("packs of rows beside rows")
-    rows, columns = shapes.pop() or (0, 0)
     scans = [tv for tv in long if is_scan(tv)]
     if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
@@ -186,6 +183,14 @@ def schedule(
 
 
 reject = rejecting(schedule)
+
+
+def rows_and_columns(segment: Segment) -> tuple[int, int]:
+    """Of the plane that all reductions walk down its columns. Raises Rejected."""
+    shapes = {column_shape(tv) for tv in segment.long}
+    if len(shapes) != 1 or None in shapes:
+        raise Rejected("not reductions of one shape down the columns")
+    return shapes.pop() or (0, 0)
 
 
 def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:

@@ -25,7 +25,7 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.odd_columns import lanes_of
-from thunder_fuser.analysis.reductions import column_shape, is_scan, packed_elements, row_shape
+from thunder_fuser.analysis.reductions import is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
@@ -34,6 +34,7 @@ from thunder_fuser.schedule.columns import (
     column_axes,
     place_of,
     reduced_by,
+    rows_and_columns,
     step_of,
 )
 from thunder_fuser.schedule.images import Moved, of_places, slot_needs
@@ -132,7 +133,7 @@ def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    return _planned(segment, *_column_shape(segment), target, parameters)
+    return _planned(segment, *rows_and_columns(segment), target, parameters)
 
 
 reject = rejecting(schedule)
@@ -143,7 +144,7 @@ def schedule_odd(
 ) -> KeptSchedule:
     """The same for columns of odd images that are kept by one block, though nothing of the plane
     may be stored: walked, they would be read one by one. Raises Rejected."""
-    rows, columns = _column_shape(segment)
+    rows, columns = rows_and_columns(segment)
     long = _kept_reductions(segment, is_turned=False)
     axes = column_axes(segment, long, rows, columns)
     found = _odd(segment, long, axes, False, target, parameters)
@@ -153,13 +154,6 @@ def schedule_odd(
 
 
 reject_odd = rejecting(schedule_odd)
-
-
-def _column_shape(segment: Segment) -> tuple[int, int]:
-    shapes = {column_shape(tv) for tv in segment.long}
-    if len(shapes) != 1 or None in shapes:
-        raise Rejected("not reductions of one shape down the columns")
-    return shapes.pop() or (0, 0)
 
 
 def schedule_turned(
