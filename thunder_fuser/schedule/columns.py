@@ -167,7 +167,7 @@ def schedule(
     if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
     widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
-    work = _work(segment, column_axes(segment, long, rows, columns, widest), columns)
+    work = _work(segment, column_axes(segment, long, rows, columns, widest))
     loaded = _loaded(work)
     if scans:
         across, batch = _scanning(work.axes, target), _scanned_rows(work.axes, loaded, target)
@@ -176,7 +176,7 @@ def schedule(
     if _delays(work):
         widest = min(LANES_UP * narrowest(segment, long), MAX_ALIGNMENT)
         axes = column_axes(segment, long, rows, columns, widest)
-        found = _walking_up(_work(segment, axes, columns), target, parameters)
+        found = _walking_up(_work(segment, axes), target, parameters)
         if found is not None:
             return found
     return _in_batches(work, loaded, target, parameters)
@@ -193,7 +193,7 @@ def rows_and_columns(segment: Segment) -> tuple[int, int]:
     return shapes.pop() or (0, 0)
 
 
-def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
+def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
     reductions, terms = reduced_by(segment.long, axes)
     check_levels(segment, reductions, terms)
@@ -202,7 +202,7 @@ def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
         if prod(store.value.shape) == axes.size and not store.is_in_place:
             full.append((store, element_of(store, segment, terms, reductions)))
         else:
-            stores.append((store, place_of(store, columns, axes)))
+            stores.append((store, place_of(store, axes)))
     results = [(s.value, i) for s, i in full]
     check_levels(segment, reductions, results)
     check_ends(segment, axes, [*terms, *results], full)
@@ -349,11 +349,11 @@ def step_of(offset: Form, axes: ColumnAxes) -> int:
     return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
 
 
-def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
+def place_of(store: Store, axes: ColumnAxes) -> Index:
     """The index of a result with one element a column, as an element of it. Raises Rejected for
     others."""
-    if prod(store.value.shape) != columns:
-        raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
+    if prod(store.value.shape) != axes.columns:
+        raise Rejected(f"a result of shape {list(store.value.shape)} is no {axes.columns} columns")
     return unflatten(axes.column, store.value.shape)
 
 

@@ -330,7 +330,7 @@ def _plane(
         elif (place := of_sample(store, segment, axes)) is not None:
             samples.append((store, place))
         else:
-            stores.append((store, place_of(store, columns, axes)))
+            stores.append((store, place_of(store, axes)))
     reductions, terms = own
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, walked, [(s.value, i) for s, i in (*stores, *samples)])
