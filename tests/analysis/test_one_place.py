@@ -63,6 +63,7 @@ ALLOWED = {
     "analysis/met_columns.py:met_columns_held": THREADS,
     "presegment/meet_columns.py:_meeting": LANES,
     "schedule/met_columns.py:vectors_met": LANES,
+    "schedule/row_axes.py:is_shifted": PERIODS,
     "schedule/row_axes.py:keeping_sides": PARTS,
     "schedule/row_axes.py:row_index": PARTS,
     "schedule/slabs.py:_about_a_line": THREADS,

@@ -66,7 +66,6 @@ class RowAxes(VectorAxes):
     rows: int
     columns: int
     row: Form
-    is_shifted: bool = False
     ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
     share: Share | None = None  # a thread's of those, where they pass through shared memory
@@ -74,6 +73,11 @@ class RowAxes(VectorAxes):
     has_edges: bool = False
     weights: int = 0  # inputs of as many columns, whose rows begin in other lanes
     sample: Window | None = None  # where the rows of each were dealt unevenly: its row, of so many
+
+    @property
+    def is_shifted(self) -> bool:
+        """True where rows begin in any lane of a vector."""
+        return self.columns % self.lanes > 0
 
     @property
     def sides(self) -> int:
@@ -208,7 +212,7 @@ class RowAxes(VectorAxes):
     def staged(self, share: Share) -> RowAxes:
         """With the vectors of such a share, which threads take out of shared memory."""
         vector, lane = axis(self.columns // share.lanes), lane_of(share.lanes)
-        return replace(self, vector=vector, lane=lane, is_shifted=False, share=share)
+        return replace(self, vector=vector, lane=lane, share=share)
 
     @property
     def column(self) -> Form:
@@ -314,7 +318,7 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
 def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
     vector = axis(shifted_vectors(axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
-    return replace(axes, vector=vector, lane=lane_of(lanes), is_shifted=True, ends=ends)
+    return replace(axes, vector=vector, lane=lane_of(lanes), ends=ends)
 
 
 @dataclass(frozen=True)
