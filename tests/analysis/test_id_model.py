@@ -253,16 +253,6 @@ def test_the_model_prints_its_groups() -> None:
     assert str(model(reshape(x, 4, 6))) == ("{T0.logical0, T1.root0}: extent 24, index T0.logical0")
 
 
-def test_loop_axes_share_only_what_permissive_maps() -> None:
-    x = tensor(FLOAT, 4, 6)
-    y = call("neg", x)
-    z = call("permute", x, dims=(1, 0))
-    maps = model(y, z)
-    shared = maps.loop([(x, y), (y, z)])
-    assert shared.are_mapped(x.logical[0], y.logical[0])
-    assert not shared.are_mapped(y.logical[0], z.logical[0])
-
-
 def _closed(pairs: list[tuple[IterDomain, IterDomain]], *extra: IterDomain) -> ValGraph:
     graph = ValGraph().add(*extra)
     for a, b in pairs:

@@ -64,7 +64,7 @@ def test_of_columns_that_are_not_turned_they_are_more(rows: int, across: int, do
 def test_the_threads_of_a_warp_have_one_part_of_a_column(
     across: int, down: int, parts: int | None
 ) -> None:
-    assert parts_of_columns(across, down) == parts
+    assert parts_of_columns(across, down, values=1) == parts
 
 
 def test_states_of_several_values_are_parts_of_each_thread() -> None:
@@ -94,7 +94,7 @@ def test_images_of_short_rows_that_are_no_lines_are_kept_as_a_whole(
 )
 def test_neighbours_and_warps(across: int, is_part: bool, lies: bool) -> None:
     assert (is_part_of_warp(across), lies_in_warps(across)) == (is_part, lies)
-    assert (parts_of_columns(across, 64) is not None) == is_part
+    assert (parts_of_columns(across, 64, values=1) is not None) == is_part
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from tests.analysis.sharded_fusions import (
 from thunder_fuser.analysis.exchange import owned_points
 from thunder_fuser.analysis.placement import (
     Partial,
-    Placement,
-    Replicate,
     Shard,
     Sharding,
     StridedShard,
@@ -32,39 +30,15 @@ from thunder_fuser.analysis.sharding import (
     annotated,
     check_sizes,
     local_shape,
-    sharding_of,
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
-from thunder_fuser.ir.domain import ParallelType, merge, parallelize, split, tensor_domain
+from thunder_fuser.ir.domain import ParallelType
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
 
 TWO = DeviceMesh((2,))
-
-
-def test_placements_survive_the_loop_domain() -> None:
-    rng = random.Random()
-    for _ in range(200):
-        mesh = DeviceMesh(rng.choice([(2,), (4,), (2, 2), (2, 4), (2, 2, 2)]))
-        tv = tensor(48, 32)
-        placements: list[Placement] = []
-        for count in mesh.shape:
-            axis = rng.choice([0, 1, None])
-            factor = rng.choice([1, 2, 3]) if count == mesh.shape[0] and not placements else 1
-            factor = factor if axis == 0 else 1
-            placements.append(Replicate() if axis is None else sharded(axis, factor))
-        sharding = Sharding(mesh, tuple(placements))
-        domain = tv.domain
-        scheduled = type(domain)(
-            domain.root,
-            domain.logical,
-            domain.allocation,
-            device_loop(domain.logical, sharding),
-            domain.contiguity,
-        )
-        assert sharding_of(scheduled, mesh) == sharding
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3, 5])
@@ -109,33 +83,13 @@ def test_device_axes_carry_the_parallel_type_of_their_mesh_dim() -> None:
     ]
 
 
-def test_a_sharding_is_read_off_the_loop_domain_and_prints() -> None:
+def test_a_sharding_prints_as_the_loop_domain() -> None:
     mesh = DeviceMesh((2, 4))
     x = annotated(tensor(24, 8), Sharding(mesh, (StridedShard(0, 3), Shard(1))))
     fusion = Fusion((x,), (call("neg", x),))
-    assert sharding_of(x.domain, mesh) == Sharding(mesh, (StridedShard(0, 3), Shard(1)))
     assert str(fusion).splitlines()[0] == (
         "fusion(T0: i32[i24, i8] loop [deviceIdx.y i2, deviceIdx.x i4, i12, i2]) {"
     )
-    with pytest.raises(ValueError, match=r"deviceIdx\.y names no dim"):
-        sharding_of(x.domain, DeviceMesh((4,)))
-
-
-def test_a_device_axis_that_no_placement_expresses_is_refused() -> None:
-    tv = tensor(6, 4)
-    did, rest = split(merge(*tv.logical), 8, inner=False)
-    domain = tensor_domain(tv.logical)
-    odd = type(domain)(
-        domain.root,
-        domain.logical,
-        domain.allocation,
-        (parallelize(did, ParallelType.DIDX), rest),
-        domain.contiguity,
-    )
-    with pytest.raises(ValueError, match="no shard of one axis"):
-        sharding_of(odd, DeviceMesh((8,)))
-    with pytest.raises(ValueError, match="extent 8 on mesh dim 0 of 2 devices"):
-        sharding_of(odd, TWO)
 
 
 @pytest.mark.parametrize(

@@ -373,7 +373,7 @@ def test_an_edge_is_decided_in_a_hundred_calls() -> None:
     ]
     for consumer, sharding in cases:
         edge = axis_edges(consumer)[0]
-        _ = edge.own, edge.bases, edge.producer_shape, edge.consumer_shape, edge.reduced
+        _ = edge.own, edge.bases, edge.producer.shape, consumer.shape, edge.reduced
         assert len(entered(forward, edge, sharding)) < 100
 
 

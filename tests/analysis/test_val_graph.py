@@ -5,9 +5,7 @@ from __future__ import annotations
 from thunder_fuser.analysis.val_graph import Reason, ValGraph
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import (
-    Merge,
     ParallelType,
-    Split,
     axis,
     merge,
     parallelize,
@@ -123,32 +121,6 @@ def test_a_parallel_copy_is_the_same_axis() -> None:
     assert graph.are_mapped(did, copy)
 
 
-def test_path_walks_transforms_both_ways() -> None:
-    p, r = axis(8), axis(8)
-    a, b = split(p, 2)
-    c, d = split(r, 2)
-    q = merge(c, d)
-    graph = ValGraph().add(a, b, q)
-    graph.map(p, r, GIVEN)
-    steps = graph.path([q], [p])
-    assert steps is not None
-    assert [(type(s.transform), s.forward) for s in steps] == [(Merge, False), (Split, False)]
-    stranger = axis(8)
-    graph.add(stranger)
-    assert graph.path([stranger], [p]) is None
-    assert graph.path([p], [p]) == ()
-
-
-def test_path_leaves_out_what_is_not_needed() -> None:
-    x, y = axis(6), axis(4)
-    a, _ = split(x, 2)
-    side, _ = split(y, 2)
-    graph = ValGraph().add(a, side)
-    steps = graph.path([x, y], [a])
-    assert steps is not None
-    assert [s.transform for s in steps] == [a.definition]
-
-
 def test_proof_is_a_chain_of_reasons() -> None:
     p, r, s = axis(8), axis(8), axis(8)
     a, c = split(p, 2)[0], split(s, 2)[0]
@@ -162,14 +134,6 @@ def test_proof_is_a_chain_of_reasons() -> None:
     assert step[1].text == "equal inner split by 2 of equal inputs"
     assert step[1].premises == ((p, s),)
     assert graph.proof(a, p) is None
-
-
-def test_loop_graph_does_not_propagate() -> None:
-    p, r = axis(8), axis(8)
-    a, c = split(p, 2)[0], split(r, 2)[0]
-    graph = ValGraph(propagate=False).add(a, c)
-    graph.map(p, r, GIVEN)
-    assert not graph.are_mapped(a, c)
 
 
 def test_a_chain_of_thousands_needs_no_recursion() -> None:

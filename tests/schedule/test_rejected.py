@@ -6,7 +6,7 @@ import pytest
 
 from tests.programs import H200, chain
 from tests.schedule.segments import floats, segment_of
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -18,11 +18,14 @@ def test_the_reason_is_the_text_of_the_exception() -> None:
     def schedule(segment: Segment, target: Target) -> None:
         raise Rejected(f"{len(segment.stores)} store on {target.kind}")
 
-    assert rejection(schedule, SEGMENT, H200) == "1 store on cuda"
+    assert rejecting(schedule)(SEGMENT, H200) == "1 store on cuda"
 
 
 def test_a_schedule_that_returns_is_no_rejection() -> None:
-    assert rejection(lambda segment, target: None, SEGMENT, H200) is None
+    def schedule(segment: Segment, target: Target) -> None:
+        pass
+
+    assert rejecting(schedule)(SEGMENT, H200) is None
 
 
 def test_an_error_of_the_schedule_is_raised() -> None:
@@ -30,4 +33,4 @@ def test_an_error_of_the_schedule_is_raised() -> None:
         raise KeyError("an axis")
 
     with pytest.raises(KeyError, match="an axis"):
-        rejection(schedule, SEGMENT, H200)
+        rejecting(schedule)(SEGMENT, H200)

@@ -27,6 +27,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 Index: TypeAlias = tuple[Form, ...]
+Key: TypeAlias = tuple[TensorView, Index]  # of one of its elements
 
 ELEMENTS = 4096  # that are remembered: what one result needs, most others of a kernel need too
 
@@ -70,8 +71,8 @@ class Demand:
     """Elements by (tensor, index), each after those that it needs; leaves have no sources, but what
     is known of axes wherever one is used."""
 
-    elements: dict[tuple[TensorView, Index], Element] = field(default_factory=dict)
-    leaves: dict[tuple[TensorView, Index], Known] = field(default_factory=dict)
+    elements: dict[Key, Element] = field(default_factory=dict)
+    leaves: dict[Key, Known] = field(default_factory=dict)
 
     def windows(self) -> Iterable[Window]:
         """Every window that is neither always inside nor always outside."""
@@ -96,14 +97,14 @@ def _nesting(place: Loaded) -> int:
     return 1 + max(map(_nesting, loads_in(place.index)), default=0)
 
 
-def _everywhere(place: Loaded) -> bool:
+def _never(place: Loaded) -> bool:
     return False
 
 
 def demand(
-    results: Iterable[tuple[TensorView, Index]],
+    results: Iterable[Key],
     leaves: Container[TensorView],
-    is_apart: Callable[[Loaded], bool] = _everywhere,
+    is_apart: Callable[[Loaded], bool] = _never,
 ) -> Demand:
     """Everything that `results` need, down to `leaves`, which are read from memory. What makes a
     loaded index that `is_apart` is left out."""
@@ -163,7 +164,7 @@ def _made(tv: TensorView, index: Index, known: Known) -> Element:
     return Element(tv, index, (_plain(x, known),), place)
 
 
-Elements: TypeAlias = dict[tuple[TensorView, Index], Element]
+Elements: TypeAlias = dict[Key, Element]
 
 
 def _ordered(elements: Elements) -> Elements:
@@ -182,7 +183,7 @@ def _ordered(elements: Elements) -> Elements:
     return found
 
 
-def _needed_by(element: Element) -> Iterable[tuple[TensorView, Index]]:
+def _needed_by(element: Element) -> Iterable[Key]:
     for source in element.sources:
         yield source.producer, source.index
     places = [*loads_in(element.index), *([element.place] if element.place else [])]

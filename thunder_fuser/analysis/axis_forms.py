@@ -12,8 +12,6 @@ opaque. So forms that are equal are equal for every value of the symbols.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from thunder_fuser.analysis import digits
 from thunder_fuser.analysis.digits import ZERO, Form, atom, combine, divmod_form, shift
 from thunder_fuser.analysis.extents import Monomial, monomial
@@ -26,18 +24,11 @@ UNBOUNDED = 1 << 62  # above every extent that an address space can hold
 
 
 class AxisForms:
-    """`sources` gives forms to start from; every other axis without a definition is an atom."""
+    """An axis without a definition is an atom."""
 
-    def __init__(
-        self,
-        sources: Mapping[IterDomain, Form] | None = None,
-        graph: ValGraph | None = None,
-        through_resize: bool = False,
-    ) -> None:
+    def __init__(self, graph: ValGraph | None = None, through_resize: bool = False) -> None:
         self.graph, self.through_resize = graph, through_resize
         self._memo: dict[object, Form] = {}
-        for axis, form in (sources or {}).items():
-            self._memo[self._name(axis)] = form
 
     def form(self, axis: IterDomain) -> Form:
         """The index of `axis`; iterative, so the depth of a chain is no limit."""

@@ -128,7 +128,7 @@ def _needed_elements(edge: AxisEdge, local_extents: tuple[int, ...]) -> int:
         if own.bases and own.bases <= edge.bases
     )
     summed = prod(axis.size for axis in edge.reduced & edge.bases)
-    return min(held * summed, prod(edge.producer_shape))
+    return min(held * summed, prod(edge.producer.shape))
 
 
 def _check_partial(

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.access import Demand, Index
+from thunder_fuser.analysis.access import Demand, Index, Key
 from thunder_fuser.analysis.digits import Digit, Form, shift
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost
-
-Key = tuple[TensorView, Index]
 
 
 @dataclass(frozen=True)

@@ -387,8 +387,7 @@ def _canonical(constant: int, terms: list[Term]) -> Form:
     ordered = sorted(((w, d) for d, w in weights.items() if w), key=lambda t: (-abs(t[0]), t[0]))
     joined: list[Term] = []
     for weight, digit in ordered:
-        made = _join(joined, weight, digit)
-        if made is None:
+        if not _join(joined, weight, digit):
             joined.append((weight, digit))
     opened = [(t, form) for t in joined if (form := _opened(t[1])) is not None]
     if not opened:
@@ -439,14 +438,15 @@ def _clip(digit: Digit) -> Digit:
     return Digit(digit.base, digit.stride, reached, digit.limit)
 
 
-def _join(joined: list[Term], weight: int, inner: Digit) -> Term | None:
-    """Merge `inner` into the term of `joined` that is the next digit up of the same base."""
+def _join(joined: list[Term], weight: int, inner: Digit) -> bool:
+    """Merge `inner` into the term of `joined` that is the next digit up of the same base, if there
+    is one."""
     for position, (outer_weight, outer) in enumerate(joined):
         if outer_weight == weight * inner.extent and _lines_up(outer, inner):
             digit = Digit(inner.base, inner.stride, outer.extent * inner.extent, inner.limit)
             joined[position] = (weight, _clip(digit))
-            return joined[position]
-    return None
+            return True
+    return False
 
 
 def _lines_up(outer: Digit, inner: Digit) -> bool:

@@ -59,14 +59,6 @@ class AxisEdge:
         """The consumer axes that the producer depends on."""
         return frozenset().union(*(form.bases for form in self.index))
 
-    @cached_property
-    def producer_shape(self) -> tuple[int, ...]:
-        return self.producer.shape
-
-    @cached_property
-    def consumer_shape(self) -> tuple[int, ...]:
-        return self.consumer.shape
-
     @property
     def is_view(self) -> bool:
         expr = self.consumer.definition
@@ -76,20 +68,20 @@ class AxisEdge:
     def keeps_partial(self) -> bool:
         """True for views that repeat nothing: they commute with a pending reduction over devices,
         and reducing after them sends no more than before."""
-        return self.is_view and prod(self.consumer_shape) <= prod(self.producer_shape)
+        return self.is_view and prod(self.consumer.shape) <= prod(self.producer.shape)
 
     def from_producer(self, sharding: Sharding) -> Location:
         """Where the producer's elements are, as functions of the consumer's axes."""
         found = self._sources.get(sharding)
         if found is None:
-            found = self._sources[sharding] = locate(sharding, self.index, self.producer_shape)
+            found = self._sources[sharding] = locate(sharding, self.index, self.producer.shape)
         return found
 
     def from_consumer(self, sharding: Sharding) -> Location:
         """Where the consumer's elements are, as functions of its axes."""
         found = self._targets.get(sharding)
         if found is None:
-            found = self._targets[sharding] = locate(sharding, self.own, self.consumer_shape)
+            found = self._targets[sharding] = locate(sharding, self.own, self.consumer.shape)
         return found
 
 
@@ -103,7 +95,7 @@ def forward(edge: AxisEdge, sharding: Sharding) -> tuple[Placement | None, ...]:
     """What the producer's `sharding` means for the consumer, per mesh dim; None where no placement
     keeps every element on its device."""
     return _carry(
-        edge.from_producer(sharding).devices, sharding, edge.own, edge.consumer_shape, edge
+        edge.from_producer(sharding).devices, sharding, edge.own, edge.consumer.shape, edge
     )
 
 
@@ -112,7 +104,7 @@ def backward(edge: AxisEdge, sharding: Sharding) -> tuple[Placement | None, ...]
     has every element on the device that needs it. A mesh dim along which all of the producer is
     needed (it is broadcast there) asks for a replica."""
     return _carry(
-        edge.from_consumer(sharding).devices, sharding, edge.index, edge.producer_shape, None, edge
+        edge.from_consumer(sharding).devices, sharding, edge.index, edge.producer.shape, None, edge
     )
 
 

@@ -109,10 +109,7 @@ def _name(axis: IterDomain, names: Mapping[IterDomain, str]) -> str:
 
 def _format(form: Form, graph: ValGraph, names: Mapping[IterDomain, str]) -> str:
     """A form names groups by their first named member."""
-    readable = {
-        base: next((names[m] for m in graph.group(base) if m in names), "?") for base in form.bases
-    }
-    return format_form(form, readable)
+    return format_form(form, {base: _format_axis(base, graph, names) for base in form.bases})
 
 
 def _opaque_reasons(

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
+from thunder_fuser.analysis.access import Index, Key
 from thunder_fuser.analysis.digits import Form, atom, substitute
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from
 from thunder_fuser.analysis.layout import Layout, offset_of
@@ -24,8 +26,6 @@ from thunder_fuser.ir.tensor import TensorView
 
 MAX_INDICES = 10_000  # met on the way; beyond that a leaf counts as read whole
 MAX_OFFSETS = 1 << 20  # listed one by one, where boxes do not line up
-
-Index: TypeAlias = "tuple[Form, ...]"
 
 
 def elements_read(
@@ -48,10 +48,7 @@ def elements_read(
 
 def _points(offset: Form) -> int:
     """Values of the axes that an offset depends on: no more elements than that are read."""
-    count = 1
-    for base in offset.bases:
-        count *= base.size
-    return count
+    return prod(base.size for base in offset.bases)
 
 
 @dataclass
@@ -78,7 +75,7 @@ class _Walk:
                     met.add(source)
                     waiting.append(source)
 
-    def _sources(self, tv: TensorView, index: Index) -> list[tuple[TensorView, Index]]:
+    def _sources(self, tv: TensorView, index: Index) -> list[Key]:
         if tv.definition is None or 0 in tv.shape:
             return []
         values = {a: atom(a) for a in tv.domain.logical if a.is_reduction}
@@ -174,10 +171,7 @@ def _reach(digits: Iterable[tuple[int, int]]) -> int:
 
 
 def _volume(box: Box) -> int:
-    count = 1
-    for _, extent in box[1]:
-        count *= extent
-    return count
+    return prod(extent for _, extent in box[1])
 
 
 def _offsets(box: Box) -> set[int]:

@@ -9,7 +9,6 @@ The maps differ by their seeds only, and each holds all pairs of the one before:
     almost exact   exact, and groups with equal digit forms and extents, to a fixed point
     broadcast      exact, and a broadcast axis ~ the axis it is stretched to
     permissive     broadcast, and a merge with a broadcast ~ its other input
-    loop           nothing but the given pairs: axes that share a loop
 
 Sharding, aliasing and indexing through a slice or a cat are decided per edge, never by these maps
 (docs/axes.md, section 5).
@@ -20,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from thunder_fuser.analysis import explain_axes
 from thunder_fuser.analysis.axis_forms import AxisForms
@@ -78,18 +76,6 @@ class IdModel:
             for axis in graph.group(group):
                 if isinstance(axis.definition, Merge):
                     _forward_merge(graph, axis, axis.definition)
-        return graph
-
-    def loop(self, shared: Iterable[tuple[TensorView, ...]]) -> ValGraph:
-        """Loop axes, position by position, of tensors that are computed in one loop nest. Only axes
-        that are permissively mapped share a loop."""
-        graph = ValGraph(propagate=False)
-        for tensors in shared:
-            for a, b in pairwise(tensors):
-                for x, y in zip(a.domain.loop, b.domain.loop, strict=False):
-                    graph.add(x, y)
-                    if self.permissive.are_mapped(x, y):
-                        graph.map(x, y, Reason("one loop nest"))
         return graph
 
     def why_mapped(self, a: IterDomain, b: IterDomain, graph: ValGraph | None = None) -> str:

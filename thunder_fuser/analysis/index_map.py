@@ -18,13 +18,13 @@ from thunder_fuser.analysis.digits import (
     ZERO,
     Form,
     Loaded,
-    ceil_div,
     combine,
     divmod_form,
     flip,
     gathered,
     shift,
 )
+from thunder_fuser.analysis.transforms import inner_extent
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import Flip, IterDomain, Merge, Resize, Split, TensorDomain
 from thunder_fuser.ir.domains import cat_starts
@@ -138,7 +138,7 @@ def to_root(
         match transform:
             case Split(input=source):
                 outer, inner = known.get((transform, 0), ZERO), known.get((transform, 1), ZERO)
-                known[_key(source)] = combine(outer, inner, _inner_extent(transform))
+                known[_key(source)] = combine(outer, inner, _int(inner_extent(transform)))
             case Merge(outer=outer_axis, inner=inner_axis):
                 merged = known[(transform, 0)]
                 if outer_axis.size == 1:  # so it is below the other's, whatever its bounds are
@@ -161,11 +161,6 @@ def to_root(
 def _key(axis: IterDomain) -> object:
     """An axis is the n-th result of its transform; one without a transform is itself."""
     return axis if axis.definition is None else (axis.definition, axis.position)
-
-
-def _inner_extent(split: Split) -> int:
-    factor = _int(split.factor)
-    return factor if split.inner else ceil_div(split.input.size, factor)
 
 
 def _int(scalar: Scalar) -> int:

@@ -110,7 +110,7 @@ class KeptRows:
         return any(self.blocks(across * down, down) > 0 for down in downs)
 
 
-def parts_of_columns(across: int, down: int, values: int = 1) -> int | None:
+def parts_of_columns(across: int, down: int, values: int) -> int | None:
     """Partial results of each column in the shared memory of a block of so many threads: one of
     each warp, whose threads combine theirs in registers. None where those across are no part of a
     warp, blocks are no whole warps, or a state has several `values`, which are not shuffled."""

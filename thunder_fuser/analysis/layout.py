@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ZERO, Form, add, ceil_div, scale
 from thunder_fuser.ir.tensor import TensorView
@@ -25,18 +25,13 @@ class Layout:
 
     @property
     def numel(self) -> int:
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return prod(self.shape)
 
     @property
     def distinct(self) -> int:
         """Elements that lie in places of their own: an expanded axis counts as one element."""
-        count = 1
-        for size, stride in zip(self.shape, self.strides, strict=True):
-            count *= size if stride or not size else 1
-        return count
+        dims = zip(self.shape, self.strides, strict=True)
+        return prod(size if stride or not size else 1 for size, stride in dims)
 
     @property
     def is_dense(self) -> bool:

@@ -238,7 +238,7 @@ class _Propagation:
         for k, own in enumerate(edge.own):
             touched = device is not None and bool(own.bases & device.bases)
             taken = any(_is_cut(p) and p.axis == k for p in found)
-            if touched and not taken and edge.consumer_shape[k] >= count:
+            if touched and not taken and edge.consumer.shape[k] >= count:
                 yield Shard(k)
         yield Replicate()
 
@@ -279,7 +279,7 @@ def _is_cut(placement: Placement | None) -> TypeGuard[Shard | StridedShard]:
 def _weight(edge: AxisEdge, sharding: Sharding) -> int:
     """Elements times mesh dims that cut them; any annotated tensor outweighs a replica."""
     cuts = sum(not isinstance(p, Replicate) for p in sharding.placements)
-    return cuts * prod(edge.producer_shape)
+    return cuts * prod(edge.producer.shape)
 
 
 def _agrees(edge: AxisEdge, source: Sharding, target: Sharding, dim: int) -> bool:

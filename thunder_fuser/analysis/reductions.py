@@ -160,7 +160,7 @@ def is_few_and_long(tv: TensorView, multiprocessors: int) -> bool:
 
 
 def terms_of(reduction: TensorView) -> TensorView:
-    """What a reduction is of."""
+    """What a reduction, or an order, is of."""
     return reduction.expr.tensors[0]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from thunder_fuser.analysis.axis_forms import AxisForms
 from thunder_fuser.analysis.blocks import (
     Cut,
     factors,
@@ -23,9 +22,6 @@ from thunder_fuser.analysis.blocks import (
 )
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.placement import (
-    Partial,
-    Placement,
-    Replicate,
     Shard,
     Sharding,
     StridedShard,
@@ -36,7 +32,6 @@ from thunder_fuser.analysis.placement import (
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import IterDomain, TensorDomain
-from thunder_fuser.ir.mesh import DeviceMesh
 from thunder_fuser.ir.tensor import TensorView
 
 
@@ -110,59 +105,6 @@ def place(device: Form, local: Sequence[Form], extents: Sequence[int], count: in
             if cut.device == device:
                 return Placed(sharded(axis, factor), cut)
     return None
-
-
-def sharding_of(domain: TensorDomain, mesh: DeviceMesh, reduction: str = "sum") -> Sharding:
-    """The placements that the device axes of a loop domain mean; a device axis that cuts a reduced
-    axis is a partial `reduction`.
-
-    Raises ValueError for a device axis that no placement expresses: a merge of two tensor axes, an
-    extent that is not that of its mesh dim, two axes bound to one mesh dim.
-    """
-    visible = domain.without_reductions
-    forms = AxisForms()
-    local, extents = [forms.form(a) for a in visible], [a.size for a in visible]
-    placements: list[Placement] = [Replicate()] * mesh.ndim
-    for dim in _outermost_last(domain.loop, mesh, forms):
-        (did,) = [a for a in domain.loop if a.parallel_type is mesh.parallel_type(dim)]
-        count = mesh.shape[dim]
-        if did.size != count:
-            raise ValueError(
-                f"{did.parallel_type.value} of extent {did.size} on mesh dim "
-                f"{mesh.dim_name(dim)} of {count} devices: split the axis by {count}"
-            )
-        device = forms.form(did)
-        if did.is_reduction:
-            placements[dim] = Partial(reduction)
-            continue
-        if count == 1:
-            continue
-        found = place(device, local, extents, count)
-        if found is None:
-            raise ValueError(
-                f"{did.parallel_type.value} of extent {count} is no shard of one axis of extents "
-                f"{extents}: split one logical axis as [m, {count}, c]"
-            )
-        axis = found.placement.axis
-        placements[dim], local[axis], extents[axis] = (
-            found.placement,
-            found.cut.local,
-            found.cut.extent,
-        )
-    return Sharding(mesh, tuple(placements))
-
-
-def _outermost_last(loop: Sequence[IterDomain], mesh: DeviceMesh, forms: AxisForms) -> list[int]:
-    """Mesh dims that have a device axis, in order; placements apply left to right."""
-    bound = [a.parallel_type for a in loop if a.parallel_type.is_device]
-    for kind in set(bound):
-        if bound.count(kind) > 1:
-            raise ValueError(f"two loop axes carry {kind.value}; a mesh dim cuts one axis")
-    named = {mesh.parallel_type(dim): dim for dim in range(max(0, mesh.ndim - 3), mesh.ndim)}
-    for kind in bound:
-        if kind not in named:
-            raise ValueError(f"{kind.value} names no dim of {mesh}")
-    return sorted(named[kind] for kind in bound)
 
 
 def annotated(tv: TensorView, sharding: Sharding) -> TensorView:

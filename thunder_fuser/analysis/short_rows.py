@@ -48,8 +48,7 @@ def is_short(vectors: int) -> bool:
 
 def threads_of_row(vectors: int, held: int = 1) -> int:
     """A power of two, so many that none has more than `held` vectors, up to a warp."""
-    wanted = -(-vectors // held)
-    return min(int(1 << (wanted - 1).bit_length()), WARP)
+    return min(in_warps(ceil_div(vectors, held)), WARP)
 
 
 def in_warps(threads: int) -> int:
@@ -60,7 +59,7 @@ def in_warps(threads: int) -> int:
 
 
 def shifted_vectors(columns: int, lanes: int) -> int:
-    """As many as a row meets that begins as late in its first one as any."""
+    """As many aligned ones as a row meets that begins as late in its first as any."""
     return ceil_div(lanes - gcd(columns, lanes) + columns, lanes)
 
 

@@ -34,22 +34,13 @@ class Reason:
     premises: tuple[Pair, ...] = ()
 
 
-@dataclass(frozen=True)
-class Step:
-    """One transform of a path, walked from inputs to outputs (`forward`) or back."""
-
-    transform: Transform
-    forward: bool
-
-
 SAME_OUTPUT = Reason("the same output of one transform")
 
 
 class ValGraph:
-    """Groups of axes. With `propagate=False` only what is mapped by hand is united (loop map)."""
+    """Groups of axes."""
 
-    def __init__(self, propagate: bool = True) -> None:
-        self.propagate = propagate
+    def __init__(self) -> None:
         self._parent: dict[IterDomain, IterDomain] = {}
         self._members: dict[IterDomain, list[IterDomain]] = {}
         self._definitions: dict[IterDomain, list[Transform]] = {}
@@ -83,7 +74,7 @@ class ValGraph:
             self._unmappable.setdefault(b, set()).add(a)
 
     def copy(self) -> ValGraph:
-        made = ValGraph(self.propagate)
+        made = ValGraph()
         made._parent = dict(self._parent)
         made._members = {k: list(v) for k, v in self._members.items()}
         made._definitions = {k: list(v) for k, v in self._definitions.items()}
@@ -119,10 +110,6 @@ class ValGraph:
         """The transforms that make an axis of this group."""
         return tuple(self._definitions[self.find(axis)])
 
-    def uses(self, axis: IterDomain) -> tuple[Transform, ...]:
-        """The transforms that take an axis of this group."""
-        return tuple(self._uses[self.find(axis)])
-
     def outputs(self, transform: Transform) -> Mapping[int, IterDomain]:
         """The registered outputs of a transform, by position."""
         return self._outputs[transform]
@@ -141,26 +128,6 @@ class ValGraph:
             for member in self._members[small]
             for other in self._unmappable.get(member, ())
         )
-
-    def path(
-        self, sources: Iterable[IterDomain], targets: Iterable[IterDomain]
-    ) -> tuple[Step, ...] | None:
-        """The transforms that lead from the groups of `sources` to those of `targets`, None where
-        there is no way. A transform is walked once all its inputs (or outputs) are known."""
-        known = {self.find(a) for a in sources}
-        wanted = {self.find(a) for a in targets}
-        made_by: dict[IterDomain, Step] = {}
-        pending = list(self._outputs)
-        progress = True
-        while not wanted <= known and progress:
-            progress = False
-            for step, given, made in (s for t in pending for s in self._steps(t)):
-                if given <= known and not made <= known:
-                    for group in made - known:
-                        made_by[group] = step
-                    known |= made
-                    progress = True
-        return self._needed(made_by, wanted) if wanted <= known else None
 
     def proof(self, a: IterDomain, b: IterDomain) -> tuple[tuple[Pair, Reason], ...] | None:
         """The chain of unions that leads from `a` to `b`, None where they are not mapped."""
@@ -216,7 +183,7 @@ class ValGraph:
                 uses.append(transform)
             for other in uses:
                 implied += self._implied(other, transform, forward=True)
-        return implied if self.propagate else []
+        return implied
 
     def _close(self, work: deque[tuple[Pair, Reason]]) -> None:
         while work:
@@ -237,9 +204,8 @@ class ValGraph:
             self._members[a] += self._members.pop(b)
             uses[0].extend(t for t in uses[1] if t not in uses[0])
             definitions[0].extend(t for t in definitions[1] if t not in definitions[0])
-            if self.propagate:
-                for s, t, forward in meetings:
-                    work += self._implied(s, t, forward)
+            for s, t, forward in meetings:
+                work += self._implied(s, t, forward)
 
     def _record(self, pair: Pair, reason: Reason) -> None:
         a, b = pair
@@ -265,29 +231,3 @@ class ValGraph:
             return []
         reason = Reason(f"equal results of equal {describe(s)}", tuple(outputs))
         return [(pair, reason) for pair in inputs]
-
-    # --------------------------------------------------------------------- paths
-
-    def _steps(self, transform: Transform) -> list[tuple[Step, set[IterDomain], set[IterDomain]]]:
-        inputs = {self.find(a) for a in transform.inputs}
-        outputs = {self.find(a) for a in self._outputs[transform].values()}
-        steps = [(Step(transform, True), inputs, outputs)]
-        if len(self._outputs[transform]) == output_count(transform):
-            steps.append((Step(transform, False), outputs, inputs))
-        return steps
-
-    def _needed(
-        self, made_by: Mapping[IterDomain, Step], wanted: Iterable[IterDomain]
-    ) -> tuple[Step, ...]:
-        """The steps behind `wanted`, in walking order."""
-        needed: set[Step] = set()
-        stack = [g for g in wanted if g in made_by]
-        while stack:
-            step = made_by[stack.pop()]
-            if step in needed:
-                continue
-            needed.add(step)
-            outputs = tuple(self._outputs[step.transform].values())
-            given = step.transform.inputs if step.forward else outputs
-            stack += [g for g in map(self.find, given) if g in made_by]
-        return tuple(step for step in dict.fromkeys(made_by.values()) if step in needed)

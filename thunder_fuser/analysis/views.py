@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Index, Key
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import Layout, dense_strides, numbered, offset_of
@@ -63,21 +63,19 @@ def is_stop(tv: TensorView) -> bool:
     return tv.is_of("segment_set")
 
 
-def without_padding(element: tuple[TensorView, Index], size: int) -> tuple[TensorView, Index]:
+def without_padding(element: Key, size: int) -> Key:
     """The element of what has only `size` elements, where `element` is one of a view of that and of
     others that were added."""
     *_, (tv, index, _) = _padding(element, size)
     return tv, index
 
 
-def windows_of_padding(element: tuple[TensorView, Index], size: int) -> tuple[Window, ...]:
+def windows_of_padding(element: Key, size: int) -> tuple[Window, ...]:
     """What tells such an element from others."""
     return tuple(w for _, _, windows in _padding(element, size) for w in windows)
 
 
-def _padding(
-    element: tuple[TensorView, Index], size: int
-) -> Iterator[tuple[TensorView, Index, tuple[Window, ...]]]:
+def _padding(element: Key, size: int) -> Iterator[tuple[TensorView, Index, tuple[Window, ...]]]:
     tv, index = element
     yield tv, index, ()
     while prod(tv.shape) != size and is_metadata(tv):
@@ -86,7 +84,7 @@ def _padding(
         yield tv, index, edge.windows
 
 
-def behind_views(element: tuple[TensorView, Index]) -> Iterator[tuple[TensorView, Index]]:
+def behind_views(element: Key) -> Iterator[Key]:
     """The element and, through views of as many elements without windows, what it is in the tensors
     that these are of."""
     yield element
@@ -99,9 +97,7 @@ def behind_views(element: tuple[TensorView, Index]) -> Iterator[tuple[TensorView
         yield tv, index
 
 
-def indices_as_viewed(
-    elements: Iterable[tuple[TensorView, Index]], shape: tuple[int, ...]
-) -> Iterator[Index]:
+def indices_as_viewed(elements: Iterable[Key], shape: tuple[int, ...]) -> Iterator[Index]:
     """The indices of elements, and of what they are behind views, in tensors of this shape."""
     return (index for e in elements for tv, index in behind_views(e) if tv.shape == shape)
 

@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from thunder_fuser.analysis.access import Demand
+from thunder_fuser.analysis.access import Demand, Key
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.elements import Key
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.phases import Phase

@@ -37,7 +37,8 @@ class Delay:
 
     def values(self, lane: str) -> tuple[Variable, ...]:
         """Those of a lane, the last one first."""
-        return tuple(Variable(f"{self.name}_ago[{k}]{lane}", self.dtype) for k in range(self.rows))
+        names = (f"{self.name}_ago[{k}][{lane}]" for k in range(self.rows))
+        return tuple(Variable(name, self.dtype) for name in names)
 
 
 @dataclass(frozen=True)

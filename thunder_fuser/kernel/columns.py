@@ -26,7 +26,6 @@ from thunder_fuser.kernel.statements import (
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.columns import ColumnSchedule
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Store
 
 
@@ -74,12 +73,6 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     )
 
 
-def _ends(planned: ColumnSchedule) -> list[Element]:
-    """What is stored of a column and follows from its sums, where it is none of them."""
-    results = [(s.value, i) for s, i in planned.stores]
-    return [r for r in results if r not in planned.reductions]
-
-
 def _behind(
     writer: ElementWriter, planned: ColumnSchedule, loads: Sequence[VectorAccess]
 ) -> tuple[Scope | None, tuple[Delay, ...]]:
@@ -91,7 +84,7 @@ def _behind(
     for line in planned.delays:
         name, dtype = writer.tensors[line.tensor], line.tensor.dtype.compute_type
         delays.append(Delay(name, dtype, len(line.ago)))
-        writer.known |= zip(line.kept, delays[-1].values(_lane(planned)), strict=True)
+        writer.known |= zip(line.kept, delays[-1].values(writer.accesses.lane_index), strict=True)
     writer.begin()
     writer.evaluate(planned.needs_of([line.own for line in planned.delays]))
     statements = (*writer.statements, *_kept(writer, planned, delays))
@@ -105,15 +98,10 @@ def _kept(
     found = list[LaneStatement]()
     for line, delay in zip(planned.delays, delays, strict=True):
         own = writer.convert(line.tensor, writer.values[line.own], delay.dtype)
-        places = delay.values(_lane(planned))
+        places = delay.values(writer.accesses.lane_index)
         values = (own, *places[:-1])
         found += [Hold(*each) for each in zip(places[::-1], values[::-1], strict=True)]
     return found
-
-
-def _lane(planned: ColumnSchedule) -> str:
-    """Where an array of a value a lane has that of this lane."""
-    return "[lane]" if planned.axes.lane is not None else "[0]"
 
 
 def _loop(
@@ -176,7 +164,7 @@ def _accumulated(
 ) -> tuple[list[LaneStatement], list[Accumulator], list[Accumulator]]:
     """The statements that add a row to the sums of the columns, which sums these are, and which
     running sums, whose values at the row are written at once."""
-    lane = _lane(planned)
+    lane = f"[{writer.accesses.lane_index}]"
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
         dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.expr.op
@@ -195,9 +183,11 @@ def _accumulated(
 
 
 def _needs_of_ends(planned: ColumnSchedule) -> Demand:
-    """What is needed once a column, down to memory, the sums and the indices that lanes share."""
-    sums = frozenset(planned.long)
-    return demand(_ends(planned), planned.segment.leaves | sums, planned.axes.is_uniform)
+    """What is needed once a column, down to memory, the sums and the indices that lanes share: for
+    what follows from its sums and is stored, where it is none of them."""
+    stored = ((s.value, i) for s, i in planned.stores)
+    ends = [element for element in stored if element not in planned.reductions]
+    return demand(ends, planned.segment.leaves.union(planned.long), planned.axes.is_uniform)
 
 
 def _request(

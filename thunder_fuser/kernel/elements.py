@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Element, Index, Source, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, Key, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, beside, tests_of
@@ -34,8 +34,6 @@ from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.ops import Cost, Family, op
 from thunder_fuser.ops.definition import Operand as RuleOperand
 from thunder_fuser.segment.segment import Segment
-
-Key = tuple[TensorView, Index]
 
 
 def _nowhere(window: Window) -> bool:
@@ -148,7 +146,7 @@ class ElementWriter:
         if known is not None:
             return known
         offset, guards = self._offset(tv, index), self._guards(tv, index)
-        if all(place in self.located for place in loads_in(index)):
+        if self._is_located(index):
             read = self.accesses.read(tv, offset, guards)
         else:
             read = ReadElement(self.tensors[tv], offset, tv.dtype, guards)
@@ -215,7 +213,7 @@ class ElementWriter:
                 terms = tuple(self._source(s) for s in element.sources)
                 return self._reduce(tv, terms)
             case Family.FULL:
-                return self._cast(tv, self._scalar(expr.inputs[0]), tv.dtype)
+                return self._cast(tv, self._scalar(expr.inputs[0]))
             case Family.IOTA:
                 return self._iota(element)
             case Family.RANDOM:
@@ -235,13 +233,13 @@ class ElementWriter:
             args.append(self._source(next(sources)) if is_tensor else self._scalar(value))
             kinds.append(RuleOperand(value.dtype, not is_tensor))
         if expr.op.cost is Cost.FREE:  # copies and casts: nothing but a conversion
-            return self._cast(tv, self._stored(tv, args[0]), tv.dtype)
+            return self._cast(tv, self._stored(tv, args[0]))
         wanted = expr.op.operand_dtypes(kinds)
         ready = [self.convert(tv, a, t.compute_type) for a, t in zip(args, wanted, strict=True)]
         if expr.op.checks:
             ready[0] = self._or_zero(tv, element.index, ready[0])
         compute = Compute(expr.op, tuple(ready), tv.dtype, self._accuracy(tv))
-        return self._round(tv, self._assign(tv, tv.dtype.compute_type, compute), tv.dtype)
+        return self.rounded(tv, self._assign(tv, tv.dtype.compute_type, compute))
 
     def _accuracy(self, tv: TensorView) -> Accuracy:
         if self.strict or tv in self.segment.exact:
@@ -252,15 +250,15 @@ class ElementWriter:
         dtype = tv.dtype.compute_type
         ready = tuple(self.convert(tv, t, dtype) for t in terms)
         combined = self._assign(tv, dtype, Combine(tv.expr.op, ready, dtype))
-        return self._round(tv, combined, tv.dtype)
+        return self.rounded(tv, combined)
 
     def _pad(self, element: Element) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
-        fill = self._cast(tv, self._scalar(expr.inputs[1]), tv.dtype)
+        fill = self._cast(tv, self._scalar(expr.inputs[1]))
         if not element.sources:
             return fill
         (source,) = element.sources
-        inside = self._cast(tv, self._source(source), tv.dtype)
+        inside = self._cast(tv, self._source(source))
         guards, tests = self.zeros.get(inside, ()), self._windows(source.windows)
         if _is_zero(fill) and all(any(g.is_within(test) for g in guards) for test in tests):
             return inside
@@ -269,13 +267,13 @@ class ElementWriter:
     def _cat(self, element: Element) -> Operand:
         tv = element.tensor
         *guarded, last = element.sources
-        value = self._cast(tv, self._source(last), tv.dtype)
+        value = self._cast(tv, self._source(last))
         for source in reversed(guarded):
             value = self._select(tv, source, value)
         return value
 
     def _select(self, tv: TensorView, source: Source, outside: Operand) -> Operand:
-        inside = self._cast(tv, self._source(source), tv.dtype)
+        inside = self._cast(tv, self._source(source))
         if not source.windows or inside == outside:  # one load may do for both
             return inside
         windows = self._windows(source.windows)
@@ -287,7 +285,7 @@ class ElementWriter:
             tv, DataType.Int, IndexValue(self._form(element.index[0]), tv.shape[0])
         )
         start, step = (self._scalar(v) for v in expr.inputs)
-        return self._cast(tv, self._affine(tv, position, start, step), tv.dtype)
+        return self._cast(tv, self._affine(tv, position, start, step))
 
     def _affine(self, tv: TensorView, position: Operand, start: Operand, step: Operand) -> Operand:
         """`start + step * position`, in the type that start and step ask for."""
@@ -312,9 +310,9 @@ class ElementWriter:
             return Literal(value.value, value.dtype)
         return Variable(self.scalars[value], value.dtype)
 
-    def _cast(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
+    def _cast(self, tv: TensorView, value: Operand) -> Operand:
         """`value` as the type of `tv` in a register, rounded where every rounding is kept."""
-        return self._round(tv, self.convert(tv, value, dtype.compute_type), dtype)
+        return self.rounded(tv, self.convert(tv, value, tv.dtype.compute_type))
 
     def _stored(self, tv: TensorView, value: Operand) -> Operand:
         """`value`, of which `tv` is a copy or cast, as memory holds it where a float of 8 bits is
@@ -336,13 +334,10 @@ class ElementWriter:
         return tv in self.segment.leaves
 
     def rounded(self, tv: TensorView, value: Operand) -> Operand:
-        """`value` with the precision that the trace gives `tv`."""
-        return self._round(tv, value, tv.dtype)
-
-    def _round(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
-        if rounding(dtype, self.strict) is None:
+        """`value` with the precision that the trace gives `tv`, where every rounding is kept."""
+        if rounding(tv.dtype, self.strict) is None:
             return value
-        return self._assign(tv, value.dtype, Round(value, dtype))
+        return self._assign(tv, value.dtype, Round(value, tv.dtype))
 
     def convert(self, tv: TensorView, value: Operand, dtype: DataType) -> Operand:
         """`value` as a register of `dtype`, on behalf of `tv`."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Demand, Key, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
-from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.digit_stages import lower_digits
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.group_ir import (
@@ -76,7 +76,7 @@ def _loop(planned: GroupSchedule, names: Names, strict: bool, terms: Values) -> 
     for (tv, _), term in zip(planned.sums, terms, strict=True):
         total = _sum(tv, names, strict)
         value = writer.convert(tv, writer.values[term], total.dtype)
-        part = Variable(f"{total.name}_part{_lane(planned)}", total.dtype)
+        part = Variable(f"{total.name}_part[{writer.accesses.lane_index}]", total.dtype)
         accumulated.append(Accumulate(part, total.op, value))
     return Scope(loads, (*writer.statements, *accumulated), (), before)
 
@@ -118,9 +118,9 @@ def _sum(tv: TensorView, names: Names, strict: bool) -> GroupSum:
 
 def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:
     """What follows from the sums of a row."""
-    writer, layouts = _writer(planned, names, strict), planned.segment.layouts
+    writer = _writer(planned, names, strict)
     for tv, index in planned.sums:
-        name = f"{names.tensors[tv]}_row{_lane(planned)}"
+        name = f"{names.tensors[tv]}_row[{writer.accesses.lane_index}]"
         writer.known[tv, index] = Variable(name, tv.dtype.compute_type)
     results = [(s.value, i) for s, i in planned.stores]
     needs = _needs(planned, [r for r in results if r not in writer.known])
@@ -129,11 +129,7 @@ def _final(planned: GroupSchedule, names: Names, strict: bool) -> Scope:
     loads = writer.accesses.group_loads()
     writer.begin()
     writer.evaluate(needs)
-    targets = [
-        (s.target, offset_of(layouts[s.target], i), writer.values[s.value, i])
-        for s, i in planned.stores
-    ]
-    writes, vectors = writer.accesses.group_stores(targets)
+    writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.stores))
     return Scope(loads, (*writer.statements, *writes), vectors, before)
 
 
@@ -152,11 +148,7 @@ def _writer(
     return ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
 
 
-def _lane(planned: GroupSchedule) -> str:
-    return "[lane]" if planned.axes.lane is not None else "[0]"
-
-
-def _needs(planned: GroupSchedule, results: Sequence[tuple[TensorView, Index]]) -> Demand:
+def _needs(planned: GroupSchedule, results: Sequence[Key]) -> Demand:
     """What `results` need down to memory, the sums and the indices that lanes share."""
     sums = frozenset(tv for tv, _ in planned.sums)
     return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)

@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
-from thunder_fuser.analysis.access import Demand, Source
+from thunder_fuser.analysis.access import Demand, Key, Source
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.elements import Key
 from thunder_fuser.ops import Cost, Family
 
 

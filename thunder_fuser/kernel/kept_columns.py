@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.digits import Form, substitute
+from thunder_fuser.analysis.digits import Form
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
@@ -147,10 +147,7 @@ class _KeptWriter:
 
     def _of_thread(self, index: Index) -> Index:
         """The index of a thread's own column: `first`, where vectors lag behind columns."""
-        if not isinstance(self.axes, OddAxes) or self.axes.lane is None:
-            return index
-        first = {self.axes.lane: Form()}
-        return tuple(substitute(form, first) for form in index)
+        return tuple(map(self.axes.begin, index)) if isinstance(self.axes, OddAxes) else index
 
     def _sums_of(self, results: Sequence[Element]) -> set[TensorView]:
         """The sums of the phases that `results` need."""
@@ -164,7 +161,7 @@ class _KeptWriter:
     def _phase(self, phase: Phase, loads: Sequence[VectorAccess]) -> KeptPhase:
         self.writer.begin()
         self.writer.evaluate(self._needs(phase.terms))
-        lane = "[lane]" if self.axes.lane is not None else "[0]"
+        lane = f"[{self.accesses.lane_index}]"
         accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op

@@ -1,4 +1,4 @@
-"""Schedule to kernel: name every demanded element, decide how it is loaded, stored and computed."""
+"""A map schedule to its kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thunder_fuser.schedule.vectorize import VectorClass
 
 
 def lower(planned: MapSchedule, strict: bool) -> Kernel:
-    """The kernel of a schedule. `strict` keeps every rounding of the trace."""
+    """The kernel of a map schedule. `strict` keeps every rounding of the trace."""
     segment = planned.segment
     names = name_values(segment)
     groups = tuple(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.access import Key
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.kernel.elements import ElementWriter, Key
+from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.image_ir import PlaceArray
 from thunder_fuser.kernel.statements import Hold, LaneStatement, Variable
 
@@ -18,8 +19,8 @@ def left_at_places(
 ) -> tuple[tuple[PlaceArray, ...], list[LaneStatement]]:
     """Statements that leave the values of `keys` in arrays, from which they are known to `writer`
     in the scopes behind: a value of several once. What is a literal is known as that."""
-    lanes = writer.accesses.lanes
-    own, here = (f"lane * {across} + place", "lane") if lanes > 1 else ("place", "0")
+    here = writer.accesses.lane_index
+    own = "place" if writer.accesses.lane is None else f"lane * {across} + place"
     counts: dict[DataType, int] = {}
     held, left = list[LaneStatement](), dict[Variable, Variable]()
     for key in keys:

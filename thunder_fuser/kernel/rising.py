@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TypeVar
 
-from thunder_fuser.analysis.access import Demand
+from thunder_fuser.analysis.access import Demand, Key
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView
-from thunder_fuser.kernel.elements import Key
 from thunder_fuser.kernel.statements import Literal
 from thunder_fuser.ops import OpDef
 

@@ -206,18 +206,20 @@ class RowKernel:
     `gathered` are there for each of its rows before it walks them; others each row has `brought`
     when its phases have met. What is `drawn` is so while the row is on its way. `single` is done by
     the first thread of a row, after the phases.
-    With column `sums` a block walks the rows of a group, the
-    next ones on their way to slots, accumulates in `final`, and does `columns` at the end.
-    `blocks_at_once` are to fit on a multiprocessor, None for as many as do. With `splits` so many
-    blocks share a row, of one phase that stores too, and nothing is `final`; one after another or,
-    where the parts are outermost, the first parts of all rows before the second. With a `chunk` a
-    thread walks a row of one phase so many vectors at a time, and its scans go on from what they
-    came to, all in one direction. With a `tail` the first thread of a row leaves what that
-    combines. Where the axes have a `side`, a block has the rows of one group side by side, in
-    turns, the loads of a `batch` of turns at a time, and those of a warp are so far `apart`; if the
-    axes keep the sides each has `columns` of its own. The blocks of one that `is_reversed` have the
-    last rows first. `staged` of the kept loads come through shared memory, stores go by what is
-    `filled` there.
+
+    With column `sums` a block walks the rows of a group, the next ones on their way to slots,
+    accumulates in `final`, and does `columns` at the end. `blocks_at_once` are to fit on a
+    multiprocessor, None for as many as do. With `splits` so many blocks share a row, of one phase
+    that stores too, and nothing is `final`; one after another or, where the parts are outermost,
+    the first parts of all rows before the second. With a `chunk` a thread walks a row of one phase
+    so many vectors at a time, and its scans go on from what they came to, all in one direction.
+    With a `tail` the first thread of a row leaves what that combines.
+
+    Where the axes have a `side`, a block has the rows of one group side by side, in turns, the
+    loads of a `batch` of turns at a time, and those of a warp are so far `apart`; if the axes keep
+    the sides each has `columns` of its own. The blocks of one that `is_reversed` have the last rows
+    first. `staged` of the kept loads come through shared memory, stores go by what is `filled`
+    there.
     """
 
     pointers: tuple[Pointer, ...]

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import chain
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Demand, Index, Key, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.chosen import of_chosen
-from thunder_fuser.kernel.elements import ElementWriter, Key, rounding
+from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.held import computed_again, is_costly, is_mask
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
@@ -124,7 +124,6 @@ class _RowWriter:
         last = self._stores(planned.single, loads, totals.terms)
         self.writer.lasting.clear()
         columns = self._stores(planned.columns.stores, ())
-        tail = self._tail(loads) if totals.reductions else None
         staged, filled = self._staged(loads, each, final) if planned.is_staged else ((), ())
         return RowKernel(
             pointers=pointers_of(self.segment, self.names),
@@ -148,7 +147,7 @@ class _RowWriter:
             cluster=planned.residency.cluster,
             splits=planned.splits,
             chunk=planned.chunk,
-            tail=tail,
+            tail=self._tail(loads) if totals.reductions else None,
             batch=planned.residency.batch,
             are_parts_outermost=planned.are_pieces_outermost,
             is_reversed=self.segment.is_reversed,
@@ -208,13 +207,9 @@ class _RowWriter:
     def _suffix(self, tv: TensorView, offset: Form) -> str:
         """Vectors in registers are an array; others are read anew by every scope."""
         where = self.planned.residency
-        is_held = self._is_in(where.registers, tv, offset) or (
-            where.weights and is_of_all_rows(offset, self.axes)
-        )
-        return "[k]" if is_held else ""
-
-    def _is_in(self, place: Set[TensorView], tv: TensorView, offset: Form) -> bool:
-        return tv in place and is_of_row(offset, self.axes)
+        is_of_own = tv in where.registers and is_of_row(offset, self.axes)
+        is_weight = where.weights and is_of_all_rows(offset, self.axes)
+        return "[k]" if is_of_own or is_weight else ""
 
     def _loads_in(
         self, place: Set[TensorView], loads: Sequence[VectorAccess]
@@ -347,8 +342,8 @@ class _RowWriter:
                 self.writer.begin()
                 self.writer.evaluate(needs)
                 value = self.writer.values[alike[0]]
-                lane = "lane" if axes.lane is not None else "0"
-                bit = Hold(Variable(f"{Drawn.BITS}[0][{lane}]", value.dtype), value)
+                place = f"{Drawn.BITS}[0][{self.accesses.lane_index}]"
+                bit = Hold(Variable(place, value.dtype), value)
                 found.append(Drawn(self._left_in_place(alike, value), self._scope((), [bit], ())))
         return tuple(found)
 
@@ -382,7 +377,7 @@ class _RowWriter:
     @property
     def _element(self) -> str:
         """The thread's own element in an array of one per lane of each of its vectors."""
-        return "[k][lane]" if self.axes.lane is not None else "[k][0]"
+        return f"[k][{self.accesses.lane_index}]"
 
     def _final(self, loads: Sequence[VectorAccess]) -> tuple[Scope, tuple[Accumulator, ...]]:
         """The stores of whole rows behind the phases, and the row's part of the column sums."""

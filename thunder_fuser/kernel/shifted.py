@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from thunder_fuser.analysis.digits import Form, substitute
+from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import Layout, end_inside_word
 from thunder_fuser.ir.tensor import TensorView
@@ -38,8 +38,7 @@ class ShiftedAccesses(Accesses):
     ) -> None:
         super().__init__(layouts, axes.lane, names, False, suffix)
         self.axes, self.loads_ahead = axes, loads_ahead
-        first = {} if axes.lane is None else {axes.lane: Form()}
-        self.start = substitute(axes.flat, first)
+        self.start = axes.begin(axes.flat)
         self.row = axes.shifted
 
     def request(self, tv: TensorView, offset: Form, guards: tuple[Window, ...]) -> None:

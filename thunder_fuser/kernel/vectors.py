@@ -90,6 +90,11 @@ class Accesses:
         self.guards: Mapping[Address, tuple[Window, ...]] = {}  # of stores
         self.zeros: dict[Address, tuple[Window, ...]] = {}  # that are loaded where a guard fails
 
+    @property
+    def lane_index(self) -> str:
+        """Where arrays of a value a lane have that of this one."""
+        return "0" if self.lane is None else "lane"
+
     def is_of_lanes(self, digit: Digit) -> bool:
         """True for a digit that differs from lane to lane."""
         return self.lane in Form(0, ((1, digit),)).bases

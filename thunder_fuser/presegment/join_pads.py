@@ -50,15 +50,15 @@ def _joined(left: TensorView, right: TensorView) -> TensorView | None:
             for dim, size in enumerate(left.shape):
                 if a.shape[dim] + b.shape[dim] != size:
                     continue
-                if _lies(left, a, dim, 0) and _lies(right, b, dim, a.shape[dim]):
+                if _lies(left, dim, 0) and _lies(right, dim, a.shape[dim]):
                     return call("cat", a, b, dim=dim)
-                if _lies(right, b, dim, 0) and _lies(left, a, dim, b.shape[dim]):
+                if _lies(right, dim, 0) and _lies(left, dim, b.shape[dim]):
                     return call("cat", b, a, dim=dim)
     return None
 
 
-def _lies(padded: TensorView, source: TensorView, dim: int, start: int) -> bool:
-    """True where all of a source lies from there on along a dim, and the rest is 0."""
+def _lies(padded: TensorView, dim: int, start: int) -> bool:
+    """True where all that is padded lies from there on along a dim, and the rest is 0."""
     fill, given = padded.expr.inputs[1], padded.expr.attr("pad_widths")
     assert isinstance(given, tuple)
     widths = [*given, *[_ZERO] * (2 * padded.ndim - len(given))]  # pairs, the last dim first

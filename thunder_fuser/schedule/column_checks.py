@@ -1,4 +1,4 @@
-"""What a thread of T5 cannot do: what it reads at a row, or behind its rows, is its own."""
+"""What the column template refuses: a thread has the sums of its own columns, at its own row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
-from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import (
     check_in_place,
@@ -22,8 +21,8 @@ from thunder_fuser.segment.segment import Segment, Store
 
 def check_levels(
     segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
+    reductions: Sequence[Element],
+    terms: Sequence[Element],
 ) -> None:
     """What is read at a row may need what is summed so far, at the same element."""
     own = dict(reductions)
@@ -55,7 +54,7 @@ def check_ends(
 
 def check_columns(
     segment: Segment,
-    reductions: Sequence[tuple[TensorView, Index]],
+    reductions: Sequence[Element],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """What is stored once a column may need the sums of that column, but no running ones: a thread
@@ -72,7 +71,7 @@ def check_columns(
 def check_writes(
     segment: Segment,
     stores: Sequence[tuple[Store, Index]],
-    walked: Sequence[tuple[TensorView, Index]],
+    walked: Sequence[Element],
 ) -> None:
     """An in-place target may be read at the column that is being written, after the rows."""
     after = [(s.value, i) for s, i in stores]

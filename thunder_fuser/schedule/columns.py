@@ -46,7 +46,7 @@ from thunder_fuser.schedule.column_checks import (
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import lane_of
@@ -99,8 +99,8 @@ class ColumnSchedule:
 
     segment: Segment
     axes: ColumnAxes
-    reductions: tuple[tuple[TensorView, Index], ...]
-    terms: tuple[tuple[TensorView, Index], ...]
+    reductions: tuple[Element, ...]
+    terms: tuple[Element, ...]
     full: tuple[tuple[Store, Index], ...]
     stores: tuple[tuple[Store, Index], ...]
     threads_across: int  # threads side by side along a row
@@ -153,29 +153,21 @@ class ColumnSchedule:
         )
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T5 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: ColumnParameters = PREFERRED
 ) -> ColumnSchedule:
     """Axes and threads. Raises Rejected."""
     long = segment.long
-    shapes = {column_shape(tv) for tv in long}
-    if len(shapes) != 1 or None in shapes:
-        raise Rejected("not reductions of one shape down the columns")
+    rows, columns = rows_and_columns(segment)
     if any(tv.dtype.is_complex for tv in long):
         raise Rejected("a complex reduction")
     if len({packed_elements(tv) for tv in long}) != 1:
         raise Rejected("packs of rows beside rows")
-    rows, columns = shapes.pop() or (0, 0)
     scans = [tv for tv in long if is_scan(tv)]
     if len({tv.expr.attr("reverse") for tv in scans}) > 1:
         raise Rejected("running sums of two directions")
     widest = SCANNED_BYTES if scans else MAX_ALIGNMENT
-    work = _work(segment, column_axes(segment, long, rows, columns, widest), columns)
+    work = _work(segment, column_axes(segment, long, rows, columns, widest))
     loaded = _loaded(work)
     if scans:
         across, batch = _scanning(work.axes, target), _scanned_rows(work.axes, loaded, target)
@@ -184,13 +176,24 @@ def schedule(
     if _delays(work):
         widest = min(LANES_UP * narrowest(segment, long), MAX_ALIGNMENT)
         axes = column_axes(segment, long, rows, columns, widest)
-        found = _walking_up(_work(segment, axes, columns), target, parameters)
+        found = _walking_up(_work(segment, axes), target, parameters)
         if found is not None:
             return found
     return _in_batches(work, loaded, target, parameters)
 
 
-def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
+reject = rejecting(schedule)
+
+
+def rows_and_columns(segment: Segment) -> tuple[int, int]:
+    """Of the plane that all reductions walk down its columns. Raises Rejected."""
+    shapes = {column_shape(tv) for tv in segment.long}
+    if len(shapes) != 1 or None in shapes:
+        raise Rejected("not reductions of one shape down the columns")
+    return shapes.pop() or (0, 0)
+
+
+def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
     reductions, terms = reduced_by(segment.long, axes)
     check_levels(segment, reductions, terms)
@@ -199,7 +202,7 @@ def _work(segment: Segment, axes: ColumnAxes, columns: int) -> ColumnSchedule:
         if prod(store.value.shape) == axes.size and not store.is_in_place:
             full.append((store, element_of(store, segment, terms, reductions)))
         else:
-            stores.append((store, place_of(store, columns, axes)))
+            stores.append((store, place_of(store, axes)))
     results = [(s.value, i) for s, i in full]
     check_levels(segment, reductions, results)
     check_ends(segment, axes, [*terms, *results], full)
@@ -346,11 +349,11 @@ def step_of(offset: Form, axes: ColumnAxes) -> int:
     return evaluate(offset, {**start, inner: min(1, inner.size - 1)}) - evaluate(offset, start)
 
 
-def place_of(store: Store, columns: int, axes: ColumnAxes) -> Index:
+def place_of(store: Store, axes: ColumnAxes) -> Index:
     """The index of a result with one element a column, as an element of it. Raises Rejected for
     others."""
-    if prod(store.value.shape) != columns:
-        raise Rejected(f"a result of shape {list(store.value.shape)} is no {columns} columns")
+    if prod(store.value.shape) != axes.columns:
+        raise Rejected(f"a result of shape {list(store.value.shape)} is no {axes.columns} columns")
     return unflatten(axes.column, store.value.shape)
 
 

@@ -17,13 +17,13 @@ from typing import TypeAlias
 
 from thunder_fuser.analysis.digit_stages import MAX_BITS, MIN_BITS, is_chunk, threads_of
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.reductions import is_stage, made_by
+from thunder_fuser.analysis.reductions import is_stage, made_by, terms_of
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops.groups import counted_chunks
 from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.ordering import groups_of
 from thunder_fuser.schedule.parameters import DigitParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import Target
 
@@ -110,11 +110,6 @@ def _shape(segment: Segment, digit: Digit) -> str:
     return f"{segment.names[digit.keys]} of {digit.keys.shape[0]}, {digit}"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T10 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: DigitParameters = PREFERRED
 ) -> DigitSchedule:
@@ -139,6 +134,9 @@ def schedule(
     return _put(segment, values, digit, threads)
 
 
+reject = rejecting(schedule)
+
+
 def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: int) -> PutSchedule:
     """Counts and orders that a caller gives would lead to places outside of the order."""
     kinds = ["order" if tv.is_of(*ORDERS) else tv.expr.op.name for tv in values]
@@ -148,7 +146,7 @@ def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: 
     counts = made.pop()
     if not counts.is_of("digit_counts") or _digit(counts) != digit:
         raise Rejected("counts of other digits than those that are put in order")
-    before = [_inputs(tv)[2] for tv in values if tv.is_of("digit_reorder")]
+    before = [tv.expr.tensors[2] for tv in values if tv.is_of("digit_reorder")]
     if any(not tv.is_of(*ORDERS) for tv in before):
         raise Rejected("another order than one by the digits before")
     for tv in (counts, *before):
@@ -161,7 +159,7 @@ def _put(segment: Segment, values: Sequence[TensorView], digit: Digit, threads: 
 def ends_of(segment: Segment, ends: TensorView, threads: int) -> EndsSchedule:
     """How blocks of so many threads find `ends`. Raises Rejected for keys that a caller gives,
     which may be in no order."""
-    keys = _inputs(ends)[0]
+    keys = terms_of(ends)
     if not ends.is_of("group_ends") or not keys.is_of(KEYS):
         raise Rejected("ends of keys that no stage has put in order")
     if keys not in segment.leaves or segment.layouts[keys].strides != (1,):
@@ -175,8 +173,4 @@ def _digit(tv: TensorView) -> Digit:
     assert isinstance(low, int)
     assert isinstance(bits, int)
     assert isinstance(chunk, int)
-    return Digit(_inputs(tv)[0], low, bits, chunk)
-
-
-def _inputs(tv: TensorView) -> tuple[TensorView, ...]:
-    return tv.expr.tensors
+    return Digit(terms_of(tv), low, bits, chunk)

@@ -18,6 +18,7 @@ from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.views import windows_of_padding, without_padding
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
@@ -28,8 +29,8 @@ class Columns:
     """Sums down the columns of a block's rows: per reduction its term at (row, column), and the
     stores of what follows from them, at (group, column)."""
 
-    reductions: tuple[tuple[TensorView, Index], ...] = ()
-    terms: tuple[tuple[TensorView, Index], ...] = ()
+    reductions: tuple[Element, ...] = ()
+    terms: tuple[Element, ...] = ()
     stores: tuple[tuple[Store, Index], ...] = ()
 
 
@@ -95,7 +96,7 @@ def sample_of(tv: TensorView, axes: RowAxes) -> Window | None:
     return next((window for window in found if window.extent != axes.rows), None)
 
 
-def _of_plane(term: tuple[TensorView, Index], axes: RowAxes) -> tuple[TensorView, Index]:
+def _of_plane(term: Element, axes: RowAxes) -> Element:
     """The term as an element of the plane, where rows were added to it that no block walks."""
     return without_padding(term, axes.rows * axes.columns) if axes.is_uneven else term
 

@@ -14,11 +14,12 @@ from math import gcd
 
 from thunder_fuser.analysis.digits import Form, add, atom, loads_in, scale, substitute
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, WIDE_ENOUGH, offset_of
+from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.nest import Nest, replace_axis
 from thunder_fuser.schedule.parameters import MapParameters
-from thunder_fuser.schedule.vector_axes import ShiftedAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, lane_of
 from thunder_fuser.schedule.vectorize import VectorClass, narrowest_access
 from thunder_fuser.target import SECTOR
 
@@ -56,7 +57,7 @@ def _axes(group: IterationClass, nest: Nest) -> ShiftedAxes | None:
     is_short = columns * nest.store.target.dtype.itemsize < SECTOR * _parts(columns, lanes)
     if not is_dense or layout.alignment < MAX_ALIGNMENT or is_short:
         return None
-    return ShiftedAxes(axis(vectors_met(columns, lanes)), lane_of(lanes), start, columns)
+    return ShiftedAxes(axis(shifted_vectors(columns, lanes)), lane_of(lanes), start, columns)
 
 
 def _parts(columns: int, lanes: int) -> int:

@@ -29,6 +29,7 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.analysis.reductions import is_grouped, is_ordering
+from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
@@ -40,9 +41,10 @@ from thunder_fuser.schedule.needs import (
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.phases import Element
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
-from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import SHARED_UNASKED, WARP, Target
 
@@ -108,7 +110,7 @@ class Piece:
 
 
 Stretch: TypeAlias = Ends | Piece
-Values: TypeAlias = tuple[tuple[TensorView, Index], ...]
+Values: TypeAlias = tuple[Element, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +159,6 @@ def _print(stretch: Stretch, tensors: Mapping[TensorView, str]) -> str:
             return f"pieces of {size} that have one key in {tensors[keys]}"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T7 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: GroupParameters = PREFERRED
 ) -> GroupSchedule:
@@ -200,6 +197,9 @@ def schedule(
         size >= max(target.l2_bytes, 1),
         _ends_beside(segment, beside, stretch, deal.across * deal.parts),
     )
+
+
+reject = rejecting(schedule)
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ def _shifted(segment: Segment, axes: GroupAxes) -> GroupAxes | None:
     lanes = min(MAX_ALIGNMENT // least, MOST_SHIFTED)
     if axes.lanes * least > NARROW or axes.columns <= lanes:
         return None
-    vectors = axis(vectors_met(axes.columns, lanes)), lane_of(lanes)
+    vectors = axis(shifted_vectors(axes.columns, lanes)), lane_of(lanes)
     return GroupAxes(*vectors, axes.row, axes.term, axes.piece, axes.columns, is_shifted=True)
 
 
@@ -413,8 +413,8 @@ def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
 def _check(
     segment: Segment,
     by: TensorView,
-    sums: Sequence[tuple[TensorView, Index]],
-    terms: Sequence[tuple[TensorView, Index]],
+    sums: Sequence[Element],
+    terms: Sequence[Element],
     stores: Sequence[tuple[Store, Index]],
 ) -> None:
     """Groups must be in memory, sums read where they are made, and an in-place target only at the

@@ -39,9 +39,7 @@ def vectors_of_row(offsets: Sequence[Form], axes: ColumnAxes) -> int | None:
         return None
     vectors = steps[0] // axes.lanes
     image, place = divmod_form(atom(axes.vector), vectors)
-    own = scale(place, axes.lanes)
-    if axes.lane is not None:
-        own = add(own, atom(axes.lane))
+    own = add(scale(place, axes.lanes), axes.inner)
     rows = add(scale(image, axes.row.size), atom(axes.row))
     lies = add(scale(rows, steps[0]), own)
     return vectors if all(offset == lies for offset in offsets) else None

@@ -25,7 +25,7 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.odd_columns import lanes_of
-from thunder_fuser.analysis.reductions import column_shape, is_scan, packed_elements, row_shape
+from thunder_fuser.analysis.reductions import is_scan, packed_elements, row_shape
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.beside_columns import Beside, beside, reduced_sizes
@@ -34,6 +34,7 @@ from thunder_fuser.schedule.columns import (
     column_axes,
     place_of,
     reduced_by,
+    rows_and_columns,
     step_of,
 )
 from thunder_fuser.schedule.images import Moved, of_places, slot_needs
@@ -52,7 +53,7 @@ from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_re
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
 from thunder_fuser.schedule.phases import Element, Phase, phases_of
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip
 from thunder_fuser.schedule.text import print_axes, print_elements
@@ -128,26 +129,14 @@ class KeptSchedule:
         return "\n".join(lines)
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
-def reject_odd(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment in vectors that lag behind columns, or need not; or None."""
-    return rejection(schedule_odd, segment, target)
-
-
-def reject_turned(segment: Segment, target: Target) -> str | None:
-    """Why T9 cannot run this segment, or need not, as its rows lie row after row; or None."""
-    return rejection(schedule_turned, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: KeptParameters = PREFERRED
 ) -> KeptSchedule:
     """Axes, phases and threads. Raises Rejected."""
-    return _planned(segment, *_column_shape(segment), target, parameters)
+    return _planned(segment, *rows_and_columns(segment), target, parameters)
+
+
+reject = rejecting(schedule)
 
 
 def schedule_odd(
@@ -155,7 +144,7 @@ def schedule_odd(
 ) -> KeptSchedule:
     """The same for columns of odd images that are kept by one block, though nothing of the plane
     may be stored: walked, they would be read one by one. Raises Rejected."""
-    rows, columns = _column_shape(segment)
+    rows, columns = rows_and_columns(segment)
     long = _kept_reductions(segment, is_turned=False)
     axes = column_axes(segment, long, rows, columns)
     found = _odd(segment, long, axes, False, target, parameters)
@@ -164,11 +153,7 @@ def schedule_odd(
     return _scheduled(segment, *found)
 
 
-def _column_shape(segment: Segment) -> tuple[int, int]:
-    shapes = {column_shape(tv) for tv in segment.long}
-    if len(shapes) != 1 or None in shapes:
-        raise Rejected("not reductions of one shape down the columns")
-    return shapes.pop() or (0, 0)
+reject_odd = rejecting(schedule_odd)
 
 
 def schedule_turned(
@@ -185,6 +170,9 @@ def schedule_turned(
     if columns == 1:
         raise Rejected("one row")
     return _planned(segment, rows, columns, target, parameters, is_turned=True)
+
+
+reject_turned = rejecting(schedule_turned)
 
 
 def _may_lie_apart(segment: Segment) -> bool:
@@ -342,7 +330,7 @@ def _plane(
         elif (place := of_sample(store, segment, axes)) is not None:
             samples.append((store, place))
         else:
-            stores.append((store, place_of(store, columns, axes)))
+            stores.append((store, place_of(store, axes)))
     reductions, terms = own
     walked = [*terms, *(added.terms if added else ()), *((s.value, i) for s, i in full)]
     _check_columns(segment, reductions, walked, [(s.value, i) for s, i in (*stores, *samples)])

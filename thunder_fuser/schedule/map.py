@@ -24,7 +24,7 @@ from thunder_fuser.schedule.order import arrange, merge_axes
 from thunder_fuser.schedule.own import own
 from thunder_fuser.schedule.own_rows import own_rows
 from thunder_fuser.schedule.parameters import MAX_LOADED, MapParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import named, print_axes, print_element
 from thunder_fuser.schedule.vectorize import VectorClass, vectorize
 from thunder_fuser.segment.segment import Segment
@@ -121,7 +121,7 @@ def reject(segment: Segment, parameters: MapParameters) -> str | None:
     to be judged."""
     if _is_long(segment):
         return LONG
-    return rejection(schedule, segment, parameters) if _targets_read(segment) else None
+    return rejecting(schedule)(segment, parameters) if _targets_read(segment) else None
 
 
 def _is_long(segment: Segment) -> bool:

@@ -43,8 +43,7 @@ class OddAxes(ColumnAxes):
 
     @property
     def column(self) -> Form:
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(atom(self.image), add(atom(self.first), inner), self.width)
+        return combine(atom(self.image), add(atom(self.first), self.inner), self.width)
 
     @property
     def tiles(self) -> int:
@@ -59,7 +58,7 @@ class OddAxes(ColumnAxes):
     @property
     def padded(self) -> Form:
         """The column where each image has whole tiles."""
-        place = atom(self.first) if self.lane is None else add(atom(self.first), atom(self.lane))
+        place = add(atom(self.first), self.inner)
         return combine(atom(self.image), place, self.tiles * self.stored)
 
     @property

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.reductions import is_ordering
+from thunder_fuser.analysis.reductions import is_ordering, terms_of
 from thunder_fuser.ir.scalar import static_int
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_index
 from thunder_fuser.schedule.parameters import OrderParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import MAX_THREADS, WARP, Target
 
@@ -58,11 +58,6 @@ class OrderSchedule:
         )
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T8 cannot run this segment, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: OrderParameters = PREFERRED
 ) -> OrderSchedule:
@@ -84,6 +79,9 @@ def schedule(
     return planned
 
 
+reject = rejecting(schedule)
+
+
 def _own(count: int, target: Target) -> int:
     """Few groups a block where each block has a multiprocessor to itself."""
     return FEW_OWN if count <= FEW_OWN * target.multiprocessors else MANY_OWN
@@ -97,14 +95,10 @@ def _ordered(tv: TensorView) -> tuple[TensorView, int]:
         chain.append(chain[-1].producers[-1])
         if not is_ordering(chain[-1]):
             raise Rejected("keys or ends of an order that comes from elsewhere")
-    found = {(_index(tv), groups_of(tv)) for tv in chain if not tv.is_of("group_ends")}
+    found = {(terms_of(tv), groups_of(tv)) for tv in chain if not tv.is_of("group_ends")}
     if len(found) != 1 or any(groups_of(a) != groups_of(b) for a, b in pairwise(chain)):
         raise Rejected("keys of another index than the order")
     return found.pop()
-
-
-def _index(tv: TensorView) -> TensorView:
-    return tv.expr.tensors[0]
 
 
 def groups_of(tv: TensorView) -> int:

@@ -5,8 +5,8 @@
 That is one load of cos for seven elements. It pays where what is read again is a sizable part of
 all that a class moves, and where no cache near the multiprocessor holds it until then: between two
 heads the threads walk all of cos, but between two rows only the one row of a bias. It pays sooner
-where the L2 cache does not hold what lies between either. The stores of
-one thread may lie far apart, as long as threads side by side write whole sectors with each.
+where the L2 cache does not hold what lies between either. The stores of one thread may lie far
+apart, as long as threads side by side write whole sectors with each.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from math import prod
 from thunder_fuser.analysis.digits import loads_in
 from thunder_fuser.schedule.down_columns import columns_of
 from thunder_fuser.schedule.parameters import RowParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import PREFERRED
 from thunder_fuser.schedule.row_axes import row_axes
 from thunder_fuser.schedule.row_reads import reads_of, row_read
@@ -28,17 +28,12 @@ from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import BANK, Target
 
 
-def reject_plain(segment: Segment, target: Target) -> str | None:
-    """Why T2 cannot run this segment, of which nothing is reduced, or need not; or None."""
-    return rejection(schedule_plain, segment, target)
-
-
 def schedule_plain(
     segment: Segment, target: Target, parameters: RowParameters = PREFERRED
 ) -> RowSchedule:
     """Axes and threads. Raises Rejected."""
     shape = _plane(segment)
-    rows = row_axes(segment, (), shape, 1, shape[0], may_shift=False)
+    rows = row_axes(segment, (), shape, 1, shape[0])
     axes = alone_in_stretches(segment, (), rows, target)
     if axes is None:
         raise Rejected("rows that are whole vectors, long, or few")
@@ -51,6 +46,9 @@ def schedule_plain(
     if len(found.gathered) <= sum(prod(tv.shape) == prod(shape) for tv in found.registers):
         raise Rejected("no more of what rows have one of than whole vectors")
     return placed(work, row_read(work), found, axes.sides, is_staged=True)
+
+
+reject_plain = rejecting(schedule_plain)
 
 
 def _plane(segment: Segment) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How a template's `schedule` says that a segment is not for it."""
+"""How a template says that a segment is not for it: its `schedule` raises, its `reject` returns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ class Rejected(Exception):
     """The segment is not of this shape; the text says why."""
 
 
-def rejection(
-    schedule: Callable[[Segment, Given], object], segment: Segment, given: Given
-) -> str | None:
-    """The reason for which `schedule` raises Rejected, or None."""
-    try:
-        schedule(segment, given)
-    except Rejected as reason:
-        return str(reason)
-    return None
+def rejecting(
+    schedule: Callable[[Segment, Given], object],
+) -> Callable[[Segment, Given], str | None]:
+    """The `reject` of a template: why it cannot run a segment, or is not worth it; or None."""
+
+    def reject(segment: Segment, given: Given) -> str | None:
+        try:
+            schedule(segment, given)
+        except Rejected as reason:
+            return str(reason)
+        return None
+
+    return reject

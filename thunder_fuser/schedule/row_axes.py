@@ -36,14 +36,15 @@ from thunder_fuser.analysis.reductions import (
     row_shape,
     stretch_of,
 )
-from thunder_fuser.analysis.short_rows import Share
+from thunder_fuser.analysis.short_rows import Share, shifted_vectors
 from thunder_fuser.analysis.views import behind_views
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
-from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of, vectors_met
+from thunder_fuser.schedule.needs import following, needs_of
+from thunder_fuser.schedule.phases import Element
+from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of
 from thunder_fuser.segment.segment import Segment
 
 MIN_SHIFTED = 28  # vectors: shorter rows are mostly first and last ones
@@ -65,7 +66,6 @@ class RowAxes(VectorAxes):
     rows: int
     columns: int
     row: Form
-    is_shifted: bool = False
     ends: bool = False
     side: IterDomain | None = None  # of the rows of a turn, where it has several
     share: Share | None = None  # a thread's of those, where they pass through shared memory
@@ -73,6 +73,11 @@ class RowAxes(VectorAxes):
     has_edges: bool = False
     weights: int = 0  # inputs of as many columns, whose rows begin in other lanes
     sample: Window | None = None  # where the rows of each were dealt unevenly: its row, of so many
+
+    @property
+    def is_shifted(self) -> bool:
+        """True where rows begin in any lane of a vector."""
+        return self.columns % self.lanes > 0
 
     @property
     def sides(self) -> int:
@@ -207,7 +212,7 @@ class RowAxes(VectorAxes):
     def staged(self, share: Share) -> RowAxes:
         """With the vectors of such a share, which threads take out of shared memory."""
         vector, lane = axis(self.columns // share.lanes), lane_of(share.lanes)
-        return replace(self, vector=vector, lane=lane, is_shifted=False, share=share)
+        return replace(self, vector=vector, lane=lane, share=share)
 
     @property
     def column(self) -> Form:
@@ -277,10 +282,9 @@ def row_axes(
     shape: tuple[int, int],
     turns: int,
     groups: int,
-    may_shift: bool = True,
 ) -> RowAxes:
-    """The axes over a plane of `shape` that `long` reductions walk in so many `groups` of up to
-    `turns` rows."""
+    """The axes over a plane of `shape` that `long` reductions walk, if any do, in so many `groups`
+    of up to `turns` rows."""
     rows, columns = shape
     plane = _plane(segment, shape)
     stretch = gcd(*(stretch_of(tv) for tv in long if row_shape(tv) is not None))
@@ -288,7 +292,7 @@ def row_axes(
     weights = weights_of(segment, shape)
     least = MIN_SHIFTED_WITH_WEIGHTS if weights > 1 else MIN_SHIFTED_WITH_A_WEIGHT
     is_short = columns < (least if weights else MIN_SHIFTED * lanes)
-    is_odd = may_shift and turns == 1 and columns % lanes and not is_short
+    is_odd = bool(long) and turns == 1 and columns % lanes and not is_short
     is_busy = columns < MIN_SHIFTED_WITH_A_WEIGHT and _is_busy(segment, rows * columns)
     shifts = is_odd and not is_busy and _can_shift(segment, plane, long)
     if not shifts:
@@ -312,9 +316,9 @@ def shifted(segment: Segment, long: Sequence[TensorView], axes: RowAxes) -> RowA
 
 
 def _shifted(axes: RowAxes, lanes: int) -> RowAxes:
-    vector = axis(vectors_met(axes.columns, lanes))
+    vector = axis(shifted_vectors(axes.columns, lanes))
     ends = axes.rows * axes.columns % lanes != 0
-    return replace(axes, vector=vector, lane=lane_of(lanes), is_shifted=True, ends=ends)
+    return replace(axes, vector=vector, lane=lane_of(lanes), ends=ends)
 
 
 @dataclass(frozen=True)
@@ -323,6 +327,7 @@ class _Plane:
     long; as many elements of them are aligned as a plane has `lanes`. Where it reads none of them,
     vectors are those of what it reads a part of."""
 
+    elements: int
     columns: int
     tensors: tuple[TensorView, ...]
     tables: tuple[TensorView, ...]
@@ -340,7 +345,8 @@ def _plane(segment: Segment, shape: tuple[int, int]) -> _Plane:
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in (*plane, *tables)]
     if any(_sums_neighbours(tv, rows * columns) for tv in segment.tensors):
         lanes = 1  # whose elements are a vector
-    return _Plane(columns, tuple(plane), tuple(tables), max(min([lanes, *aligned]), 1))
+    lanes = max(min([lanes, *aligned]), 1)
+    return _Plane(rows * columns, columns, tuple(plane), tuple(tables), lanes)
 
 
 def _is_busy(segment: Segment, elements: int) -> bool:
@@ -365,7 +371,7 @@ def _is_busy(segment: Segment, elements: int) -> bool:
     return costly > 1
 
 
-def row_of(term: tuple[TensorView, Index], axes: RowAxes) -> Form:
+def row_of(term: Element, axes: RowAxes) -> Form:
     """The row in which a term lies, that a sum down the columns takes at (group, turn)."""
     *_, (tv, index) = behind_views(term)
     return divmod_form(linear(tv.shape, index), axes.columns)[0]
@@ -375,6 +381,7 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
     """True where everything of the plane's size lies row after row, in dims that rows divide."""
     return (
         not plane.tables
+        and _lies_in_rows(segment, plane, long)
         and all(_is_in_stretches(tv, plane.columns) for tv in long)
         and all(
             _has_rows(tv.shape, plane.columns)
@@ -382,6 +389,16 @@ def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> b
             and segment.layouts[tv].alignment == MAX_ALIGNMENT
             for tv in plane.tensors
         )
+    )
+
+
+def _lies_in_rows(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:
+    """True where what follows from what rows come to lies in the same rows, one element for each of
+    theirs. Vectors reach beside a row, and a place there must not be one of another row: as where
+    channels are numbered anew behind their groups', or rows are rolled."""
+    behind = (tv for tv in following(segment, long) if prod(tv.shape) == plane.elements)
+    return all(prod(s.value.shape) <= plane.elements for s in segment.stores) and all(
+        _ends_in_rows(tv.shape, plane.columns) and tv.family is not Family.CAT for tv in behind
     )
 
 

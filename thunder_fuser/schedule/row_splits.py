@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.segment.segment import Segment
@@ -55,7 +55,7 @@ def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:
 
 
 def needs_results(
-    segment: Segment, reductions: Sequence[TensorView], results: Sequence[tuple[TensorView, Index]]
+    segment: Segment, reductions: Sequence[TensorView], results: Sequence[Element]
 ) -> bool:
     """True where elements of a row are computed from what the row is reduced to."""
     return any(tv in reductions for tv, _ in needs_of(segment, reductions, results).leaves)

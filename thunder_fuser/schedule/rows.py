@@ -7,9 +7,9 @@
     phase 1   y[r, c, l]          with the sum as a scalar
 
 The threads of one row form part of a warp, a warp, a block or several blocks, a cluster, which send
-each other what they have of a sum. A phase evaluates one level of
-reductions over the whole row from the packed loads; values computed in one phase are computed anew
-in the next. Rows too long for the registers are read again in every phase.
+each other what they have of a sum. A phase evaluates one level of reductions over the whole row
+from the packed loads; what phases compute alike is computed anew, or left in registers where it is
+costly. Rows too long for the registers are read again in every phase.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from thunder_fuser.schedule.needs import (
 )
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.phases import Element, phases_of
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
 from thunder_fuser.schedule.row_axes import (
     RowAxes,
@@ -76,11 +76,6 @@ from thunder_fuser.target import WARP, Target
 NOT_ALONG = "no reduction along rows that is longer than a thread sums in registers"
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T2 cannot run this segment, or would run it on a small part of the machine; or None."""
-    return rejection(_busy, segment, target)
-
-
 def _busy(segment: Segment, target: Target) -> RowSchedule:
     """The schedule, if its blocks keep enough of the machine busy. Raises Rejected."""
     found = schedule(segment, target)
@@ -88,6 +83,9 @@ def _busy(segment: Segment, target: Target) -> RowSchedule:
     if found.columns.reductions and not is_busy(blocks, target.multiprocessors):
         raise Rejected("column sums beside rows that too few blocks would walk")
     return found
+
+
+reject = rejecting(_busy)
 
 
 def schedule(
@@ -122,9 +120,7 @@ def _read(
 
 
 def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowWork:
-    """What is done for the rows, in vectors of their plane if they have few of their own: but where
-    a result needs to know that its element lies in the row, as that of a group in which channels
-    are numbered anew. Raises Rejected."""
+    """What is done for the rows. Raises Rejected."""
     totals = totals_of(segment.tensors, segment.leaves)
     long = [tv for tv in segment.long if tv not in totals]
     reductions, down = _by_direction(long)
@@ -137,18 +133,9 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     if not reductions and (staging is None or not all(map(walked_rows, down))):
         raise Rejected(NOT_ALONG)
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
-
-    def over(may_shift: bool) -> tuple[RowAxes, Columns]:
-        axes = _axes(segment, long, down, plane, staging, may_shift)
-        return replace(axes, ends=axes.ends or ends), columns_of(segment, down, axes)
-
-    axes, sums = over(may_shift=True)
-    try:
-        return work_along(segment, axes, sums, reductions, totals)
-    except Rejected:
-        if not axes.is_shifted:
-            raise
-    return work_along(segment, *over(may_shift=False), reductions, totals)
+    axes = _axes(segment, long, down, plane, staging)
+    axes = replace(axes, ends=axes.ends or ends)
+    return work_along(segment, axes, columns_of(segment, down, axes), reductions, totals)
 
 
 def work_along(
@@ -335,13 +322,12 @@ def _axes(
     down: Sequence[TensorView],
     plane: tuple[int, int],
     staging: Target | None,
-    may_shift: bool,
 ) -> RowAxes:
     """The axes, of rows that the sums `down` the columns deal out. Where these may pass through
     shared memory, on a `staging` target, they do if they are short."""
     turns = turns_of(down)
     groups = prod(down[0].shape) // plane[1] if down else plane[0]
-    axes = row_axes(segment, long, plane, turns, groups, may_shift)
+    axes = row_axes(segment, long, plane, turns, groups)
     if not down:
         if staging is not None and (not axes.is_shifted or any(map(is_scan, long))):
             return alone_in_stretches(segment, long, axes, staging) or axes
@@ -383,7 +369,7 @@ def result_index(tv: TensorView, axes: RowAxes) -> Index:
     return (*unflatten(axes.row, tv.shape[:dim]), *inner)
 
 
-def term_of(reduction: TensorView, axes: RowAxes) -> tuple[TensorView, Index]:
+def term_of(reduction: TensorView, axes: RowAxes) -> Element:
     """The element that `reduction` combines at (row, column), of rows that meet at the row."""
     if met_rows(reduction) is not None:
         (term,) = reduction.expr.tensors

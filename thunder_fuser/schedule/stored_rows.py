@@ -35,11 +35,12 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.needs import needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store
 
-Elements = Sequence[tuple[TensorView, Index]]
+Elements = Sequence[Element]
 MOVES = frozenset({Family.VIEW, Family.PAD, Family.CAT})
 
 
@@ -290,7 +291,7 @@ def _piece(
     return _Piece(moved[0], index, place, tuple(reach), share, part)
 
 
-def _source(value: TensorView, index: Index, segment: Segment) -> tuple[TensorView, Index] | None:
+def _source(value: TensorView, index: Index, segment: Segment) -> Element | None:
     """The element that is moved to the index of `value`; None where that depends on the row."""
     elements = needs_of(segment, segment.long, [(value, index)]).elements
     while (value, index) in elements and _is_moved(value):

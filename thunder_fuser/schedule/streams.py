@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from thunder_fuser.analysis.precision import distance_from_max
 from thunder_fuser.schedule import rows
 from thunder_fuser.schedule.parameters import RowParameters, StreamParameters
-from thunder_fuser.schedule.rejected import Rejected, rejection
+from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import Residency
 from thunder_fuser.schedule.row_schedule import RowSchedule
 from thunder_fuser.segment.segment import Segment
@@ -45,11 +45,6 @@ class StreamSchedule:
         return "\n".join([f"stream of {head}, {self.chunk} vectors at a time", *lines])
 
 
-def reject(segment: Segment, target: Target) -> str | None:
-    """Why T3 cannot run this segment or is not worth it, or None."""
-    return rejection(schedule, segment, target)
-
-
 def schedule(
     segment: Segment, target: Target, parameters: StreamParameters = PREFERRED
 ) -> StreamSchedule:
@@ -74,6 +69,9 @@ def schedule(
     axes = replace(planned.axes, has_edges=False)
     walked = replace(planned, axes=axes, residency=residency, rows_per_block=1)
     return StreamSchedule(walked, parameters.chunk or chunk)
+
+
+reject = rejecting(schedule)
 
 
 def _shape(rows: int, target: Target) -> tuple[int, int]:

@@ -49,11 +49,6 @@ class Strip:
     piece: IterDomain
 
     @property
-    def lanes(self) -> int:
-        """Elements of one turned access."""
-        return self.run
-
-    @property
     def left(self) -> int:
         """Elements behind the last run, which are moved one by one."""
         return 0

@@ -13,6 +13,7 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import format_form
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.schedule.phases import Element
 
 Names = Mapping[IterDomain, str]
 
@@ -33,7 +34,7 @@ def print_element(tensor: str, index: Index, names: Names) -> str:
 
 
 def print_elements(
-    elements: Sequence[tuple[TensorView, Index]], tensors: Mapping[TensorView, str], names: Names
+    elements: Sequence[Element], tensors: Mapping[TensorView, str], names: Names
 ) -> str:
     """Several elements in a row."""
     return ", ".join(print_element(tensors[tv], index, names) for tv, index in elements)

@@ -16,7 +16,8 @@ from thunder_fuser.analysis.access import Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.totals import term_of_total
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.needs import check_places, needs_of
+from thunder_fuser.schedule.needs import check_places, following, needs_of
+from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 
@@ -26,8 +27,8 @@ class Totals:
     """Each reduction and its term in a row, and the stores of what follows from the results, of one
     element each."""
 
-    reductions: tuple[tuple[TensorView, Index], ...] = ()
-    terms: tuple[tuple[TensorView, Index], ...] = ()
+    reductions: tuple[Element, ...] = ()
+    terms: tuple[Element, ...] = ()
     stores: tuple[tuple[Store, Index], ...] = ()
 
 
@@ -43,7 +44,7 @@ def plan_totals(
     """`totals` behind the `reductions` of each `row`. Raises Rejected where a row needs one."""
     if not totals:
         return NO_TOTALS
-    after = _after(segment, totals)
+    after = following(segment, totals)
     if any(tv in after for tv in reductions):
         raise Rejected("a row needs a sum over all rows")
     stores = [s for s in segment.stores if s.value in after]
@@ -54,15 +55,6 @@ def plan_totals(
     _check(segment, totals, reductions, stored)
     terms = tuple(term_of_total(tv, row) for tv in totals)
     return Totals(tuple(results), terms, tuple(stored))
-
-
-def _after(segment: Segment, totals: Sequence[TensorView]) -> set[TensorView]:
-    """The totals and what needs them."""
-    found = set(totals)
-    for tv in segment.tensors:
-        if tv not in segment.leaves and not found.isdisjoint(tv.producers):
-            found.add(tv)
-    return found
 
 
 def _only(tv: TensorView) -> Index:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import gcd
 
 from thunder_fuser.analysis.digits import (
     Form,
     Loaded,
     add,
     atom,
-    ceil_div,
     combine,
     divmod_form,
     scale,
@@ -33,9 +31,13 @@ class VectorAxes:
         return 1 if self.lane is None else self.lane.size
 
     @property
+    def inner(self) -> Form:
+        """The place in a vector."""
+        return Form() if self.lane is None else atom(self.lane)
+
+    @property
     def column(self) -> Form:
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(atom(self.vector), inner, self.lanes)
+        return combine(atom(self.vector), self.inner, self.lanes)
 
     @property
     def bases(self) -> frozenset[IterDomain | None]:
@@ -46,8 +48,11 @@ class VectorAxes:
         """The place in a plane whose aligned vectors are walked from that one on in which `start`
         lies."""
         first, _ = divmod_form(start, self.lanes)
-        inner = Form() if self.lane is None else atom(self.lane)
-        return combine(add(first, atom(self.vector)), inner, self.lanes)
+        return combine(add(first, atom(self.vector)), self.inner, self.lanes)
+
+    def begin(self, form: Form) -> Form:
+        """`form` in the first lane of a vector."""
+        return form if self.lane is None else substitute(form, {self.lane: Form()})
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -75,8 +80,7 @@ class ShiftedAxes(VectorAxes):
     @property
     def inside(self) -> Window:
         """What tells the places of the row from those beside it, by the first one of a vector."""
-        first = {} if self.lane is None else {self.lane: Form()}
-        return Window(substitute(self.column, first), self.columns)
+        return Window(self.begin(self.column), self.columns)
 
     def is_along(self, offset: Form) -> bool:
         """True for elements that lie side by side along the row. `offset` may be a vector's."""
@@ -86,12 +90,6 @@ class ShiftedAxes(VectorAxes):
     def fits(self, offsets: Iterable[Form]) -> bool:
         """True where all that differs along the row lies side by side there."""
         return all(self.vector not in offset.bases or self.is_along(offset) for offset in offsets)
-
-
-def vectors_met(columns: int, lanes: int) -> int:
-    """As many aligned vectors as a row meets that begins as late in its first as one does."""
-    latest = lanes - gcd(columns, lanes)
-    return ceil_div(latest + columns, lanes)
 
 
 def lane_of(lanes: int) -> IterDomain | None:
