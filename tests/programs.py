@@ -270,3 +270,22 @@ def cubin_of(kernel: AnyKernel) -> Compiled:
 def _cubin(name: str, text: str) -> Compiled:
     """Once, as of the kernels that order an index for sums of any rows."""
     return nvrtc.compile_cubin(Unit(name, text), nvrtc.flags(H200, Options()), None)
+
+
+def ptx_of(text: str, architecture: str = "compute_90a") -> str:
+    """What NVRTC makes of a translation unit before machine code; its log, for an architecture that
+    has that. Skips the test where it is missing."""
+    bindings = pytest.importorskip("cuda.bindings.nvrtc")
+    _, program = bindings.nvrtcCreateProgram(text.encode(), b"k.cu", 0, [], [])
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-default-device"]
+    (status,) = bindings.nvrtcCompileProgram(program, len(options), options)
+    _, size = bindings.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    bindings.nvrtcGetProgramLog(program, log)
+    assert status == bindings.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    if architecture.startswith("sm_"):
+        return log.decode()
+    _, size = bindings.nvrtcGetPTXSize(program)
+    ptx = b" " * size
+    bindings.nvrtcGetPTX(program, ptx)
+    return ptx.decode()

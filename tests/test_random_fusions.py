@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 import torch
 
 from tests.devices import copies, running_on
-from tests.programs import STRICT, UNCOMPILED, assert_same, check, plan_of
+from tests.programs import H200, STRICT, UNCOMPILED, assert_same, check, plan_of, ptx_of
 from tests.random_fusions import LARGE, SMALL, Sizes, random_fusion
+from thunder_fuser import pipeline
+from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion, Write
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.kernel.templates import draft
 from thunder_fuser.options import Options
+from thunder_fuser.presegment import arrange, tidy
+from thunder_fuser.runtime.bind import bind
 from thunder_fuser.runtime.evaluate import evaluate
 
 pytestmark = pytest.mark.sanitizer
 UNCOMPILED_PROGRAMS = 400
+TRANSLATED_PROGRAMS = 10  # about 0.4 s each: one run of NVRTC or several
+WILD = 1 << 28  # bytes: no tensor of a random program has as many
+ADDED = re.compile(r"add\.[su]64\s+%rd\d+, %rd\d+, (-?\d+);|\[%rd\d+\+(-?\d+)\]")  # to an address
 COMPILED_PROGRAMS = 60  # about 0.2 s each: one or two runs of the C++ compiler
 CUT_PROGRAMS = 40
 BATCH = 20
@@ -41,8 +51,15 @@ def seeds(count: int) -> Iterator[range]:
 
 def check_seed(seed: int, options: Options, sizes: Sizes = SMALL) -> None:
     program, arguments = random_fusion(seed, 14, sizes)
-    try:
+    with naming(seed, program):
         check(program, *arguments, options=options)
+
+
+@contextmanager
+def naming(seed: int, program: Fusion) -> Iterator[None]:
+    """A failure tells which program it is of."""
+    try:
+        yield
     except Exception as error:
         error.add_note(f"FUSION_TEST_SEED={seed}\n{program}")
         raise
@@ -59,6 +76,26 @@ def test_segments_and_views_of_a_random_program_give_its_values(batch: int) -> N
 def test_kernels_of_a_random_program_give_its_bits(batch: int) -> None:
     for seed in next(seeds(BATCH)):
         check_seed(seed, STRICT)
+
+
+def test_nvrtc_takes_random_programs_of_large_tensors_and_stays_in_them() -> None:
+    """It derives addresses from others, and some were 32 GB away."""
+    for seed in next(seeds(BATCH))[:TRANSLATED_PROGRAMS]:
+        program, arguments = random_fusion(seed, 14, LARGE)
+        with naming(seed, program):
+            for text in texts_of(program, arguments, strict=seed % 2 == 1):
+                constants = [int(a or b) for a, b in ADDED.findall(ptx_of(text))]
+                assert max(map(abs, constants), default=0) < WILD, text
+
+
+def texts_of(program: Fusion, arguments: Sequence[torch.Tensor], strict: bool) -> Iterator[str]:
+    """Of the kernels for an H200."""
+    bound = bind(program, arguments)
+    machine = H200.multiprocessors, H200.max_cluster, H200.shared_bytes
+    arranged = arrange(tidy(bound.fusion), bound.layouts, *machine, strict=strict)
+    for segment in pipeline.cut_region(arranged, bound.layouts, H200).segments:
+        if not segment.is_opaque:
+            yield emit(draft(segment, H200, strict).lower(strict)).text
 
 
 @pytest.mark.gpu

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.programs import H200, cat, check, cuda_kernels, fusion, like, pad, whole
+from tests.programs import H200, cat, check, cuda_kernels, fusion, like, pad, reshape, whole
 from thunder_fuser.codegen.emit import emit
+from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.options import Options
 
@@ -32,3 +33,11 @@ def test_classes_of_one_stride_store_each_where_it_belongs(rows: int, columns: i
     """On a GPU the last class wrote 32 GB behind its tensor."""
     x = whole(rows, columns, dtype=torch.int64)
     check(bordered(x), x, options=Options(tune="off"))
+
+
+@pytest.mark.usefixtures("device")
+def test_lanes_cross_a_row_that_begins_where_a_tensor_says() -> None:
+    x, index = whole(8, 1, dtype=torch.int32), torch.tensor([11, 0, 4, 7, 1, 10])
+    a, b = like(x, index)
+    pairs = reshape(cat(a, a, a), 12, 2)
+    check(fusion((a, b), call("index_select", pairs, b, dim=0)), x, index)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import thunder_fuser.codegen
-from tests.programs import chain, cuda_kernels, fusion, like, total
+from tests.programs import chain, cuda_kernels, fusion, like, ptx_of, total
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.codegen.prelude import chunks, mentions, prelude
 from thunder_fuser.codegen.types import COMPUTE_TYPES, CUDA_TYPES
@@ -58,21 +58,7 @@ def host(text: str, folder: Path) -> ctypes.CDLL:
 
 
 def nvrtc_ptx(text: str, architecture: str = "compute_90a") -> str:
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
-    source = (prelude(text) + text).encode()
-    _, program = nvrtc.nvrtcCreateProgram(source, b"k.cu", 0, [], [])
-    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-default-device"]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    if architecture.startswith("sm_"):
-        return log.decode()
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
-    nvrtc.nvrtcGetPTX(program, ptx)
-    return ptx.decode()
+    return ptx_of(prelude(text) + text, architecture)
 
 
 def test_a_kernel_without_device_names_has_no_prelude() -> None:

@@ -57,6 +57,19 @@ def test_what_others_read_of_an_element_stays() -> None:
         T4_part sum= T3_0""")
 
 
+def test_what_holds_a_loaded_index_stays() -> None:
+    x = halves(1000, 400)
+    index = call("cast", x, dtype=DataType.Int)
+    others = cast(call("take_along_axis", x, index, dim=1))
+    _, beside = first_phase(x, call("max", x, dims=(1,)), total(others, 1))
+    assert beside == dedent("""\
+        T0_0: f32 = v0[k][1*lane + 0]
+        T2_0: i64 = convert(T0_0, i64)
+        T2_1: i64 = in_range(T2_0, 400)
+        T0_1: f32 = T0[400*group + T2_1]
+        T5_part sum= T0_1""")
+
+
 @pytest.mark.parametrize("name", ["sum", "largest of negatives"])
 def test_other_sums_and_what_is_computed_are_taken_one_by_one(name: str) -> None:
     x = halves(1000, 400)

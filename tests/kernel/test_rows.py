@@ -461,3 +461,11 @@ def test_rows_that_are_copied_with_others_are_masked() -> None:
     planned = rows.schedule(segment_of([x], made), H200)
     assert planned.is_staged
     assert str(lower_rows(planned, False)).count(" else 0.0 where 0 <= group < 4000") == 2
+
+
+def test_the_width_of_indices_is_that_of_every_place_that_a_load_has() -> None:
+    x = floats(100, 128)
+    swapped = cat(piece(x, 1, 64, 128), piece(x, 1, 0, 64))
+    kernel = kernel_of(segment_of([x], call("sub", swapped, along(total(swapped, 1), 128))))
+    (load,) = kernel.kept
+    assert load.offset.reach < kernel.reach == max(form.reach for form in load.forms)

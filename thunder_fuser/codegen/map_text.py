@@ -82,20 +82,19 @@ def _body(body: Body, block: str, blocks: int, threads: int) -> list[str]:
 
 
 def _work(body: Body) -> list[str]:
-    """What the thread of known indices does."""
-    row = _crossed_row(body)
+    """What the thread of known indices does. Its rows may begin where a tensor says."""
+    row, before = _crossed_row(body), [statement_text(s, body.names) for s in body.before]
     if body.lane is not None and row is not None:
         names = Crossed(body.names, body.lane)
         left = f"const int {LEFT} = {number(row.modulus)} - {form_text(row.place, body.names)};"
         lines = _loads_and_lanes(body, names)
-        return [left, *names.lines(), *lines]
-    return _loads_and_lanes(body, body.names)
+        return [*before, left, *names.lines(), *lines]
+    return [*before, *_loads_and_lanes(body, body.names)]
 
 
 def _loads_and_lanes(body: Body, names: Mapping[IterDomain, str]) -> list[str]:
-    lines = [statement_text(s, names) for s in body.before]
-    lines += [load_text(a, names) for a in body.loads]
-    return lines + lane_lines(body.statements, body.stores, names, body.lanes)
+    loads = [load_text(a, names) for a in body.loads]
+    return [*loads, *lane_lines(body.statements, body.stores, names, body.lanes)]
 
 
 def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:

@@ -210,7 +210,8 @@ class KeptKernel:
         """The largest absolute value of an offset."""
         phases = (phase.scope for phase in self.phases)
         scopes = (*phases, self.full, self.final, self.results, self.samples)
-        forms = [a.offset for a in (*self.kept, *self.once, *self.fills, *self.empties)]
+        accesses = (*self.kept, *self.once, *self.fills, *self.empties)
+        forms = [form for access in accesses for form in access.forms]
         forms += [form for scope in scopes for form in scope.forms]
         images = 0 if self.images is None else self.images.count * self.images.elements
         return max((images, *(form.reach for form in forms)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 
+from thunder_fuser.analysis.digits import Loaded
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Pairs, Scope
 from thunder_fuser.kernel.statements import (
@@ -74,8 +75,8 @@ def used(statements: Sequence[LaneStatement]) -> tuple[LaneStatement, ...]:
 
 
 def _names(node: object) -> Iterable[str]:
-    """Of the variables in a statement or an expression."""
-    if isinstance(node, Variable):
+    """Of the variables in a statement or an expression, those that hold loaded indices too."""
+    if isinstance(node, (Variable, Loaded)):
         yield node.name
     elif isinstance(node, tuple):
         for part in node:

@@ -89,7 +89,7 @@ class Scope:
     @property
     def forms(self) -> tuple[Form, ...]:
         """Every form that the scope evaluates."""
-        accesses = (a.offset for a in (*self.loads, *self.stores))
+        accesses = (f for a in (*self.loads, *self.stores) for f in a.forms)
         stated = (*self.once, *self.before, *self.statements)
         return (*accesses, *(f for s in stated for f in forms_of(s)))
 
@@ -389,7 +389,7 @@ class RowKernel:
         held = (*self.kept, *self.slotted, *self.fixed, *self.stowed)
         held += (*self.gathered, *self.brought)
         staged = (s.access for s in self.staged)
-        forms = [a.offset for a in (*self.once, *held, *staged)]
+        forms = [f for a in (*self.once, *held, *staged) for f in a.forms]
         forms += [f for s in self.located for f in forms_of(s)]
         forms += [f for scope in scopes for f in scope.forms]
         return max((form.reach for form in forms), default=0)
