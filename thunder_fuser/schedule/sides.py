@@ -25,8 +25,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
-from thunder_fuser.schedule.walking import registers_of
-from thunder_fuser.target import REGISTERS, Target
+from thunder_fuser.target import REGISTERS, Target, registers_among
 
 IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's registers
 MAX_BATCH = 4  # turns, of which a thread has the loads of all at once
@@ -102,7 +101,7 @@ def _of_threads(
 ) -> Residency:
     held = ceil_div(row.vectors, threads)
     wanted = _blocks(axes, threads * count, target)
-    most = min(registers_of(wanted * threads * count), SPILL_FREE)
+    most = min(registers_among(wanted * threads * count), SPILL_FREE)
     summing = _summing(row, held, sums)
     loaded = held * row.loaded
     flying = ceil_div(IN_FLIGHT, max(4 * loaded * wanted * threads * count, 1))
