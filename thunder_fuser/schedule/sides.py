@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.short_rows import (
+    MANY_GROUPS,
     MAX_HELD,
     MAX_HELD_BESIDE_ONE,
     is_short,
@@ -31,7 +32,6 @@ IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's regist
 MAX_BATCH = 4  # turns, of which a thread has the loads of all at once
 SCRATCH = 28  # registers that a thread needs beside its rows and sums
 SCRATCH_OF_A_SUM = 4
-MANY_GROUPS = 2048  # more than there are blocks that walk on any machine at a time: of images
 BUSY_THREADS = 512  # of a multiprocessor
 SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen to spill
 
