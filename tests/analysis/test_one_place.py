@@ -209,7 +209,6 @@ ALLOWED = {
     "schedule/residency.py:_in_one_block": THREADS,
     "schedule/residency.py:_told": THREADS,
     "schedule/residency.py:held_of_edged": THREADS,
-    "schedule/walking.py:registers_of": THREADS,
     "schedule/walking.py:_spread": THREADS,
     "schedule/walking.py:_of_threads": THREADS,
     "schedule/walking.py:_fill_half": THREADS,
