@@ -190,8 +190,8 @@ def _of_samples(
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
     many."""
     if is_much(samples * terms * row.columns, multiprocessors):
-        for rows, blocks in _short_runs(terms, row, row.is_plain and max_cluster > 1):
-            at_once = blocks * multiprocessors
+        for rows, several in _short_runs(terms, row, row.is_plain and max_cluster > 1):
+            at_once = several * multiprocessors
             found = _samples_in_runs(samples, terms, row, rows, at_once, is_even)
             if found is not None and is_busy(samples * found.parts, multiprocessors):
                 return found
