@@ -36,6 +36,11 @@ def rms_norm_and_on(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return doubled + rms_norm(doubled, w)
 
 
+def activated_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Its exponentials are held from the sums to the stores."""
+    return F.rms_norm(F.silu(x), w.shape, w, 1e-5)
+
+
 def softmax(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x + b, -1)
 
@@ -51,6 +56,7 @@ CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...], int]] = {
     "layer_norm in floats": (layer_norm, F32, (480, 256), 2),
     "layer_norm of few kinds of divisors": (layer_norm, BF16, (16 * 61, 64), 2),
     "layer_norm of 512 columns": (layer_norm, BF16, (300, 512), 2),
+    "norm of an activation": (activated_norm, BF16, (300, 512), 1),
     "layer_norm without a bias": (scaled_layer_norm, BF16, (640, 80), 1),
     "softmax of a sum": (softmax, F32, (960, 50), 1),
     "layer_norm of a row of a thread": (layer_norm, BF16, (4567, 9), 2),
