@@ -2,7 +2,7 @@
 
 import pytest
 
-from thunder_fuser.target import HOST, architecture, clusters_at_once, cuda
+from thunder_fuser.target import HOST, architecture, clusters_at_once, cuda, registers_among
 
 
 def test_targets_print_as_they_are_written() -> None:
@@ -51,6 +51,11 @@ def test_clusters_leave_some_multiprocessors_idle(cluster: int, count: int) -> N
 
 def test_a_machine_has_a_cluster_at_a_time_however_small_it_is() -> None:
     assert clusters_at_once(8, 1) == 1
+
+
+@pytest.mark.parametrize(("threads", "most"), [(512, 128), (576, 96), (640, 96), (1024, 64)])
+def test_warps_take_registers_of_their_partition(threads: int, most: int) -> None:
+    assert registers_among(threads) == most
 
 
 def test_the_host_has_the_clusters_of_a_gpu() -> None:

@@ -24,6 +24,8 @@ WARP = 32  # threads that run in lockstep and can shuffle; the host target imita
 MAX_THREADS = 1024  # of one block
 REGISTERS = 65536  # of a multiprocessor
 REGISTER_BYTES = 4
+PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
+REGISTERS_AT_ONCE = 8  # of a thread
 MAX_REGISTERS = 255  # of a thread
 SHARED_UNASKED = 48 * 1024  # bytes of shared memory that a block has without asking for more
 MAX_BLOCKS = 32  # that a multiprocessor has at once, however small they are
@@ -102,6 +104,12 @@ def clusters_at_once(cluster: int, multiprocessors: int) -> int:
     neighbours, of which some are left over: a H200 has 15 of eight, 31 of four."""
     near = multiprocessors - (multiprocessors // NEIGHBOURS if cluster > 1 else 0)
     return max(near // cluster, 1)
+
+
+def registers_among(threads: int) -> int:
+    """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
+    warps = -(-threads // (WARP * PARTITIONS))
+    return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
 
 
 def architecture(major: int, minor: int) -> str:

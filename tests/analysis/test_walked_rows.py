@@ -43,6 +43,18 @@ def test_the_fewest_blocks_share_a_row_of_which_two_are_on_a_multiprocessor(
 
 
 @pytest.mark.parametrize(
+    ("columns", "planes", "sums", "blocks"),
+    [(1536, 2, 2, 4), (1536, 4, 3, 3), (1152, 4, 3, 4), (1024, 2, 2, 6), (1024, 4, 3, 5)],
+)
+def test_as_many_rows_are_walked_at_once_as_registers_have_room_for(
+    columns: int, planes: int, sums: int, blocks: int
+) -> None:
+    """Of a gated branch and a norm that each sample scales, three sums beside four planes."""
+    row = WalkedRow(columns, (2,) * planes, sums, again=(2, 2))
+    assert rows_at_once(row, 1, SMS) == blocks * SMS
+
+
+@pytest.mark.parametrize(
     ("columns", "sums", "blocks", "rows"),
     [(131072, 2, 8, 15), (131080, 2, 16, 7), (262144, 2, 16, 7), (262152, 2, None, None)],
 )

@@ -9,7 +9,7 @@ import thunder
 import torch
 import torch.nn.functional as F
 
-from tests.executor.judging import Program, assert_near, runs
+from tests.executor.judging import Program, assert_near, judged, runs
 from thunder_fuser import fuser
 from thunder_fuser.executor.explain import regions_of
 from thunder_fuser.executor.region import FusedRegion
@@ -124,6 +124,28 @@ def test_sums_over_several_normed_rows_are_a_second_kernel(
     rounding = torch.finfo(dtype).eps * exact.abs().max()
     assert (found - exact).abs().max() <= 2 * (program(x) - exact).abs().max() + 2 * rounding
     assert [kinds(region) for region in regions_of(jfn)] == [["kernel", "kernel"]]
+
+
+def gated_norm(x: torch.Tensor, y: torch.Tensor, g: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """A block of a diffusion transformer: each sample has its gate and its scale."""
+    h = x + g[:, None] * y
+    return h + F.layer_norm(h, h.shape[-1:]) * (1 + s[:, None])
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize(("columns", "dtype"), [(1040, torch.bfloat16), (516, torch.float32)])
+def test_what_only_a_gate_s_gradient_reads_comes_with_the_row(
+    columns: int, dtype: torch.dtype, device: torch.device
+) -> None:
+    shape = 3, 67, columns
+    args = [torch.randn(s).to(dtype) for s in (shape, shape, shape[::2], shape[::2])]
+    jfn = judged(gated_norm, args, torch.randn(shape).to(dtype), device)
+    (plan,) = regions_of(jfn)[-1].last_used.leaf.program.plans[-1:]  # type: ignore[union-attr]
+    (walk,) = plan.kernels
+    assert walk is not None
+    copies = re.findall(r"copy_async<16>\(v\d+_slots, .* (T\d+) ", walk.text)
+    assert len(set(copies)) == 3  # what is normed, the branch, what is known of the result
 
 
 def kinds(region: FusedRegion) -> list[str]:

@@ -36,6 +36,11 @@ def rms_norm_and_on(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return doubled + rms_norm(doubled, w)
 
 
+def activated_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Its exponentials are held from the sums to the stores."""
+    return F.rms_norm(F.silu(x), w.shape, w, 1e-5)
+
+
 def softmax(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x + b, -1)
 
@@ -51,6 +56,7 @@ CASES: dict[str, tuple[Program, torch.dtype, tuple[int, ...], int]] = {
     "layer_norm in floats": (layer_norm, F32, (480, 256), 2),
     "layer_norm of few kinds of divisors": (layer_norm, BF16, (16 * 61, 64), 2),
     "layer_norm of 512 columns": (layer_norm, BF16, (300, 512), 2),
+    "norm of an activation": (activated_norm, BF16, (300, 512), 1),
     "layer_norm without a bias": (scaled_layer_norm, BF16, (640, 80), 1),
     "softmax of a sum": (softmax, F32, (960, 50), 1),
     "layer_norm of a row of a thread": (layer_norm, BF16, (4567, 9), 2),
@@ -119,6 +125,24 @@ def test_rows_of_samples_with_sums_of_their_own_are_walked_in_stretches(
     assert "tf::copy_stretch" in walk
     assert ("_of(turn + 1)" in walk) == (shape[1] % 4 != 0)  # no stretches of what rows have one of
     assert len(rest) == count - 1
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((5, 131, 100), F16),  # the second sample begins in half a vector
+        ((5, 130, 100), F32),
+    ],
+)
+def test_rows_of_samples_that_are_no_stretch_are_walked_side_by_side(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> None:
+    args = [torch.randn(shape).to(dtype), *(torch.randn(shape[::2]).to(dtype) for _ in "ab")]
+    (walk,) = texts(judged(modulated, args, torch.randn(shape).to(dtype), device))
+    assert "const int side" in walk
+    assert "tf::copy_stretch" not in walk
+    assert "is_active" in walk  # not all threads have a row in the last turn
 
 
 def residual_norm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,18 @@ import torch
 
 from tests.devices import ORDERS
 from tests.kernel.test_walked_rows import met
-from tests.programs import H200, STRICT, check, cuda_kernels, expand, like, total, unsqueeze, whole
+from tests.programs import (
+    H200,
+    STRICT,
+    check,
+    cuda_kernels,
+    expand,
+    like,
+    reshape,
+    total,
+    unsqueeze,
+    whole,
+)
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -53,10 +64,10 @@ def test_a_block_has_the_same_row_of_each_image() -> None:
         (64, 20, 1),
         (64, 10, 2),
         (65, 10, 2),  # the second part has one image fewer
-        (64, 6, 3),
+        (64, 6, 4),
         (31, 20, 1),
         (40, 10, 2),  # each block has sixteen turns at least
-        (64, 22, 1),  # more than the machine has at once
+        (64, 26, 1),  # more than the machine has at once
     ],
 )
 def test_there_are_parts_for_as_many_blocks_as_walk_at_once(
@@ -69,18 +80,34 @@ def test_there_are_parts_for_as_many_blocks_as_walk_at_once(
 X, Y = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, 64, 40, 512)
 SHORT = tensor(DataType.BFloat16, 64, 40, 256)
 LEFT = {
-    "no sum over all rows": away(X, total(X, 0)),
     "sums of each image beside it": away(Y, total(Y, 0), total(Y, 0, 1), total(Y, 1)),
     "no sum along rows": Fusion((X,), (total(X, 0), total(X, 0, 1))),
     "short rows": away(SHORT),
     "few images": away(tensor(DataType.Float, 15, 90, 512)),
     "rows of several blocks": away(tensor(DataType.Float, 32, 4, 65536)),
+    "rows that begin in any lane": away(tensor(DataType.Float, 64, 20, 513)),
 }
 
 
 @pytest.mark.parametrize("case", LEFT)
 def test_others_are_left(case: str) -> None:
     assert walk_images(LEFT[case], FEW, H200.max_cluster) is LEFT[case]
+
+
+def of_groups(x: TensorView, groups: int) -> Fusion:
+    """Parts of rows less their sums, and the sums of whole columns: gradients of a grouped norm."""
+    rows, columns = x.shape
+    parts = reshape(x, rows, groups, columns // groups)
+    (left,) = away(parts, total(x, 0)).outputs[:1]
+    return Fusion((x,), (left, total(x, 0)))
+
+
+@pytest.mark.parametrize(("multiprocessors", "parts"), [(FEW, 6), (132, 198)])
+def test_groups_of_a_row_are_walked_in_as_many_parts_as_there_are_blocks(
+    multiprocessors: int, parts: int
+) -> None:
+    made = str(walk_images(of_groups(tensor(DataType.Float, 33 * 512, 2048), 4), multiprocessors))
+    assert f"f32[i{parts * 4}, r{-(-33 * 512 // parts)}, i512] = sum(" in made
 
 
 def test_a_small_plane_is_left() -> None:
@@ -106,3 +133,11 @@ def test_the_sums_are_the_same(shape: tuple[int, ...]) -> None:
     x = whole(*shape)
     for order in ORDERS:
         check(away(*like(x)), x, options=replace(STRICT, thread_order=order))
+
+
+@pytest.mark.usefixtures("device", "one_multiprocessor")
+@pytest.mark.parametrize("columns", [512, 256])  # in a block each, side by side
+def test_the_sums_of_groups_are_the_same(columns: int) -> None:
+    x = whole(150, 3 * columns)
+    for order in ORDERS:
+        check(of_groups(*like(x), 3), x, options=replace(STRICT, thread_order=order))

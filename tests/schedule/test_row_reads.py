@@ -44,6 +44,16 @@ def test_what_each_turn_has_one_of_is_waited_for() -> None:
     assert row.waited == {means: 4}
 
 
+def test_what_only_sums_down_the_columns_need_comes_with_the_row() -> None:
+    """The branch whose gate's gradient is summed: a turn that waited for it was half as fast."""
+    x, branch = floats(8, 64, 4096), floats(8, 64, 4096)
+    gate = total(call("mul", x, branch), 1)
+    centred = call("sub", x, expand(unsqueeze(total(x, 2), 2), 8, 64, 4096))
+    row = row_of([x, branch], gate, centred)
+    assert row.loads.keys() == {x, branch}
+    assert row.again == {x}
+
+
 def test_what_all_rows_of_a_block_share_are_weights() -> None:
     """The scale of a sample, which a block has that walks its tokens."""
     x, scale = floats(8, 64, 4096), floats(8, 4096)

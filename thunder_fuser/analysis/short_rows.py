@@ -26,6 +26,7 @@ THREADS = 256  # of a block, at most
 WHOLE_PARTS = (1, 2, 4, 8, 16, 32)  # threads, of a warp
 SCANNING = WHOLE_PARTS[:-1]  # of running sums: a whole warp scans vectors of memory in fewer steps
 TWO_WARPS = (2 * WARP,)
+MANY_GROUPS = 2048  # more than there are blocks that walk on any machine at a time: of images
 MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are in the cache when
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory

@@ -18,17 +18,24 @@ from itertools import chain
 from math import prod
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
 from thunder_fuser.analysis.reductions import inputs_of_size, is_long, row_shape
-from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ops import Family
-from thunder_fuser.target import LARGE_CLUSTER, WARP, clusters_at_once, clusters_up_to
+from thunder_fuser.target import (
+    LARGE_CLUSTER,
+    WARP,
+    clusters_at_once,
+    clusters_up_to,
+    registers_among,
+)
 
 THREADS = 1024  # of a multiprocessor that walk rows, as schedule/walking.py has them
 MIN_BLOCKS = 2  # of a multiprocessor
 PAIR = 2  # blocks, which wait for each other less than more of them, even alone on a multiprocessor
+MIN_BLOCK = 128  # threads of one
 MAX_BLOCKS = 8  # of short rows, of which a block mostly waits for the sums
-MAX_BESIDE_SUMS = 7  # of them, for which registers have room beside two sums or more
+SCRATCH, SCRATCH_OF_A_SUM = 24, 8  # registers of a thread that sums down the columns
 MAX_VECTORS = 3072  # of a row in one block: two tensors' next rows fill the shared memory
 MAX_SUMMED = 4096  # of them, times the sums down its columns: they fill the registers
 MAX_ALONE = 2560  # vectors of a row that one block has where a cluster could: of more it spills
@@ -48,14 +55,15 @@ BEGIN = 1  # turn that could be walked while a cluster or a block waits for its 
 
 @dataclass(frozen=True)
 class WalkedRow:
-    """A row of `columns`, read of tensors whose elements have `itemsizes`, with so many `sums` down
-    each column. What it is reduced to `is_sent` from block to block: a word or two. One that is
-    gathered is not `is_plain`: such rows do not pass through shared memory side by side, nor do
-    they begin in a lane of a plane."""
+    """A row of `columns`, read of tensors whose elements have `itemsizes`, those that are read
+    `again` behind its sums too, with so many `sums` down each column. What it is reduced to
+    `is_sent` from block to block: a word or two. One that is gathered is not `is_plain`: such rows
+    do not pass through shared memory side by side, nor do they begin in a lane of a plane."""
 
     columns: int
     itemsizes: Sequence[int]
     sums: int
+    again: Sequence[int] = ()
     is_sent: bool = True
     is_plain: bool = True
 
@@ -78,10 +86,12 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     rows, columns = plane or (0, 0)
     read = inputs_of_size(fusion, rows * columns)
     along = [t for t in fusion.tensors if is_long(t) and row_shape(t) == plane]
+    again = {*topological(along)}.intersection(read)
     is_sent = all(t.expr.op.state_size == 1 for t in along)
     gathered = (t for t in fusion.tensors if t.family is Family.GATHER)
     is_plain = all(prod(t.shape) != rows * columns for t in gathered)
-    return WalkedRow(columns, tuple(t.dtype.itemsize for t in read), sums, is_sent, is_plain)
+    itemsizes, twice = (tuple(t.dtype.itemsize for t in found) for found in (read, again))
+    return WalkedRow(columns, itemsizes, sums, twice, is_sent, is_plain)
 
 
 def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:
@@ -110,11 +120,24 @@ def blocks_of_row(row: WalkedRow, max_cluster: int) -> int | None:
 def rows_at_once(row: WalkedRow, blocks: int, multiprocessors: int) -> int:
     """Rows of so many blocks each that the machine walks at a time."""
     if blocks == 1:
-        several = max(THREADS // (row.vectors + WARP), MIN_BLOCKS)
-        most = MAX_BLOCKS if row.sums == 1 else MAX_BESIDE_SUMS
-        return min(several, most) * multiprocessors
+        most = min(THREADS // (row.vectors + WARP), MAX_BLOCKS, _with_registers(row))
+        return max(most, MIN_BLOCKS) * multiprocessors
     several = 2 if _is_held_twice(row, blocks) else 1
     return max(several * clusters_at_once(blocks, multiprocessors), MIN_BLOCKS)
+
+
+def registers_beside(sums: int, elements: int) -> int:
+    """Of a thread that adds so many elements of a row to so many sums, without what it loads."""
+    return SCRATCH + (SCRATCH_OF_A_SUM + elements) * sums
+
+
+def _with_registers(row: WalkedRow) -> int:
+    """Blocks for which a multiprocessor has registers, a vector of the row in each thread."""
+    threads = max(ceil_div(row.vectors, WARP) * WARP, MIN_BLOCK)
+    loaded = registers_of((*row.itemsizes, *row.again), row.lanes)
+    needed = registers_beside(row.sums, row.lanes) + loaded
+    fitting = (n for n in range(MAX_BLOCKS, 0, -1) if registers_among(n * threads) >= needed)
+    return next(fitting, 0)
 
 
 def groups_of_rows(

@@ -22,7 +22,8 @@ def turns_of_sides(kernel: RowKernel, loads: Sequence[str], row: Sequence[str]) 
     kind, is_uneven = index_type(kernel.reach), kernel.axes.is_uneven
     loaded = [*kernel.kept, *kernel.once]
     alone = [f"{a.name}_turns[b] = {load_call(a, kernel.names)};" for a in kernel.once]
-    named = [f"const auto& {a.name} = {a.name}_turns[b];" for a in loaded]
+    kept = "auto&" if kernel.renews else "const auto&"
+    named = [f"{kept} {a.name} = {a.name}_turns[b];" for a in loaded]
 
     def of_batch(lines: Sequence[str]) -> list[str]:
         is_cut = batch > 1 and (is_uneven or kernel.axes.turn.size % batch)

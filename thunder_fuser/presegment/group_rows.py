@@ -45,7 +45,9 @@ from thunder_fuser.analysis.reductions import (
     runs_of,
 )
 from thunder_fuser.analysis.short_rows import (
+    MANY_GROUPS,
     is_much,
+    is_short,
     rows_at_once,
     share_of_image,
     shifted_vectors,
@@ -135,8 +137,7 @@ def images_of(tv: TensorView, planes: Iterable[tuple[int, int] | None]) -> Image
     terms = runs[0].size
     for plane in planes:
         rows, columns = plane or (0, 0)
-        ends = (prod(tv.shape[k:]) for k in range(1, tv.ndim))
-        if rows * columns == terms * prod(tv.shape) and columns in ends and rows > terms:
+        if rows * columns == terms * prod(tv.shape) and rows % terms == 0 and rows > terms:
             return Images(terms, prod(tv.shape) // columns, columns)
     return None
 
@@ -180,6 +181,8 @@ def _row_by_row(
         return None
     wanted = ceil_div(BLOCKS * multiprocessors, images.rows)
     allowed = (n for n in range(min(wanted, MAX_PARTS), 0, -1) if images.count % n == 0)
+    if not is_short(images.columns // lanes) and images.rows * wanted <= MANY_GROUPS:
+        return None  # a block has one after another: `walk_images`
     found = (n for n in allowed if rows_at_once(threads, images.count // n))
     return next(map(_Deal, found), None)
 

@@ -34,8 +34,8 @@ are split in parts, of which the last may have fewer rows:
         =>   T2: f32[i83, i4, i64, i1152] = reshape(T0);  T1 = sum(sum(T2, dims=[2]), dims=[1])
     T2: f32[i37, i581, i3072] = pad(T0);  T3: f32[i37, i7, i83, i3072] = reshape(T2)    of 577 each
 
-So are those of short rows in runs that pass through shared memory: in as many parts as leave little
-of the machine idle behind them, or one of each of many samples. The last run may have fewer rows:
+So are those of short rows, in runs that a block walks at once: in as many parts as leave little of
+the machine idle behind them, or one of each of many samples. The last run may have fewer rows:
 
     T1: f32[i3548, i224, i96] = pad(T0);  T2: f32[i3548, i7, i32, i96] = reshape(T1)    of 197 each
 
@@ -50,7 +50,7 @@ that order is fixed. The parts are summed in the accumulator's type.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import gcd, prod
@@ -185,15 +185,16 @@ def _of_samples(
     multiprocessors: int,
     max_cluster: int,
 ) -> Deal | None:
-    """How the rows of each sample are dealt out, in runs of those that pass through shared memory
-    at once, or in as many parts as blocks walk at a time, of which the last may have fewer rows.
+    """How the rows of each sample are dealt out, in runs of short ones that a block walks at once,
+    or in as many parts as blocks walk at a time, of which the last may have fewer rows.
     The sums of parts are read again, by every element of the result. Where `is_even` all have as
     many."""
-    is_staged = row.is_plain and max_cluster > 1
-    if is_staged and is_much(samples * terms * row.columns, multiprocessors):
-        found = _samples_in_stretches(samples, terms, row, is_even, multiprocessors)
-        if found is not None:
-            return found
+    if is_much(samples * terms * row.columns, multiprocessors):
+        for rows, several in _short_runs(terms, row, row.is_plain and max_cluster > 1):
+            at_once = several * multiprocessors
+            found = _samples_in_runs(samples, terms, row, rows, at_once, is_even)
+            if found is not None and is_busy(samples * found.parts, multiprocessors):
+                return found
     blocks = blocks_of_row(row, max_cluster)
     is_large = row.is_worth_a_walk(samples * terms, multiprocessors)
     if blocks is None or row.vectors < MIN_VECTORS or not is_large:
@@ -204,26 +205,30 @@ def _of_samples(
     return None if parts is None else Deal(parts)
 
 
-def _samples_in_stretches(
-    samples: int, terms: int, row: WalkedRow, is_even: bool, multiprocessors: int
+def _short_runs(terms: int, row: WalkedRow, is_staged: bool) -> Iterator[tuple[int, int]]:
+    """How many of a sample's short rows a block may walk at once, and blocks of a multiprocessor:
+    in a stretch, if the next sample begins with a vector, else side by side."""
+    share = share_of(row.columns, MAX_ALIGNMENT // row.lanes) if is_staged else None
+    if share is not None and (terms % share.rows == 0 or row.columns % row.lanes == 0):
+        yield share.rows, share.blocks
+    vectors = row.columns // gcd(row.columns, row.lanes)
+    if is_short(vectors):
+        yield THREADS // threads_of_row(vectors), SHORT_THREADS // THREADS
+
+
+def _samples_in_runs(
+    samples: int, terms: int, row: WalkedRow, rows: int, at_once: int, is_even: bool
 ) -> Deal | None:
-    """The same for short rows. The last run of a sample may have fewer, if the next sample begins
-    with a vector all the same."""
-    share = share_of(row.columns, MAX_ALIGNMENT // row.lanes)
-    if share is None:
+    """The same for short rows, in runs of so many `rows`, of which the last may have fewer."""
+    runs, rest = ceil_div(terms, rows), terms % rows
+    if rest and is_even:
         return None
-    runs, rest = ceil_div(terms, share.rows), terms % share.rows
-    if rest and (is_even or row.columns % row.lanes):
-        return None
-    at_once = share.blocks * multiprocessors
     most = min(terms // MIN_SHORT_ROWS, MAX_SHORT_REDUCTION)
     most = min(most, 1) if samples >= MANY_SAMPLES * at_once else most
     parts = [n for n in range(1, most + 1) if ceil_div(runs, ceil_div(runs, n)) == n]
     allowed = (samples * n for n in parts if rest or runs % n == 0)
-    groups = groups_of_rows(row, samples * terms, at_once, allowed, share.rows)
-    if groups is None or not is_busy(groups, multiprocessors):
-        return None
-    return Deal(groups // samples, share.rows)
+    groups = groups_of_rows(row, samples * terms, at_once, allowed, rows)
+    return None if groups is None else Deal(groups // samples, rows)
 
 
 def _in_samples(tv: TensorView, source: Value, deal: Deal) -> TensorView:

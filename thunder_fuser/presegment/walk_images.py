@@ -1,4 +1,4 @@
-"""Sum what the rows of many images share, such as a position's, beside sums over all of the rows.
+"""Sum what the rows of many images share, such as a position's, beside sums along the rows.
 
     T1: f32[i128, i512] = sum(T0: f32[i128, i512, i768], dims=[2])
     T2: f32[i768] = sum(T0, dims=[0, 1]);  T3: f32[i512, i768] = sum(T0, dims=[0])
@@ -7,10 +7,10 @@
 
 The gradients of a norm of tokens with positions. Blocks walk rows as `split_reductions.py` has them
 walk, but each has the same row of every image, so that what it sums down the columns is what the
-images share, and the plane is read once. Where rows are few, a block has some of the images, and
-the parts are summed behind it.
+images share, and the plane is read once. Where rows are few, as the groups of a grouped norm, a
+block has some of the images, and the parts are summed behind it.
 
-Of rows that one block has to itself, where all sums down their columns are over all rows.
+Of rows that one block has to itself, where all other sums down their columns are over all rows.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     walked_rows,
 )
-from thunder_fuser.analysis.short_rows import in_warps, is_short
-from thunder_fuser.analysis.walked_rows import WalkedRow, blocks_of_row, is_busy, walked_row
+from thunder_fuser.analysis.short_rows import is_short
+from thunder_fuser.analysis.walked_rows import (
+    WalkedRow,
+    blocks_of_row,
+    is_busy,
+    rows_at_once,
+    walked_row,
+)
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.group_rows import Images, images_of
 from thunder_fuser.presegment.split_reductions import MIN_TURNS, Deal, in_parts, in_two
 from thunder_fuser.presegment.stages import reduced, reshaped
-
-THREADS = 640  # of a multiprocessor, with 96 registers each: three sums and the vectors of as many
-# tensors fill them
-MIN_BLOCKS = 2  # of a multiprocessor
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> F
             continue  # a kernel of columns reads them anyway
         row = walked_row(sums.images.plane, fusion, len(sums.all))
         is_even = any(tv.expr.op.neutral is None for tv in sums.all)
-        deal = _deal(sums.images, row, is_even, multiprocessors, max_cluster)
+        most = MAX_SHORT_REDUCTION if sums.down else sums.images.count
+        deal = _deal(sums.images, row, most, is_even, multiprocessors, max_cluster)
         if deal is not None:
             deals |= dict.fromkeys(sums.all, (sums.images, deal))
 
@@ -82,13 +85,13 @@ def walk_images(fusion: Fusion, multiprocessors: int, max_cluster: int = 1) -> F
 
 
 def _found(fusion: Fusion) -> Iterator[_Sums]:
-    """The sums of each plane that has both kinds, and sums along its rows."""
+    """The sums of each plane that is shared so, and has sums along its rows."""
     for plane, ahead in needed_by_rows(filter(is_along, fusion.tensors)).items():
         beside = [tv for tv in fusion.tensors if tv not in ahead]
         down = [tv for tv in beside if is_down(tv) and plane_of(tv) == plane]
         shared = {tv: images for tv in beside if (images := images_of(tv, [plane])) is not None}
         kinds = set(shared.values())
-        if down and len(kinds) == 1 and all(map(_is_over_all, down)):
+        if len(kinds) == 1 and all(map(_is_over_all, down)):
             yield _Sums(kinds.pop(), tuple(down), tuple(shared))
 
 
@@ -100,17 +103,24 @@ def _is_over_all(tv: TensorView) -> bool:
 
 
 def _deal(
-    images: Images, row: WalkedRow, is_even: bool, multiprocessors: int, max_cluster: int
+    images: Images,
+    row: WalkedRow,
+    most: int,
+    is_even: bool,
+    multiprocessors: int,
+    max_cluster: int,
 ) -> Deal | None:
-    """A part for each row of an image, or for the same of each of several parts of the images if
-    the machine has as many at once. None where rows are short, or not to be walked by a block
-    each."""
-    vectors = images.columns // gcd(images.columns, row.lanes)
+    """A part for each row of an image, or for the same of each of up to `most` parts of the images
+    if the machine has as many at once. None where rows are short, or not to be walked by a block
+    each, as those of which each lane would be loaded alone."""
+    lanes = gcd(images.columns, row.lanes)
+    vectors = images.columns // lanes
     is_large = row.is_worth_a_walk(images.plane[0], multiprocessors)
-    if is_short(vectors) or not is_large or blocks_of_row(row, max_cluster) != 1:
+    is_odd = 2 * lanes < row.lanes
+    if is_short(vectors) or is_odd or not is_large or blocks_of_row(row, max_cluster) != 1:
         return None
-    at_once = max(THREADS // in_warps(vectors), MIN_BLOCKS) * multiprocessors
-    most = min(images.count // MIN_TURNS, MAX_SHORT_REDUCTION)
+    at_once = rows_at_once(row, 1, multiprocessors)
+    most = min(images.count // MIN_TURNS, most, at_once)
     counts = [n for n in range(1, most + 1) if not (is_even and images.count % n)]
     fitting = [n for n in counts if n * images.rows <= at_once]
     parts = max(fitting or counts[:1], default=0) * images.rows

@@ -29,7 +29,7 @@ def row_read(work: RowWork) -> Row:
     walks = [phase.terms for phase in work.phases] + ([(*last, *sums)] if last else [])
     loads: dict[TensorView, int] = {}
     weights: dict[tuple[TensorView, Form], int] = {}
-    results = [*terms, *last, *([] if axes.side is None else sums)]
+    results = [*terms, *last, *sums]
     times = Counter(tv for walk in walks for tv in dict(reads_of(work, walk)))
     for tv, offset in reads_of(work, results):
         registers = registers_of([tv.dtype.itemsize], axes.lanes)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.short_rows import (
+    MANY_GROUPS,
     MAX_HELD,
     MAX_HELD_BESIDE_ONE,
     is_short,
@@ -25,14 +26,12 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
-from thunder_fuser.schedule.walking import registers_of
-from thunder_fuser.target import REGISTERS, Target
+from thunder_fuser.target import REGISTERS, Target, registers_among
 
 IN_FLIGHT = 60 * 1024  # bytes of rows on their way to a multiprocessor's registers
 MAX_BATCH = 4  # turns, of which a thread has the loads of all at once
 SCRATCH = 28  # registers that a thread needs beside its rows and sums
 SCRATCH_OF_A_SUM = 4
-MANY_GROUPS = 2048  # more than there are blocks that walk on any machine at a time: of images
 BUSY_THREADS = 512  # of a multiprocessor
 SPILL_FREE = 120  # estimated registers beyond which such a kernel has been seen to spill
 
@@ -102,7 +101,7 @@ def _of_threads(
 ) -> Residency:
     held = ceil_div(row.vectors, threads)
     wanted = _blocks(axes, threads * count, target)
-    most = min(registers_of(wanted * threads * count), SPILL_FREE)
+    most = min(registers_among(wanted * threads * count), SPILL_FREE)
     summing = _summing(row, held, sums)
     loaded = held * row.loaded
     flying = ceil_div(IN_FLIGHT, max(4 * loaded * wanted * threads * count, 1))

@@ -14,7 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from thunder_fuser.analysis.digits import ceil_div
-from thunder_fuser.analysis.walked_rows import PAIR, clusters_of, is_walked_alone
+from thunder_fuser.analysis.walked_rows import (
+    PAIR,
+    clusters_of,
+    is_walked_alone,
+    registers_beside,
+)
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.residency import (
@@ -24,19 +29,15 @@ from thunder_fuser.schedule.residency import (
     Residency,
     Row,
 )
-from thunder_fuser.target import REGISTERS, WARP, Target
+from thunder_fuser.target import WARP, Target, registers_among
 
 MAX_THREADS_WITH_SUMS = 512
-SCRATCH_WITH_SUMS = 24
-SCRATCH_OF_A_SUM = 8
 HELD_BESIDE_SUMS = 2  # vectors of a thread, of more of which such a kernel has been seen to spill
 SPILL_FREE = 128  # estimated registers beyond which such a kernel has been seen to spill
 MAX_HELD_IN_CLUSTER = 40  # elements of a thread, of more of which it spilled whatever was free
 FREE_LANES, FREE_IN_CLUSTER, FREE_OF_A_SUM = 5, 15, 4  # registers beside the sums of more vectors
 # than that in a block of a cluster, below which such a kernel has been seen to spill
 SPARE_IN_CLUSTER = 8  # registers beside weights, without which it spilled
-PARTITIONS = 4  # of a multiprocessor, with a quarter of the registers each
-REGISTERS_AT_ONCE = 8  # of a thread
 IN_FLIGHT = 96 * 1024  # bytes of rows on their way that keep a multiprocessor's memory busy
 IDLE = (8, 4)  # of so many threads one may be idle in the last turn along a row, if it must be
 IDLE_IN_CLUSTER = (8, 4, 2)
@@ -146,7 +147,7 @@ def _walking(walk: _Walk, threads: int) -> Residency | None:
     blocks = min(room, max(ceil_div(launched, target.multiprocessors), walk.walks))
     reserved = RESERVED_BYTES if cluster == 1 or blocks > 1 else _alone(row, threads, cluster)
     limit = target.shared_bytes - reserved - gathered * blocks
-    most = min(registers_of(threads * blocks), SPILL_FREE)
+    most = min(registers_among(threads * blocks), SPILL_FREE)
     of_block = 4 * row.loaded * held * threads  # bytes that it moves in a turn
     is_much = cluster > 1 and held * row.lanes > MAX_HELD_IN_CLUSTER
     needed = _registers(row, held, sums, cluster)
@@ -155,7 +156,8 @@ def _walking(walk: _Walk, threads: int) -> Residency | None:
     blocks, ahead = _spread(launched, room, target)
     moved = max(of_block * blocks, 1)  # nothing is read of some rows
     slots = min(_slots(moved, ahead, parameters), turns, limit // moved)
-    free = most - _summing(row, held, sums) - row.loaded if parameters.keeps else 0
+    summing = registers_beside(sums, held * row.lanes)
+    free = most - summing - row.loaded if parameters.keeps else 0
     kept, weights = _beside(row, held, free, 0 if cluster == 1 else SPARE_IN_CLUSTER)
     left = limit - slots * moved - 4 * row.weights * held * threads * blocks
     are_elsewhere = row.weights > 0 and not weights
@@ -184,12 +186,8 @@ def _registers(row: Row, held: int, sums: int, cluster: int) -> int:
     """That a thread needs which has `held` vectors of a row."""
     if cluster > 1 and held > HELD_BESIDE_SUMS:
         return (held * sums + FREE_LANES) * row.lanes + FREE_IN_CLUSTER + FREE_OF_A_SUM * sums
-    return _summing(row, held, sums) + 2 * row.loaded
-
-
-def _summing(row: Row, held: int, sums: int) -> int:
-    """Registers of a thread for its sums, and scratch."""
-    return held * sums * row.lanes + SCRATCH_WITH_SUMS + SCRATCH_OF_A_SUM * sums
+    again = sum(row.loads[tv] for tv in row.again)
+    return registers_beside(sums, held * row.lanes) + row.loaded + again
 
 
 def _slots(moved: int, ahead: int, parameters: RowParameters) -> int:
@@ -210,12 +208,6 @@ def _spread(blocks: int, most: int, target: Target) -> tuple[int, int]:
     rows each has on their way as those of a full machine, so that as many bytes are."""
     several = min(ceil_div(blocks, target.multiprocessors), most)
     return several, max(most * target.multiprocessors // blocks, 1)
-
-
-def registers_of(threads: int) -> int:
-    """Of each of so many threads of a multiprocessor, whose warps are dealt to its partitions."""
-    warps = ceil_div(threads, WARP * PARTITIONS)
-    return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
 
 
 def _beside(row: Row, held: int, free: int, spare: int) -> tuple[frozenset[TensorView], bool]:
