@@ -124,6 +124,13 @@ TF_FN int settled(int place) {
   return place;
 }
 TF_FN long long settled(long long place) { return place; }
+template <class T>
+TF_FN const T* settled(const T* place) {
+#ifndef TF_HOST
+  asm("" : "+l"(place));
+#endif
+  return place;
+}
 
 // chunk: load_lanes_if
 // The same of lanes that use theirs; others get any element. Neither the offset nor the load may be
