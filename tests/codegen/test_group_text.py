@@ -145,7 +145,7 @@ def test_a_window_of_terms_is_on_its_way_while_the_one_before_is_added() -> None
         "__shared__ tf::Vec<tf::bf16, 4> v0_terms[2560];",
         "stretches[k].v[0] = begin, stretches[k].v[1] = end;",
         "is_shared = __syncthreads_or(is_shared);",
-        "const auto v0_own = tf::settled(T0 + (4 * vector));",
+        "const auto v0_own = tf::settled_address(T0 + (4 * vector));",
         "tf::copy_async<8>(v0_terms, slot, v0_from[k]);",
         "fetch(stop, side ^ 1, tf::Yes());",
         "tf::await_copies<1>();",

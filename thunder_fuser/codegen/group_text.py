@@ -272,11 +272,10 @@ def _is_shared(kernel: GroupKernel) -> str:
 
 
 def _along(access: VectorAccess, kernel: GroupKernel) -> str:
-    """Where a thread's vector lies in a row. Settled, so that where the row lies is added by one
-    instruction; but no load would know that it is not in shared memory."""
+    """Where a thread's vector lies in a row: where the row lies is added by one instruction."""
     terms = (t for t in access.offset.terms if t[1].base is kernel.axes.vector)
     place = f"{access.pointer} + {form_text(Form(0, tuple(terms)), kernel.names)}"
-    return f"tf::settled({place})" if access.access_bytes >= LEAST_COPIED else place
+    return f"tf::settled_address({place})" if access.access_bytes >= LEAST_COPIED else place
 
 
 def _window_rows(kernel: GroupKernel) -> list[str]:

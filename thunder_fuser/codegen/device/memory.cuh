@@ -124,12 +124,16 @@ TF_FN int settled(int place) {
   return place;
 }
 TF_FN long long settled(long long place) { return place; }
+
+// chunk: settled_address
+// The same of an address, so that what is added to it is added last. It may be one of shared memory then,
+// for all that a load knows.
 template <class T>
-TF_FN const T* settled(const T* place) {
+TF_FN const T* settled_address(const T* p) {
 #ifndef TF_HOST
-  asm("" : "+l"(place));
+  asm("" : "+l"(p));
 #endif
-  return place;
+  return p;
 }
 
 // chunk: load_lanes_if
