@@ -198,6 +198,7 @@ ALLOWED = {
     "schedule/ordering.py:schedule": THREADS,
     "schedule/own.py:_factor": PARTS,
     "schedule/own.py:_lanes": LANES,
+    "schedule/own.py:_looked_up": PARTS,
     "schedule/parameters.py:lanes_of_owners": LANES,
     "schedule/map.py:_beside": LANES,
     "schedule/own_rows.py:_count": PARTS,

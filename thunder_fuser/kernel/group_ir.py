@@ -163,7 +163,8 @@ class GroupKernel:
         forms += [f for s in self.stretch.before for f in forms_of(s)]
         forms += self.pieces.loop.forms if self.pieces is not None else ()
         rows = self.axes.row.size + self.rows_per_block
-        sizes = (self.axes.term.size + self.batch * self.parts, rows)
+        batch = max(self.batch, self.batch_held)
+        sizes = (self.axes.term.size + batch * self.parts, rows)
         return max(*sizes, *(form.reach for form in forms))
 
     def __str__(self) -> str:
