@@ -139,16 +139,19 @@ def held(x: TensorView) -> str:
     return "\n".join(lines).replace("\x01", "").replace("\x02", "")
 
 
-def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
+def test_a_window_of_terms_is_on_its_way_while_the_one_before_is_added() -> None:
     text = held(halves(60, 20))
     steps = (
-        "__shared__ tf::Vec<tf::bf16, 4> v0_terms[1280];",
-        "if (to - from <= 256) {",
-        "tf::copy_async<8>(v0_terms, place, v0_from[k]);",
-        "__syncthreads();",
-        "v0 = &v0_terms[(term - from) * 5 + own];",
-        "return;",
-        "v0_first)[160] = reinterpret_cast<tf::Vec<tf::bf16, 4> (*)[160]>(v0_terms);",
+        "__shared__ tf::Vec<tf::bf16, 4> v0_terms[2560];",
+        "stretches[k].v[0] = begin, stretches[k].v[1] = end;",
+        "is_shared = __syncthreads_or(is_shared);",
+        "const auto v0_own = tf::settled_address(T0 + (4 * vector));",
+        "tf::copy_async<8>(v0_terms, slot, v0_from[k]);",
+        "fetch(stop, side ^ 1, tf::Yes());",
+        "tf::await_copies<1>();",
+        "v0 = &v0_terms[(256 * side + int(term - start)) * 5 + own];",
+        "if (end > stop) break;",
+        "if (stop == to) break;",
     )
     places = [text.index(step) for step in steps]
     assert places == sorted(places)
@@ -157,8 +160,15 @@ def test_a_block_has_room_for_the_terms_of_short_rows() -> None:
 def test_what_the_hardware_does_not_copy_is_loaded_of_all_terms_of_a_batch() -> None:
     text = held(halves(60, 9))
     assert "v0_read[k] = tf::load<tf::bf16, 1, 2>(v0_from[k]);" in text
-    assert "v0_terms[place] = v0_read[k];" in text
+    assert "v0_terms[slot] = v0_read[k];" in text
+
+
+def test_long_rows_are_held_that_only_narrow_vectors_divide() -> None:
     assert "v0_terms[" not in held(halves(60, 160))  # rows of more than 256 bytes
+    assert "v0_terms[" not in held(halves(60, 577))  # which no hardware copies
+    text = held(halves(60, 578))
+    assert "if ((is_whole || start + part + 1 * k < to) && vector < 289) {" in text
+    assert "if (vector < 289) {" in text
 
 
 def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:

@@ -1,29 +1,39 @@
-"""How many terms of short rows a block has room for."""
+"""How a block reads the terms of its rows window by window."""
 
 from __future__ import annotations
 
-from thunder_fuser.schedule.held_terms import held_rows, room_for
+import pytest
+
+from thunder_fuser.schedule.held_terms import Held, held
 
 
-def test_there_is_room_for_more_terms_than_rows_have_on_average() -> None:
-    assert room_for(128, 4000, 1000) == 512 + 6 * 22 + 8
-
-
-def test_there_is_room_for_a_term_of_each_row() -> None:
-    assert room_for(128, 0, 1000) == 128
-
-
-def test_rows_of_more_bytes_are_fewer() -> None:
-    assert held_rows(32, 4, 40, 4000, 1000) == (4, room_for(128, 4000, 1000))
-    assert held_rows(32, 4, 64, 4000, 1000) == (2, room_for(64, 4000, 1000))
-    assert held_rows(32, 4, 256, 4000, 1000) is None
-
-
-def test_a_part_has_no_more_rows_than_are_asked_for() -> None:
-    assert held_rows(32, 1, 8, 4000, 1000) == (1, room_for(32, 4000, 1000))
+@pytest.mark.parametrize(
+    ("vectors", "batch"),
+    [([4], 8), ([16], 4), ([2], 8), ([4, 4], 4), ([16, 16], 2), ([2] * 9, 0)],
+)
+def test_a_thread_asks_for_few_vectors_and_bytes_at_a_time(vectors: list[int], batch: int) -> None:
+    found = held(8, 32, vectors, 32, 4000, 1000, 1)
+    assert (0 if found is None else found.batch) == batch
 
 
 def test_rows_of_few_terms_are_more() -> None:
-    """Until the terms of a part's rows are a batch."""
-    assert held_rows(7, 4, 132, 1000, 1000) == (8, room_for(56, 1000, 1000))
-    assert held_rows(7, 4, 132, 2000, 1000) == (4, room_for(28, 2000, 1000))
+    """Until those of a part have eight batches, or all as many as have room for their ends."""
+    assert held(77, 3, [4], 8, 400000, 100000, 1) == Held(16, 8)
+    assert held(77, 3, [4], 8, 100000, 100000, 1) == Held(64, 8)
+    assert held(77, 3, [4], 8, 9, 100000, 1) == Held(170, 8)
+
+
+def test_rows_are_fewer_where_blocks_are() -> None:
+    assert held(77, 3, [4], 8, 4000, 1000, 20) == Held(16, 8)
+    assert held(77, 3, [4], 8, 4000, 1000, 40) == Held(8, 8)
+    assert held(77, 3, [4], 8, 4000, 1000, 2000) == Held(1, 8)
+
+
+def test_two_windows_lie_beside_the_sums() -> None:
+    assert held(16, 16, [16], 32, 4000, 1000, 1) is not None
+    assert held(16, 16, [16], 64, 4000, 1000, 1) is None
+
+
+def test_rows_of_many_terms_are_shared() -> None:
+    assert held(16, 16, [16], 32, 32000, 1000, 1) is not None
+    assert held(16, 16, [16], 32, 32001, 1000, 1) is None

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from tests.programs import H200, cat, chain, expand, permute, piece, reshape, unsqueeze
-from tests.schedule.segments import floats, halves, segment_of
+from tests.schedule.segments import floats, halves, integers, segment_of
 from thunder_fuser.analysis.layout import Layout
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
@@ -51,6 +51,17 @@ def test_as_many_heads_as_divide_them_up_to_the_limit(count: int, factor: int) -
 @pytest.mark.parametrize(("reused", "factor"), [(1, 1), (2, 2), (4, 4), (6, 4), (7, 7)])
 def test_the_limit_is_a_parameter(reused: int, factor: int) -> None:
     assert owned(heads(28), MapParameters(reused=reused)) == [factor]
+
+
+@pytest.mark.parametrize(("rows", "dim", "factor"), [(512, 0, 2), (511, 0, 1), (512, 1, 1)])
+def test_a_thread_waits_for_the_indices_of_two_rows_of_a_table(
+    rows: int, dim: int, factor: int
+) -> None:
+    """If they are even. One index for each element is none of a row."""
+    table, chosen = halves(1000, 64), integers(rows if dim == 0 else 64)
+    segment = segment_of([table, chosen], call("index_select", table, chosen, dim=dim))
+    assert owned(segment) == [factor]
+    assert map.schedule(segment, P).classes[0].lanes == 8  # as many as of one row
 
 
 @pytest.mark.parametrize(("tables", "again", "factor"), [(1, 50, 1), (1, 33, 8), (2, 50, 8)])

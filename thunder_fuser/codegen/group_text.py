@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import ceil_div, scale
-from thunder_fuser.codegen.blocks import block, each, function, otherwise, when
+from thunder_fuser.analysis.digits import Form, scale
+from thunder_fuser.codegen.blocks import block, each, function, otherwise, unrolled, when
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
 from thunder_fuser.codegen.statements import (
@@ -27,9 +27,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import VectorAccess, forms_of
-from thunder_fuser.schedule.held_terms import BATCH
-
-LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
+from thunder_fuser.schedule.groups import LEAST_COPIED
 
 
 def group_lines(kernel: GroupKernel) -> list[str]:
@@ -49,11 +47,18 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
-        *_held_rows(kernel),
         "bool is_shared = false;",
-        *(_own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)),
+        *_few_terms(kernel),
+        "if (!__syncthreads_or(is_shared)) return;",
         *_shared_rows(kernel),
     ]
+
+
+def _few_terms(kernel: GroupKernel) -> list[str]:
+    """The rows of few terms, each by one part."""
+    if kernel.batch_held:
+        return _held_rows(kernel)
+    return _own_rows(kernel) if kernel.ahead == 1 else _rows_ahead(kernel)
 
 
 def _beside(kernel: GroupKernel) -> list[str]:
@@ -195,86 +200,150 @@ def _finish(kernel: GroupKernel) -> list[str]:
 
 
 def _held_rows(kernel: GroupKernel) -> list[str]:
-    """The rows of a block that has room for all of their terms. Those lie side by side in the
-    order, and so do their vectors in shared memory."""
-    if not kernel.held:
-        return []
-    kind, parts, across = _kind(kernel), kernel.parts, kernel.threads_across
-    loads = kernel.loop.loads
-    shared = [f"__shared__ {vector_type(a)} {a.name}_terms[{kernel.held * across}];" for a in loads]
+    """The same of a block that has its terms window by window. It first asks where those of each
+    row lie; rows between two of many terms have theirs side by side."""
+    kind, threads = _kind(kernel), kernel.threads
+    slots = 2 * kernel.window * kernel.threads_across
+    known = [
+        f"const {kind} row = first + k;",
+        f"{kind} begin, end;",
+        "stretch(row, begin, end);",
+        "stretches[k].v[0] = begin, stretches[k].v[1] = end;",
+        f"is_shared = is_shared || {_is_shared(kernel)};",
+    ]
+    search = [
+        f"const {kind} row = until, begin = begin_of(row), end = end_of(row);",
+        f"if ({_is_shared(kernel)}) break;",
+    ]
+    span = [
+        "until = last;",
+        *when(["is_shared"], ["until = top;", *block("for (; until < last; ++until)", search)]),
+        *when(["until > top"], _span(kernel)),
+    ]
+    row = [f"const {kind} row"]
+    return [
+        *(f"__shared__ {vector_type(a)} {a.name}_terms[{slots}];" for a in kernel.loop.loads),
+        f"__shared__ tf::Vec<{kind}, 2> stretches[{kernel.rows_per_block}];",
+        *unrolled(f"for (int k = threadIdx.x; k < last - first; k += {threads})", known, 1),
+        "is_shared = __syncthreads_or(is_shared);",
+        *function("begin_of", row, ["return stretches[row - first].v[0];"]),
+        *function("end_of", row, ["return stretches[row - first].v[1];"]),
+        f"const int own = tf::settled(int(threadIdx.x % {kernel.threads_across}));",
+        *(f"const auto {a.name}_own = {_along(a, kernel)};" for a in kernel.loop.loads),
+        *block(f"for ({kind} top = first, until; top < last; top = until + 1)", span),
+    ]
+
+
+def _span(kernel: GroupKernel) -> list[str]:
+    """The rows from `top` to before `until`: the next window of their terms is on its way while a
+    part adds what this one has of its rows."""
+    kind, window = _kind(kernel), kernel.window
+    whole, part = (f"fetch(stop, side ^ 1, tf::{answer}());" for answer in ("Yes", "No"))
+    walk = [
+        f"const {kind} stop = {_least(f'start + {window}', 'to')};",
+        *otherwise(when([f"stop + {window} <= to"], [whole]), [part], "stop < to"),
+        "tf::commit_copies();",
+        "if (start < from) continue;",
+        "tf::await_copies<1>();",
+        "__syncthreads();",
+        *_window_rows(kernel),
+        "__syncthreads();",
+        "if (stop == to) break;",
+    ]
+    parameters = [f"const {kind} start", "const int side", "const auto is_whole"]
+    return [
+        f"const {kind} from = begin_of(top), to = end_of(until - 1);",
+        *function("fetch", parameters, _fetch(kernel)),
+        f"{kind} row = top + part;",
+        "clear();",
+        "int side = 1;",
+        *block(f"for ({kind} start = from - {window};; start += {window}, side ^= 1)", walk),
+    ]
+
+
+def _is_shared(kernel: GroupKernel) -> str:
+    """Whether all parts share a row: one of many terms, and one whose terms are skipped, as they
+    lie between those of its neighbours."""
+    test = f"end - begin > {kernel.few}"
+    if isinstance(kernel.stretch, Between) and kernel.batch_held and kernel.stretch.skip >= 0:
+        group = form_text(kernel.stretch.group, kernel.names)
+        test += f" || {group} == {number(kernel.stretch.skip)}"
+    return test
+
+
+def _along(access: VectorAccess, kernel: GroupKernel) -> str:
+    """Where a thread's vector lies in a row: where the row lies is added by one instruction."""
+    terms = (t for t in access.offset.terms if t[1].base is kernel.axes.vector)
+    place = f"{access.pointer} + {form_text(Form(0, tuple(terms)), kernel.names)}"
+    return f"tf::settled_address({place})" if access.access_bytes >= LEAST_COPIED else place
+
+
+def _window_rows(kernel: GroupKernel) -> list[str]:
+    """What a window has of a part's rows is added. A row that goes on in the next one is kept."""
+    kind, across = _kind(kernel), kernel.threads_across
+    slot = f"({kernel.window} * side + int(term - start)) * {across} + own"
     vectors = [
-        f"const {vector_type(a)}* const {a.name} = &{a.name}_terms[(term - from) * {across} + own];"
-        for a in loads
+        f"const {vector_type(a)}* const {a.name} = &{a.name}_terms[{slot}];"
+        for a in kernel.loop.loads
     ]
     added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
-    turns = ceil_div(kernel.rows_per_block, parts)
-    row = f"const {kind} row = first + part + {parts} * turn;"
-    known = "stretch(row < last ? row : last - 1, begins[turn], ends[turn]);"
     term = ["constexpr int k = 0;", *vectors, *_per_lane(kernel, added)]
+    terms = f"for ({kind} term = begin > start ? begin : start; term < within; ++term)"
+    is_there = [] if kernel.chunks == 1 else [f"vector < {number(kernel.axes.vector.size)}"]
     of_row = [
-        row,
-        "if (row >= last) break;",
-        "clear();",
-        *block(f"for ({kind} term = begins[turn]; term < ends[turn]; ++term)", term),
+        f"const {kind} begin = begin_of(row), end = end_of(row), within = {_least('end', 'stop')};",
+        *unrolled(terms, term, 1),
+        "if (end > stop) break;",
         *_summed(kernel),
-        "finish(row);",
+        *when(is_there, ["finish(row);"]),
+        "clear();",
     ]
-    copies = f"for (int start = part; start < count; start += {BATCH * parts})"
-    body = [
-        f"const int count = to - from, own = threadIdx.x % {across};",
-        *block(copies, _held_copies(kernel)),
-        "tf::commit_copies();",
-        f"{kind} begins[{turns}], ends[{turns}];",
-        *each("turn", turns, [row, known]),
-        "tf::await_copies<0>();",
-        "__syncthreads();",
-        *each("turn", turns, of_row),
-        "return;",
-    ]
-    return [
-        *shared,
-        f"{kind} from, to, beside;",
-        "stretch(first, from, beside);",
-        "stretch(last - 1, beside, to);",
-        *when([f"to - from <= {kernel.held}"], body),
-    ]
+    return unrolled(f"for (; row < until; row += {kernel.parts})", of_row, 1)
 
 
-def _held_copies(kernel: GroupKernel) -> list[str]:
-    """The vectors of a batch of terms on their way to shared memory, once their places are known.
+def _fetch(kernel: GroupKernel) -> list[str]:
+    """The vectors of a window's terms on their way to shared memory, once their places are known.
     What the hardware does not copy so is loaded first, of all terms."""
-    kind, parts, names = _kind(kernel), kernel.parts, kernel.names
-    loads = kernel.loop.loads
-    slot = f"start + {parts} * k"
+    kind, names, batch = _kind(kernel), kernel.names, kernel.batch_held
+    loads, vector = kernel.loop.loads, kernel.axes.vector
+    at = f"start + part + {kernel.parts} * k"
     places = [
-        f"const {kind} term = from + ({slot} < count ? {slot} : start);",
+        f"const {kind} term = is_whole || {at} < to ? {at} : start;",
         *(statement_text(s, names) for s in kernel.loop.before),
-        *(f"{a.name}_from[k] = tf::address_here({address(a, names)});" for a in loads),
     ]
+    for a in loads:
+        apart = Form(a.offset.constant, tuple(t for t in a.offset.terms if t[1].base is not vector))
+        from_row = f"{a.name}_own + {form_text(apart, names)}"
+        places.append(f"{a.name}_from[k] = tf::address_here({from_row});")
     copied = [a for a in loads if a.access_bytes >= LEAST_COPIED]
     loaded = [a for a in loads if a not in copied]
     moves = [
-        f"tf::copy_async<{a.access_bytes}>({a.name}_terms, place, {a.name}_from[k]);"
-        for a in copied
+        f"tf::copy_async<{a.access_bytes}>({a.name}_terms, slot, {a.name}_from[k]);" for a in copied
     ]
-    moves += [f"{a.name}_terms[place] = {a.name}_read[k];" for a in loaded]
+    moves += [f"{a.name}_terms[slot] = {a.name}_read[k];" for a in loaded]
     reads = [
         f"{a.name}_read[k] = tf::load<{CUDA_TYPES[a.dtype]}, {a.length}, {a.access_bytes}>"
         f"({a.name}_from[k]);"
         for a in loaded
     ]
-    place = f"const int place = ({slot}) * {kernel.threads_across} + own;"
+    across = kernel.threads_across
+    slot = (
+        f"const int slot = ({kernel.window} * side + part + {kernel.parts} * k) * {across} + own;"
+    )
+    tests = [f"(is_whole || {at} < to)"]
+    if kernel.chunks > 1:
+        tests.append(f"vector < {number(vector.size)}")
     return [
-        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{BATCH}];" for a in loads),
-        *each("k", BATCH, places),
-        *(f"{vector_type(a)} {a.name}_read[{BATCH}];" for a in loaded),
-        *each("k", BATCH, reads),
-        *each("k", BATCH, [place, *when([f"{slot} < count"], moves)]),
+        *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{batch}];" for a in loads),
+        *each("k", batch, places),
+        *(f"{vector_type(a)} {a.name}_read[{batch}];" for a in loaded),
+        *each("k", batch, reads),
+        *each("k", batch, [slot, *when(tests, moves)]),
     ]
 
 
 def _own_rows(kernel: GroupKernel) -> list[str]:
-    """The rows of few terms, each by one part."""
+    """Each is read when its turn comes."""
     head = f"for ({_kind(kernel)} row = first + part; row < last; row += {kernel.parts})"
     return block(head, _own_row(kernel, ["add(row, begin, end, 1);"]))
 
@@ -302,16 +371,10 @@ def _rows_ahead(kernel: GroupKernel) -> list[str]:
         *block(f"for (int turn = 0; turn < {ahead}; ++turn)", own),
     ]
     head = f"for ({kind} start = first + part; start < last; start += {parts * ahead})"
-    return [*(_first_slots(a, kernel) for a in loads), *block(head, body)]
-
-
-def _first_slots(access: VectorAccess, kernel: GroupKernel) -> str:
-    """Shared memory for the first terms: that of the terms of all rows, if a block has some."""
-    kind, name, threads = vector_type(access), access.name, kernel.threads
-    if kernel.held:
-        rows = f"reinterpret_cast<{kind} (*)[{threads}]>({name}_terms)"
-        return f"{kind} (* const {name}_first)[{threads}] = {rows};"
-    return f"__shared__ {kind} {name}_first[{kernel.ahead}][{threads}];"
+    slots = [
+        f"__shared__ {vector_type(a)} {a.name}_first[{ahead}][{kernel.threads}];" for a in loads
+    ]
+    return [*slots, *block(head, body)]
 
 
 def _row_of_turn(kernel: GroupKernel) -> str:
@@ -384,7 +447,7 @@ def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
     return [
         f"{_kind(kernel)} begin, end;",
         "stretch(row, begin, end);",
-        *otherwise(when([f"end - begin > {kernel.few}"], ["is_shared = true;"]), own, is_there),
+        *otherwise(when([_is_shared(kernel)], ["is_shared = true;"]), own, is_there),
     ]
 
 
@@ -409,14 +472,14 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
     body = [
         f"{kind} begin, end;",
         "stretch(row, begin, end);",
-        f"if (end - begin <= {kernel.few}) continue;",
+        f"if (!({_is_shared(kernel)})) continue;",
         *when([is_there], ["clear();", *_share(kernel), *_per_lane(kernel, share)]),
         "__syncthreads();",
         *when(["part == 0", is_there], [*_summed(kernel), *others, "finish(row);"]),
         "__syncthreads();",
     ]
     loop = block(f"for ({kind} row = first; row < last; ++row)", body)
-    return ["if (!__syncthreads_or(is_shared)) return;", *shared, *loop]
+    return [*shared, *loop]
 
 
 def _share(kernel: GroupKernel) -> list[str]:

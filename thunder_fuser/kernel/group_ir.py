@@ -111,7 +111,7 @@ class GroupKernel:
     few: int
     batch: int
     ahead: int
-    held: int
+    batch_held: int
     stretch: Stretch
     loop: Scope
     pieces: Pieces | None
@@ -122,6 +122,11 @@ class GroupKernel:
     @property
     def threads(self) -> int:
         return self.threads_across * self.parts
+
+    @property
+    def window(self) -> int:
+        """Terms of a window."""
+        return self.batch_held * self.parts
 
     @property
     def chunks(self) -> int:
@@ -158,7 +163,8 @@ class GroupKernel:
         forms += [f for s in self.stretch.before for f in forms_of(s)]
         forms += self.pieces.loop.forms if self.pieces is not None else ()
         rows = self.axes.row.size + self.rows_per_block
-        sizes = (self.axes.term.size + self.batch * self.parts, rows)
+        batch = max(self.batch, self.batch_held)
+        sizes = (self.axes.term.size + batch * self.parts, rows)
         return max(*sizes, *(form.reach for form in forms))
 
     def __str__(self) -> str:
@@ -166,7 +172,7 @@ class GroupKernel:
         block = f"{self.rows_per_block} rows, {self.threads_across} x {self.parts} threads"
         shape = f"{self.row_blocks} blocks of {block}"
         ahead = f", the first of {self.ahead} rows ahead" if self.ahead > 1 else ""
-        ahead += f", {self.held} of a block held" if self.held else ""
+        ahead += f", in windows of {self.window}" if self.window else ""
         lines = [
             f"group kernel({print_parameters(self.pointers, self.scalars)}) {shape}",
             f"  rows {axes.row.size} vectors {axes.vector.size} lanes {axes.lanes}, "

@@ -32,6 +32,7 @@ from thunder_fuser.kernel.statements import (
 )
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
+from thunder_fuser.schedule.held_terms import FEW_HELD
 from thunder_fuser.target import SHARED_UNASKED
 
 AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
@@ -43,6 +44,7 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
     names = name_values(segment)
     loop = _loop(planned, names, strict, planned.terms)
     pieces = _loop(planned, names, strict, planned.pieces) if planned.pieces else None
+    held = planned.held if _is_plain(planned, loop) else None
     return GroupKernel(
         pointers=pointers_of(segment, names),
         scalars=scalars_of(names),
@@ -50,10 +52,10 @@ def lower_groups(planned: GroupSchedule, strict: bool) -> GroupKernel:
         threads_across=planned.threads_across,
         parts=planned.parts,
         rows_per_block=planned.rows_per_block,
-        few=FEW,
+        few=FEW if held is None else FEW_HELD,
         batch=BATCH,
-        ahead=_ahead(planned, loop),
-        held=planned.held if _is_plain(planned, loop) else 0,
+        ahead=1 if held is not None else _ahead(planned, loop),
+        batch_held=0 if held is None else held.batch,
         stretch=_stretch(planned, names),
         loop=loop,
         pieces=None if pieces is None else Pieces(pieces, planned.stretch.size),

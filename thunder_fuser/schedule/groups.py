@@ -33,7 +33,7 @@ from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
-from thunder_fuser.schedule.held_terms import MAX_ROW_BYTES, held_rows
+from thunder_fuser.schedule.held_terms import LEAST_BLOCKS, MAX_ROW_BYTES, Held, held
 from thunder_fuser.schedule.needs import (
     check_in_place,
     check_places,
@@ -53,6 +53,7 @@ FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
 NARROW = 4  # bytes of a vector, up to which those that are aligned in the result are taken
+LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
 MOST_SHIFTED = 8  # lanes of odd rows: sums of sixteen bytes, of 64 bits each, fill the registers
 TURNS = 4  # rows of a part, whose ends, places and first terms are on their way together
 PREFERRED = GroupParameters()
@@ -127,14 +128,14 @@ class GroupSchedule:
     threads_across: int  # threads side by side along a row
     parts: int  # the parts of a block's threads
     rows_per_block: int
-    held: int  # terms of a block's rows for which shared memory has room; 0 if each row has its own
+    held: Held | None  # how a block has the terms of its rows in shared memory
     streams: bool  # the stores bypass the cache
     ends: EndsSchedule | None  # of the groups in the keys of pieces, which other blocks find
 
     def __str__(self) -> str:
         names, tensors = self.axes.names, self.segment.names
         walked = [a for a in names if a is not self.axes.piece]
-        held = f" and room for {self.held} of their terms" if self.held else ""
+        held = f" and {self.held.batch} terms of each part in a window" if self.held else ""
         lines = [
             f"groups over {print_axes(walked, names)}, {_print(self.stretch, tensors)}",
             f"  {self.threads_across} threads across, "
@@ -173,12 +174,12 @@ def schedule(
     beside = [store for store in segment.stores if is_ordering(store.value)]
     written = [store for store in segment.stores if store not in beside]
     walk = _walk(group, long, written, _axes(segment, group))
-    deal = _held(segment, group, long, walk, _deal(walk.axes, long, THREADS, parameters, target))
+    deal = _held(segment, group, long, walk, parameters, target)
     if deal is None:
         if (axes := _shifted(segment, walk.axes)) is not None:
             other = _walk(group, long, written, axes)
             walk = other if _is_in_rows(segment, other) else walk
-        deal = _deal(walk.axes, long, parameters.across, parameters, target)
+        deal = _deal(walk.axes, long, parameters, target)
     stretch = group.stretch(walk.index[group.dim])
     _check(segment, group.by, walk.sums, (*walk.terms, *walk.pieces), walk.stores)
     size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
@@ -204,12 +205,12 @@ reject = rejecting(schedule)
 
 @dataclass(frozen=True)
 class _Deal:
-    """The threads across a row, the parts of a block, the rows of each, and the terms held."""
+    """The threads across a row, the parts of a block, the rows of each, and how terms are held."""
 
     across: int
     parts: int
     turns: int
-    held: int = 0
+    held: Held | None = None
 
     @property
     def rows(self) -> int:
@@ -217,14 +218,10 @@ class _Deal:
 
 
 def _deal(
-    axes: GroupAxes,
-    sums: Sequence[TensorView],
-    most: int,
-    parameters: GroupParameters,
-    target: Target,
+    axes: GroupAxes, sums: Sequence[TensorView], parameters: GroupParameters, target: Target
 ) -> _Deal:
-    """Of blocks that have so many threads along a row at `most`."""
-    across = _across(axes.vector.size, most)
+    """Of blocks whose parts read their rows one by one."""
+    across = _across(axes.vector.size, parameters.across)
     parts = _parts(axes, sums, across)
     blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
     is_busy = blocks >= BUSY_BLOCKS * target.multiprocessors
@@ -232,25 +229,41 @@ def _deal(
 
 
 def _held(
-    segment: Segment, group: _Group, sums: Sequence[TensorView], walk: _Walk, deal: _Deal
+    segment: Segment,
+    group: _Group,
+    sums: Sequence[TensorView],
+    walk: _Walk,
+    parameters: GroupParameters,
+    target: Target,
 ) -> _Deal | None:
-    """How a block has as many rows as it may hold the terms of: short ones whose terms lie in one
-    stretch of an order that nobody gives. None if it cannot."""
+    """How a block holds the terms of its rows, which lie in one stretch of an order that nobody
+    gives: short ones, and those that only narrow vectors divide, which hardware copies. None if it
+    cannot."""
     orders = sums[0].expr.tensors[1:3]
     is_one = group.terms > 0 and prod(group.shape[: group.dim]) == 1
     if group.makes_pieces or not is_one or not all(map(is_ordering, orders)):
         return None
     axes = walk.axes
-    leaves = needs_of(segment, dict(walk.sums), walk.terms).leaves
-    wide = [
-        axes.columns * tv.dtype.itemsize
-        for tv, index in leaves
-        if any(axes.bases & form.bases for form in index)
+    needs = needs_of(segment, dict(walk.sums), walk.terms)
+    along = (any(axes.bases & form.bases for form in index) for _, index in needs.leaves)
+    vectors = [
+        axes.lanes * tv.dtype.itemsize
+        for (tv, _), is_along in zip(needs.leaves, along, strict=True)
+        if is_along
     ]
-    if deal.across < axes.vector.size or not 0 < max(wide, default=0) <= MAX_ROW_BYTES:
+    if not vectors or any(needs.windows()):
         return None
-    found = held_rows(deal.parts, deal.turns, sum(wide), group.terms, axes.row.size)
-    return None if found is None else _Deal(deal.across, deal.parts, *found)
+    across = _across(axes.vector.size, THREADS)
+    is_short = max(vectors) * axes.vector.size <= MAX_ROW_BYTES and across == axes.vector.size
+    if not is_short and not LEAST_COPIED <= min(vectors) <= NARROW:
+        return None
+    parts, totals = _parts(axes, sums, across), _bytes_of(sums) * axes.lanes
+    chunks = ceil_div(axes.vector.size, across)
+    blocks = ceil_div(LEAST_BLOCKS * target.multiprocessors, chunks)
+    found = held(across, parts, vectors, totals, group.terms, axes.row.size, blocks)
+    if found is None:
+        return None
+    return _Deal(across, parts, parameters.turns or found.turns, found)
 
 
 def _ends_beside(
@@ -276,10 +289,15 @@ def _across(vectors: int, most: int) -> int:
 def _parts(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> int:
     """The parts of a block, whose sums meet in shared memory."""
     parts = min(THREADS // across, WARP)
-    each = across * axes.lanes * sum(tv.dtype.compute_type.itemsize for tv in sums)
+    each = across * axes.lanes * _bytes_of(sums)
     while parts > 1 and parts * each > SHARED_UNASKED:
         parts //= 2
     return parts
+
+
+def _bytes_of(sums: Sequence[TensorView]) -> int:
+    """Of a lane's sums."""
+    return sum(tv.dtype.compute_type.itemsize for tv in sums)
 
 
 @dataclass(frozen=True)

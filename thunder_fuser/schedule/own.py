@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
 
-from thunder_fuser.analysis.digits import atom, combine
+from thunder_fuser.analysis.digits import atom, combine, loads_in
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.ir.domain import IterDomain, split
 from thunder_fuser.schedule.classes import IterationClass, in_one_thread
@@ -25,6 +25,7 @@ from thunder_fuser.schedule.parameters import FIFTH, MAX_LOADED, MapParameters
 from thunder_fuser.schedule.slabs import turned
 from thunder_fuser.target import SECTOR
 
+ROWS_AT_ONCE = 2  # of a table: four take registers, and memory is busy with two
 NEARLY = 0.75  # of what can be saved; inner axes are better than the rest, as neighbours are read
 
 
@@ -83,8 +84,23 @@ def own(group: IterationClass, parameters: MapParameters, points: int) -> Iterat
     of one store stay as they are: they take turns over the same lines, all at one pace."""
     if parameters.reused == 1 or not all(nest.is_whole for nest in group.nests):
         return group
-    found = _most_saved(group, parameters, points)
+    found = _most_saved(group, parameters, points) or _looked_up(group, parameters, points)
     return group if found is None else _owned(group, *found)
+
+
+def _looked_up(
+    group: IterationClass, parameters: MapParameters, points: int
+) -> tuple[IterDomain, int] | None:
+    """The innermost axis along which indices lie, and rows of a table for a thread: it waits for
+    where a row is, and for the row behind that, so that with one vector a thread memory is half
+    idle. The index of the next row comes with that of the first."""
+    bases = frozenset[IterDomain]().union(*(p.bases for p in loads_in(group.forms_read)))
+    if group.axes[-1] in bases or points // ROWS_AT_ONCE < parameters.busy:
+        return None
+    copies = max(nest.instances for nest in group.nests)
+    along = (a for a in reversed(group.axes) if a in bases and a.size % ROWS_AT_ONCE == 0)
+    axis = next(along, None)
+    return None if axis is None or copies > 1 else (axis, ROWS_AT_ONCE)
 
 
 def _most_saved(

@@ -12,7 +12,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, shift
+from thunder_fuser.analysis.digits import Form, Loaded, atom, combine, loads_in, shift
 from thunder_fuser.analysis.known import beside
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, offset_of
 from thunder_fuser.ir.domain import IterDomain, ParallelType, axis, parallelize, split
@@ -256,7 +256,8 @@ def lanes_of(group: IterationClass, parameters: MapParameters) -> int:
     innermost, accesses, max_lanes = group.axes[-1], group.accesses, parameters.lanes
     itemsizes = [tv.dtype.itemsize for tv, _ in accesses]
     lanes = min(max_lanes, max(MAX_ALIGNMENT // min(itemsizes), 1))
-    if group.values > FEW_VALUES and not parameters.wide:
+    is_gathered = any(loads_in(group.forms_read))  # what waits twice has twice the bytes
+    if group.values > FEW_VALUES and not parameters.wide and not is_gathered:
         lanes = min(lanes, max(max_lanes // 2, 1))
     while lanes > 1 and innermost.size % lanes and innermost.size // lanes < MIN_VECTORS:
         lanes //= 2

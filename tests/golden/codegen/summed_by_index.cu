@@ -82,7 +82,7 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
   for (int row = first; row < last; ++row) {
     int begin, end;
     stretch(row, begin, end);
-    if (end - begin <= 16) continue;
+    if (!(end - begin > 16)) continue;
     if (vector < 64) {
       clear();
       add(row, begin + part, end, 8);

@@ -125,6 +125,17 @@ TF_FN int settled(int place) {
 }
 TF_FN long long settled(long long place) { return place; }
 
+// chunk: settled_address
+// The same of an address, so that what is added to it is added last. It may be one of shared memory then,
+// for all that a load knows.
+template <class T>
+TF_FN const T* settled_address(const T* p) {
+#ifndef TF_HOST
+  asm("" : "+l"(p));
+#endif
+  return p;
+}
+
 // chunk: load_lanes_if
 // The same of lanes that use theirs; others get any element. Neither the offset nor the load may be
 // put behind a branch, where loads would wait for each other: so `kept` hides what they depend on.
