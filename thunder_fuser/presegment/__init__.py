@@ -89,7 +89,7 @@ def arrange(
     fusion = split_scans(fusion, multiprocessors)
     fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
-    fusion = walk_columns(factor_sums(fusion), multiprocessors, max_cluster, shared_bytes)
+    fusion = walk_columns(factor_sums(fusion), layouts, multiprocessors, max_cluster, shared_bytes)
     fusion = walk_images(fusion, multiprocessors, max_cluster)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)
