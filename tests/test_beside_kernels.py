@@ -17,11 +17,13 @@ from tests.programs import (
     expand,
     fusion,
     like,
+    permute,
     total,
     unsqueeze,
     whole,
 )
 from tests.test_strip_kernels import less_its_sums, swapped
+from thunder_fuser.analysis.layout import dense_strides
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -136,3 +138,22 @@ def test_what_is_converted_anew_is_the_same(rows: int) -> None:
     plan = check(gradients(*like(x, y), 1), x, y, orders=ORDERS)
     is_walked(plan)
     assert "tf::renew(" in plan.kernels[0].text
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(16, 40, 8, 10), (9, 36, 5, 7)], ids=str)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_of_permuted_images(shape: tuple[int, ...], order: tuple[int, ...], by_rows: bool) -> None:
+    """The channels of images that lie row by row, as what they meet does, or channels innermost;
+    so does what is stored."""
+    x, y = whole(*shape), whole(*shape)
+    x = torch.empty_strided(shape, dense_strides(shape, order)).copy_(x)
+    a, b = like(x, y)
+    rows, other = (permute(t, 0, 2, 3, 1) for t in (a, b))
+    products = call("mul", rows, other)
+    left = call("sub", other, expand(unsqueeze(total(products, 3), 3), *other.shape))
+    made = permute(less_its_sums(left), 0, 3, 1, 2)
+    made = call("stride_order", made, stride_order=(3, 2, 1, 0)) if by_rows else made
+    program = fusion([a, b], made, total(other, 0, 1, 2), total(products, 0, 1, 2))
+    is_walked(check(program, x, y, orders=ORDERS))
