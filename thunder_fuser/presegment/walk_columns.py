@@ -194,8 +194,10 @@ def _groups(
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
-    made = [tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]
+    made = [_stored(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
     turned = {tv: _is_turned(tv, layouts, rows, inner) for tv in (*planes, *made)}
+    if turned and all(turned.values()):
+        return None
     columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), True in turned.values())
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
@@ -287,6 +289,13 @@ def _in_slots(
     )
     found = images.slots(shared_bytes)
     return 0 if found is None else found.blocks
+
+
+def _stored(tv: TensorView) -> TensorView:
+    """What a result that is a permutation is a view of."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
 
 
 def _is_turned(
