@@ -17,11 +17,13 @@ from tests.programs import (
     expand,
     fusion,
     like,
+    permute,
     total,
     unsqueeze,
     whole,
 )
 from tests.test_strip_kernels import less_its_sums, swapped
+from thunder_fuser.analysis.layout import dense_strides
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -136,3 +138,36 @@ def test_what_is_converted_anew_is_the_same(rows: int) -> None:
     plan = check(gradients(*like(x, y), 1), x, y, orders=ORDERS)
     is_walked(plan)
     assert "tf::renew(" in plan.kernels[0].text
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(64, 24, 8, 10), (121, 24, 5, 7)], ids=str)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_of_permuted_images(shape: tuple[int, ...], order: tuple[int, ...], by_rows: bool) -> None:
+    """The channels of images that lie row by row, as what they meet does, or channels innermost;
+    so does what is stored."""
+    x, y = lying(shape, order), whole(*shape)
+    is_walked(check(of_permuted(x, y, by_rows), x, y, orders=ORDERS))
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+def test_permuted_images_with_channels_innermost_are_walked_by_rows() -> None:
+    x, y = (lying((64, 24, 8, 10), (0, 2, 3, 1)) for _ in range(2))
+    plan = check(of_permuted(x, y, by_rows=False), x, y, orders=ORDERS)
+    assert plan.launches == 2
+
+
+def lying(shape: tuple[int, ...], order: tuple[int, ...]) -> torch.Tensor:
+    return torch.empty_strided(shape, dense_strides(shape, order)).copy_(whole(*shape))
+
+
+def of_permuted(x: torch.Tensor, y: torch.Tensor, by_rows: bool) -> Fusion:
+    """What the backward of a norm of permuted images does."""
+    a, b = like(x, y)
+    rows, other = (permute(t, 0, 2, 3, 1) for t in (a, b))
+    products = call("mul", rows, other)
+    left = call("sub", other, expand(unsqueeze(total(products, 3), 3), *other.shape))
+    made = permute(less_its_sums(left), 0, 3, 1, 2)
+    made = call("stride_order", made, stride_order=(3, 2, 1, 0)) if by_rows else made
+    return fusion([a, b], made, total(other, 0, 1, 2), total(products, 0, 1, 2))

@@ -154,6 +154,19 @@ def test_terms_that_lie_in_two_orders_are_copied_into_one() -> None:
     assert [t.definition.op.name for t in copies if t.definition][:2] == ["copy", "segment_set"]
 
 
+@pytest.mark.parametrize(("rows", "copies"), [(24, 0), (1032, 1)])
+def test_terms_of_two_orders_stay_beside_rows_that_a_block_keeps(rows: int, copies: int) -> None:
+    """The sums over all columns are made where the rows' are. All sums read a copy, if any."""
+    x, y = lying(13, rows, 8, 8), torch.randint(-3, 4, (13, rows, 8, 8)).float()
+    a, b = like(x, y)
+    products = call("mul", a, b)
+    of_rows = total(permute(products, 0, 2, 3, 1), 3)
+    made = followed(fusion([a, b], of_rows, *(total(t, 0, 2, 3) for t in (products, b))), x, y)
+    assert str(made).count("copy(T1)") == copies
+    readers = [t for t in made.tensors if t.definition and b in t.producers]
+    assert copies == 0 or [t.is_of("copy") for t in readers] == [True]
+
+
 def test_columns_that_a_block_keeps_are_read_turned() -> None:
     program, x, y = met((2, 24, 13, 16))
     assert followed(program, x, y) is program

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.programs import expand, full, fusion, like, reshape, total, unsqueeze
+from tests.programs import expand, full, fusion, like, permute, reshape, total, unsqueeze
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -238,6 +238,13 @@ def test_others_stay(name: str) -> None:
 def test_sums_of_other_planes_stay() -> None:
     x, y = tensor(DataType.Float, *SHAPE), tensor(DataType.Float, *SHAPE)
     program = fusion([x, y], total(x, 0, 2), total(y, 1, 2))
+    assert share_sums(program, 1, nowhere) is program
+
+
+def test_sums_of_a_permutation_share_nothing_with_those_of_what_it_is_one_of() -> None:
+    """Though their sizes have: half of the places of a channel, all channels of a place."""
+    x = tensor(DataType.Float, 8, 32, 64)
+    program = fusion([x], total(x, 0, 2), total(permute(x, 0, 2, 1), 2))
     assert share_sums(program, 1, nowhere) is program
 
 

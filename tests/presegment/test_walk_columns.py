@@ -11,6 +11,7 @@ from tests.programs import chain, expand, fusion, permute, total, unsqueeze
 from tests.schedule.segments import floats, halves
 from tests.test_beside_kernels import gradients
 from tests.test_turned_image_kernels import gradients as of_turned
+from thunder_fuser.analysis.layout import Layout, dense_strides
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -30,7 +31,7 @@ def of_channels(*shape: int, of: str = "sum", narrow: bool = False) -> Fusion:
 
 
 def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
-    assert str(walk_columns(of_channels(256, 64, 196), 4)) == dedent("""\
+    assert str(walk_columns(of_channels(256, 64, 196), {}, 4)) == dedent("""\
         fusion(T0: f32[i256, i64, i196]) {
           T1: f32[i256, i196, i64] = permute(T0, dims=[0, 2, 1])
           T2: f32[i256, i196, r64] = sum(T1, dims=[2])
@@ -49,7 +50,7 @@ def test_channels_are_summed_by_columns_dealt_to_blocks() -> None:
 
 
 def test_some_have_none_in_the_last_turn_where_no_number_of_blocks_divides_the_columns() -> None:
-    made = str(walk_columns(of_channels(333, 64, 196), 4))
+    made = str(walk_columns(of_channels(333, 64, 196), {}, 4))
     assert "pad(T8, 0, pad_widths=[0, 0, 0, 268])" in made
     assert "reshape(T9, new_shape=[32, 16, 128, 64])" in made
     assert "dims=[1, 2], walked=65268)" in made
@@ -61,12 +62,12 @@ def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
     turned = permute(x, 0, 2, 1)
     beside = total(chain(turned, "neg"), 1)
     program = fusion([x], beside, below(total(turned, 2), turned, 2))
-    assert "dims=[1, 2], walked=12544)" in str(walk_columns(program, 4))
+    assert "dims=[1, 2], walked=12544)" in str(walk_columns(program, {}, 4))
 
 
 @pytest.mark.parametrize(("rows", "across"), [(33, 32), (64, 32), (128, 16), (256, 8), (512, 8)])
 def test_blocks_have_more_columns_at_a_time_of_fewer_rows(rows: int, across: int) -> None:
-    made = str(walk_columns(of_channels(64, rows, 2048), 4))
+    made = str(walk_columns(of_channels(64, rows, 2048), {}, 4))
     assert f", i{4 * across}, i{rows}] = reshape(" in made
 
 
@@ -74,10 +75,27 @@ def test_rows_that_lie_apart_are_dealt_side_by_side() -> None:
     x = floats(127, 64, 196)
     turned = permute(x, 0, 2, 1)
     found = str(
-        walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), 4)
+        walk_columns(fusion([x], below(total(turned, 2), turned, 2), total(turned, 0, 1)), {}, 4)
     )
     assert "reshape(T7, new_shape=[4, 64, 128, 64])" in found
     assert "sum(T9, dims=[1, 2], walked=24892)" in found
+
+
+def test_sums_of_what_rows_are_a_permutation_of_are_dealt_with_these() -> None:
+    x = floats(61, 256, 14, 14)
+    turned = permute(x, 0, 2, 3, 1)
+    program = fusion([x], below(total(turned, 3), turned, 3), total(chain(x, "neg"), 0, 2, 3))
+    found = str(walk_columns(program, {}, 4))
+    assert "T7: f32[i61, i14, i14, i256] = permute(T6, dims=[0, 2, 3, 1])" in found
+    assert "dims=[1, 2], walked=11956)" in found
+
+
+def test_sums_of_another_permutation_stay() -> None:
+    """Of the same sizes."""
+    x = floats(64, 64, 64, 64)
+    turned = permute(x, 0, 2, 3, 1)
+    program = fusion([x], below(total(turned, 3), turned, 3), total(chain(x, "neg"), 0, 1, 3))
+    assert walk_columns(program, {}, 4) is program
 
 
 def rows_side_by_side() -> Fusion:
@@ -114,7 +132,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_other_sums_stay(name: str) -> None:
     program, multiprocessors = KEPT[name]
-    assert walk_columns(program, multiprocessors) is program
+    assert walk_columns(program, {}, multiprocessors) is program
 
 
 @pytest.mark.parametrize(
@@ -131,13 +149,21 @@ def test_images_of_which_a_plane_is_turned_pass_through_slots(
 ) -> None:
     images, rows, places = shape
     x, y = tensor(DataType.BFloat16, *shape), tensor(DataType.BFloat16, images, places, rows)
-    found = str(walk_columns(of_turned(x, y), 132, 8))
+    found = str(walk_columns(of_turned(x, y), {}, 132, 8))
     dealt = re.findall(rf"new_shape=\[\d+, (\d+), {places}, {rows}\]", found)
     assert {*dealt} == ({str(groups)} if groups else set())
 
 
+@pytest.mark.parametrize(("order", "is_dealt"), [((0, 1, 2), False), ((0, 2, 1), True)], ids=str)
+def test_memory_tells_whether_a_plane_is_turned(order: tuple[int, ...], is_dealt: bool) -> None:
+    """So many rows no block keeps then."""
+    x, y = tensor(DataType.BFloat16, 64, 1500, 784), tensor(DataType.BFloat16, 64, 784, 1500)
+    program, layout = of_turned(x, y), Layout(y.shape, dense_strides(y.shape, order))
+    assert (walk_columns(program, {y: layout}, 132, 8) is not program) == is_dealt
+
+
 def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
-    made = str(walk_columns(of_channels(333, 64, 196), 4, 8))
+    made = str(walk_columns(of_channels(333, 64, 196), {}, 4, 8))
     assert "reshape(T8, new_shape=[1, 333, 196, 64])" in made
     assert "dims=[1, 2], walked=65268)" in made
     assert "pad" not in made
@@ -155,7 +181,7 @@ def test_images_that_blocks_of_a_cluster_keep_are_a_group_each() -> None:
     ids=str,
 )
 def test_other_images_are_walked_by_lines(shape: tuple[int, ...], narrow: bool) -> None:
-    made = str(walk_columns(of_channels(*shape, narrow=narrow), 4, 8))
+    made = str(walk_columns(of_channels(*shape, narrow=narrow), {}, 4, 8))
     assert f"new_shape=[1, {shape[0]}, {shape[2]}, {shape[1]}]" not in made
 
 
@@ -172,12 +198,12 @@ def test_clusters_have_as_many_groups_as_are_on_the_machine_or_twice_that(
     shape: tuple[int, ...], sizes: str
 ) -> None:
     x, y = (tensor(DataType.BFloat16, *shape) for _ in range(2))
-    made = str(walk_columns(gradients(x, y, 1), 132, 8))
+    made = str(walk_columns(gradients(x, y, 1), {}, 132, 8))
     assert f"new_shape=[{sizes}]" in made
 
 
 def test_odd_images_have_whole_tiles_each() -> None:
-    made = str(walk_columns(of_channels(57, 1152, 1517, narrow=True), 132, 8))
+    made = str(walk_columns(of_channels(57, 1152, 1517, narrow=True), {}, 132, 8))
     assert "pad_widths=[0, 0, 0, 43, 0, 0]" in made  # 13 tiles of 120 columns
     assert re.search(r"reshape\(T\d+, new_shape=\[\d+, \d+, 120, 1152\]\)", made)
     assert "dims=[1, 2], walked=86469)" in made
@@ -187,4 +213,4 @@ def test_rows_are_what_lies_side_by_side_where_no_element_waits_for_a_sum() -> N
     """Sums of both kinds, whichever comes first: `split_reductions` walks the rows."""
     x = halves(1335, 50257)
     sums = fusion([x], total(x, 0), total(x, 1))
-    assert walk_columns(sums, 132, 8) is sums
+    assert walk_columns(sums, {}, 132, 8) is sums

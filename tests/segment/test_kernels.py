@@ -18,6 +18,7 @@ from tests.programs import (
     plan_of,
     total,
     unsqueeze,
+    whole,
 )
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
@@ -57,6 +58,16 @@ def test_only_the_order_of_an_index_is_apart_from_rows_and_their_column_sums() -
     plan = plan_of(fusion([a, i], scaled, total(scaled, 0), order), *copies([x, index]))
     assert [len(segment.stores) for segment in plan.segmented.segments] == [2, 1, 1]
     assert plan.segmented.reasons[:2] == ("the region", "puts an index in order")
+
+
+@pytest.mark.usefixtures("one_multiprocessor")
+def test_what_sums_nothing_is_apart_where_one_kernel_holds_all_sums() -> None:
+    """Here the launch behind it, which adds up the parts, computes that as well."""
+    x, y = whole(600, 96), whole(7, 5)
+    a, b = like(x, y)
+    scaled = call("mul", a, expand(unsqueeze(total(a, 1), 1), 600, 96))
+    plan = check(fusion([a, b], chain(b, "abs"), scaled, total(scaled, 0)), x, y)
+    assert [len(segment.stores) for segment in plan.segmented.segments] == [2, 2]
 
 
 def test_what_reads_a_target_at_other_elements_is_no_part_of_the_kernel_that_writes_it(

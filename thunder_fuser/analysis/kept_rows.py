@@ -30,6 +30,8 @@ IMAGE_ROWS = (64, 1024)  # bytes of a row of an image that is kept as a whole: f
 KEPT_BYTES = 48 * 1024  # of a sector of each row, up to which a block surely keeps them: those of
 # two blocks are three eighths of a multiprocessor's registers
 SHARED_BYTES = 256 * 1024  # of that which a cluster of eight keeps of columns that no block does
+MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept with sums
+# over all of them beside
 PACKED_BYTES = 8  # of neighbours, without which rows are packed before they are summed
 
 
@@ -47,6 +49,13 @@ def are_kept(fusion: Fusion, rows: int, columns: int, max_cluster: int = 1) -> b
     read = _read(fusion, rows * columns)
     most = KEPT_BYTES if max_cluster == 1 else SHARED_BYTES
     return bool(read) and rows * sum(read) * SECTOR <= most * min(read)
+
+
+def are_short(fusion: Fusion, rows: int, columns: int) -> bool:
+    """True for columns of so few rows of what is read of the plane that a block keeps them, with
+    sums over all columns beside, whichever way planes lie."""
+    read = _read(fusion, rows * columns)
+    return bool(read) and rows * sum(read) <= MAX_ROW
 
 
 def are_packed(fusion: Fusion, rows: int, columns: int) -> bool:

@@ -90,7 +90,7 @@ def arrange(
     fusion = store_turned(group_rows(fusion, layouts, multiprocessors, max_cluster))
     fusion = group_samples(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else factor_sums(fusion)
-    fusion = walk_columns(fusion, multiprocessors, max_cluster, shared_bytes)
+    fusion = walk_columns(fusion, layouts, multiprocessors, max_cluster, shared_bytes)
     fusion = walk_images(fusion, multiprocessors, max_cluster)
     fusion = split_reductions(fusion, multiprocessors, max_cluster)
     fusion = pack_rows(fusion, layouts, multiprocessors, max_cluster)

@@ -16,7 +16,8 @@ operand: then its kept or its reduced axes are innermost, which templates look a
         =>   T4 = segment_set(T1), like T0;  T2 = mul(T0, T4)
 
 Terms of planes that lie in two orders have no vectors in one of them, whichever way a reduction
-walks; unless a block keeps its columns, and reads them turned, the smaller planes are copied.
+walks; unless a block keeps its columns, or rows it has beside them, and reads them turned, the
+smaller planes are copied. All sums read the copy then: none is made where a copy is stored.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from thunder_fuser.analysis.kept_rows import are_kept
+from thunder_fuser.analysis.kept_rows import are_kept, are_short
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.reductions import is_long, is_reduction, terms_and_results, terms_of
+from thunder_fuser.analysis.reductions import (
+    is_long,
+    is_long_reduction,
+    is_reduction,
+    terms_and_results,
+    terms_of,
+)
 from thunder_fuser.ir.build import again, apply, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import lies_in, lying, rewrite
@@ -55,7 +62,7 @@ def follow_memory(
     copies = _copies(fusion, walk, max_cluster)
     if not copies:
         return made
-    needs = frozenset(topological(walk.mixed))
+    needs = frozenset(topological([*walk.mixed, *filter(is_long_reduction, fusion.tensors)]))
 
     def copied(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         taken = tuple(copies.get(v, v) if isinstance(v, TensorView) else v for v in inputs)
@@ -67,13 +74,16 @@ def follow_memory(
 
 def _copies(fusion: Fusion, walk: _Walk, max_cluster: int) -> dict[TensorView, TensorView]:
     """Planes of long reductions whose terms are mixed, and their copies in the order of the larger
-    ones. None where blocks keep such columns."""
+    ones. None where blocks keep such columns, or the rows that these are beside."""
     found = dict[TensorView, TensorView]()
-    for tv in filter(is_reduction, fusion.tensors):
-        terms = terms_of(tv)
+    reductions = list(filter(is_reduction, fusion.tensors))
+    sizes = set(map(terms_and_results, reductions))
+    for tv in reductions:
+        terms, (count, results) = terms_of(tv), terms_and_results(tv)
         if terms not in walk.mixed or not is_long(tv):
             continue
-        if are_kept(fusion, *terms_and_results(tv), max_cluster):
+        is_beside = (results, count) in sizes and are_short(fusion, results, count)
+        if is_beside or are_kept(fusion, count, results, max_cluster):
             return {}
         sides = dict[Order, list[TensorView]]()
         for plane in topological([terms]):

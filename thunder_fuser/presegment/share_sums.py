@@ -57,6 +57,8 @@ MIN_TERMS = 4 * MAX_SHORT_REDUCTION  # of what they have in common, whose sums a
 MIN_PLANE = 32 * 1024  # elements per multiprocessor: of fewer, one more launch takes longer than
 # reading them again from the cache
 
+_Order = tuple[int, ...]  # of a permutation's dims
+
 
 @dataclass(frozen=True)
 class _Plane:
@@ -127,15 +129,17 @@ def _spread(fusion: Fusion, sums: Container[TensorView]) -> set[TensorView]:
 
 
 def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[TensorView, _Plane]:
-    """The sums that share what they reduce with others that read the same."""
-    groups: dict[tuple[TensorView, int, DataType], list[TensorView]] = {}
+    """The sums that share what they reduce with others that read the same in the same order."""
+    groups: dict[tuple[TensorView, frozenset[_Order], int, DataType], list[TensorView]] = {}
     for tv in filter(_is_sum, fusion.tensors):
         count = prod(_operand_shape(tv))
-        for source in topological([tv]):
-            if source.definition is None and prod(source.shape) == count:
-                groups.setdefault((source, count, tv.dtype), []).append(tv)
+        planes = [t for t in topological([tv]) if prod(t.shape) == count]
+        turns = frozenset(t.expr.dims() for t in planes if _is_turned(t))
+        for source in planes:
+            if source.definition is None:
+                groups.setdefault((source, turns, count, tv.dtype), []).append(tv)
     found: dict[TensorView, _Plane] = {}
-    for (_, count, _), sums in groups.items():
+    for (_, _, count, _), sums in groups.items():
         plane = _shared(sums)
         if plane is None or count < MIN_PLANE * multiprocessors:
             continue
@@ -143,6 +147,11 @@ def _planes(fusion: Fusion, multiprocessors: int, is_by_places: Test) -> dict[Te
         if is_whole if plane.are_alike else prod(plane.rows) >= multiprocessors:
             found |= {tv: plane for tv in sums if tv not in found}
     return found
+
+
+def _is_turned(tv: TensorView) -> bool:
+    """True for a permutation of more than what is repeated."""
+    return tv.is_of("permute") and not any(a.is_broadcast and a.size != 1 for a in tv.logical)
 
 
 def _are_fewer(sums: Sequence[TensorView], plane: _Plane) -> bool:

@@ -5,9 +5,9 @@
              T3: f32[i4, i784, i64, i256] = reshape(T2);  T4: f32[i784, i4, i64, i256] = permute(T3)
              T5: f32[i784, i256] = sum(T4, dims=[1, 2]);  T9 = sum(T5, dims=[0])
 
-A layer norm over channels, or of rows that lie side by side in memory as those of
-`permute(T0, dims=[0, 2, 1])`. Columns that no such product numbers are padded first, by ones that
-no block walks. The kept column template sums a part per block while it walks columns
+A layer norm over channels, or of rows that lie side by side in memory as those of `permute(T0,
+dims=[0, 2, 1])`, with sums of that or of T0. Columns that no such product numbers are padded first,
+by ones that no block walks. The kept column template sums a part per block while it walks columns
 (`schedule/beside_columns.py`), so that the plane is read once; the parts are summed behind it, in a
 fixed order. Blocks walk side by side: with a stretch of columns each they are at more places of
 memory at a time than the L2 cache keeps lines of. Rows that lie row after row are
@@ -17,15 +17,21 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.image_slots import ImagePlanes
 from thunder_fuser.analysis.kept_rows import HELD as HELD_REGISTERS
-from thunder_fuser.analysis.kept_rows import KeptRows, are_kept_whole, blocks_of_image, sharing
-from thunder_fuser.analysis.layout import MAX_ALIGNMENT, registers_of
+from thunder_fuser.analysis.kept_rows import (
+    MAX_ROW,
+    KeptRows,
+    are_kept_whole,
+    blocks_of_image,
+    sharing,
+)
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 from thunder_fuser.analysis.reductions import (
     inputs_of_size,
@@ -58,21 +64,24 @@ ACROSS = 8  # vectors of columns that a block has at a time, more of few rows:
 HELD = 2048  # vectors in all
 MAX_HELD = 48 * 1024  # registers of what a block has of all rows, for which it takes fewer columns
 SLACK = 1.2  # registers that the compiler takes for each that is counted
-MAX_ROW = 4096  # bytes that are read of a row of the trace, a column of memory, and kept
 MIN_ODD = 2048  # bytes of such a row, of odd images: blocks that share fewer meet too often; a norm
 # of 192 channels of 37 x 41 took 250 us for 207
 MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
 
+_Form = tuple[tuple[int, ...], int]  # of a plane: its shape, and the dim of rows
+
 
 def walk_columns(
     fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
     multiprocessors: int,
     max_cluster: int = 1,
     shared_bytes: int = HOPPER_SHARED_BYTES,
 ) -> Fusion:
-    """`fusion` with such sums in two stages. Inputs stay the same tensors."""
+    """`fusion`, whose inputs lie as `layouts`, with such sums in two stages. Inputs stay the same
+    tensors."""
     dims: dict[tuple[int, ...], list[int]] = {}
     for tv in fusion.tensors:
         dim = _reduced_dim(tv)
@@ -82,27 +91,30 @@ def walk_columns(
     along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
     ahead = set(topological([terms_of(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if is_long_reduction(tv) and tv not in {*ahead, *along}]
+    forms = _forms(planes, ahead)
+    over = {tv: forms[form] for tv in sums if (form := _form_of(tv)) in forms}
+    machine = multiprocessors, max_cluster, shared_bytes
     groups: dict[tuple[int, ...], Dealt] = {}
     for plane, dim in planes.items():
-        beside = [tv for tv in sums if terms_of(tv).shape == plane]
+        beside = [tv for tv in sums if plane in (terms_of(tv).shape, over.get(tv))]
+        if any(over.get(tv) != plane for tv in beside):
+            continue
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
-        count = _groups(fusion, plane, dim, beside, multiprocessors, max_cluster, shared_bytes)
+        count = _groups(fusion, layouts, plane, dim, beside, *machine)
         if count is not None:
             groups[plane] = count
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        if not is_long_reduction(tv) or terms_of(tv).shape not in groups:
+        plane = over.get(tv) or (terms_of(tv).shape if _is_along(tv, planes) else ())
+        if plane not in groups:
             return None
-        plane = terms_of(tv).shape
-        dim = planes[plane]
         assert isinstance(inputs[0], TensorView)
-        if _is_along(tv, planes) and dim != len(plane) - 1:
-            last = _rows_last(inputs[0], dim)
-            return _of(tv, last, (len(plane) - 1,))
-        if _is_over_all(tv, dim) and tv not in ahead:
+        if tv in over:
+            _, dim = _form_of(tv)
             return _in_two(tv, inputs[0], dim, groups[plane])
-        return None
+        last, dim = len(plane) - 1, planes[plane]
+        return None if dim == last else _of(tv, _rows_last(inputs[0], dim), (last,))
 
     return rewrite(fusion, rule) if groups else fusion
 
@@ -137,14 +149,30 @@ def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
     return dim is not None and planes.get(terms_of(tv).shape) == dim
 
 
-def _is_over_all(tv: TensorView, dim: int) -> bool:
-    """True for a sum over all dims but the rows'."""
-    kept = [d for d in range(terms_of(tv).ndim) if d not in tv.expr.dims()]
-    return [d for d in kept if terms_of(tv).shape[d] != 1] == [dim] and (tv.expr.op.state_size == 1)
+def _forms(
+    planes: Mapping[tuple[int, ...], int], ahead: Iterable[TensorView]
+) -> dict[_Form, tuple[int, ...]]:
+    """The planes by their own form, and by that of what is permuted to be one `ahead` of the sums
+    of rows: sums over all columns are of what lies so in memory, where `undo_turns` left them."""
+    found = {(plane, dim): plane for plane, dim in planes.items()}
+    for tv in ahead:
+        if tv.is_of("permute") and planes.get(tv.shape) == tv.ndim - 1:
+            (source,), (*others, dim) = tv.producers, tv.expr.dims()
+            if others == sorted(others):
+                found.setdefault((source.shape, dim), tv.shape)
+    return found
+
+
+def _form_of(tv: TensorView) -> _Form:
+    """Of what a sum over all dims but one is of. For other reductions there is no dim: -1."""
+    shape, dims = terms_of(tv).shape, tv.expr.dims()
+    kept = [d for d, size in enumerate(shape) if size != 1 and d not in dims]
+    return shape, kept[0] if len(kept) == 1 and tv.expr.op.state_size == 1 else -1
 
 
 def _groups(
     fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
     plane: tuple[int, ...],
     dim: int,
     sums: Sequence[TensorView],
@@ -157,20 +185,25 @@ def _groups(
     blocks divides them some have none in the last turn. Of images that are kept as a whole in
     registers each is a group. Of those whose rows no vector divides each has whole tiles."""
     inner = _inner(fusion, plane, dim)
-    if not sums or inner is None or not all(_is_over_all(tv, dim) for tv in sums):
+    if not sums or inner is None:
         return None
-    itemsizes = [tv.dtype.itemsize for tv in inputs_of_size(fusion, prod(plane))]
+    planes = inputs_of_size(fusion, prod(plane))
+    itemsizes = [tv.dtype.itemsize for tv in planes]
     read, rows = sum(itemsizes), plane[dim]
     if read * prod(plane) < MIN_WALKED * multiprocessors:
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
     along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
-    columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), dim == len(plane) - 1)
+    made = [_stored(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
+    turned = {tv: _is_turned(tv, layouts, rows, inner) for tv in (*planes, *made)}
+    if turned and all(turned.values()):
+        return None
+    columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), True in turned.values())
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
-    if are_many and (blocks := _in_slots(fusion, plane, dim, sums, inner, shared_bytes)):
+    if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, shared_bytes)):
         walkers = ceil_div(images, ceil_div(images, blocks * multiprocessors))
         if may_pad or images % walkers == 0:
             return Dealt(walkers, inner)
@@ -224,6 +257,7 @@ def _fastest(
 
 def _in_slots(
     fusion: Fusion,
+    turned: Mapping[TensorView, bool | None],
     plane: tuple[int, ...],
     dim: int,
     sums: Sequence[TensorView],
@@ -232,9 +266,8 @@ def _in_slots(
 ) -> int:
     """Blocks of a multiprocessor that have images in shared memory, one after another; 0 for others
     than such images, and where more planes are stored than read."""
-    read = inputs_of_size(fusion, prod(plane))
-    made = [tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]
-    turned = {tv: _is_turned(tv, plane[dim], inner) for tv in (*read, *made)}
+    read = [tv for tv in turned if tv.definition is None]
+    made = [tv for tv in turned if tv not in read]
     if None in turned.values():
         return 0
     straight, stored = (Counter(tv.dtype for tv in tvs if not turned[tv]) for tvs in (read, made))
@@ -258,12 +291,23 @@ def _in_slots(
     return 0 if found is None else found.blocks
 
 
-def _is_turned(tv: TensorView, rows: int, inner: int) -> bool | None:
+def _stored(tv: TensorView) -> TensorView:
+    """What a result that is a permutation is a view of."""
+    while tv.is_of("permute"):
+        (tv,) = tv.producers
+    return tv
+
+
+def _is_turned(
+    tv: TensorView, layouts: Mapping[TensorView, Layout], rows: int, inner: int
+) -> bool | None:
     """Whether each image of so many `rows` of so many places lies place after place, not row after
     row; None where it lies in another way, or in both."""
-    sizes = [a.size for a in tv.domain.allocation if a.size != 1]
-    if False in tv.domain.contiguity:
+    layout = layouts.get(tv) or output_layout(tv)
+    if not layout.is_dense:
         return None
+    along = sorted(zip(layout.strides, layout.shape, strict=True), reverse=True)
+    sizes = [size for _, size in along if size != 1]
     straight = any(prod(sizes[k:]) == inner and sizes[k - 1] == rows for k in range(1, len(sizes)))
     turned = sizes[-1:] == [rows] and any(prod(sizes[k:-1]) == inner for k in range(len(sizes)))
     return turned if straight != turned else None

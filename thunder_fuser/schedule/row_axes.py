@@ -372,9 +372,12 @@ def _is_busy(segment: Segment, elements: int) -> bool:
 
 
 def row_of(term: Element, axes: RowAxes) -> Form:
-    """The row in which a term lies, that a sum down the columns takes at (group, turn)."""
-    *_, (tv, index) = behind_views(term)
-    return divmod_form(linear(tv.shape, index), axes.columns)[0]
+    """The row in which a term lies, that a sum down the columns takes at (group, turn): of what is
+    behind views, unless that is numbered in another order, as an image that has channels innermost
+    in memory alone."""
+    behind = reversed(list(behind_views(term)))
+    rows = [divmod_form(linear(tv.shape, index), axes.columns)[0] for tv, index in behind]
+    return next((row for row in rows if row.bases.isdisjoint(axes.bases)), rows[0])
 
 
 def _can_shift(segment: Segment, plane: _Plane, long: Sequence[TensorView]) -> bool:

@@ -26,6 +26,7 @@ from thunder_fuser.segment.segment import Segment, Store
 Reject = Callable[[Segment], str | None]
 
 APART = "reduces along other axes than the segment before"
+_BESIDE = "has sums, which no kernel has beside what is before it"
 _ORDERS = "puts an index in order"
 _KINDS = (_ORDERS, APART, APART, APART)  # why stores are apart that differ in one of their `_sums`
 _NO_SUMS = (0, 0, 0, 0)
@@ -69,10 +70,18 @@ class Kernels:
         return Segment((Store(write.value, write.target),), leaves, self.memory.layouts)
 
     def groups(self, stores: Sequence[Store]) -> list[Group]:
-        """The stores of one depth as one kernel, or those with other kinds of sums apart, in an
-        order in which each may read what was written before it."""
+        """The stores of one depth as one kernel, or what sums nothing apart where one holds all
+        others, or those with other kinds of sums, in an order in which each may read what was
+        written before it."""
+        if not stores:
+            return []
         kinds = dict(zip(stores, self._sums(stores), strict=True))
-        return self._by_kind(stores, kinds, _KINDS) if stores else []
+        summed = [s for s in stores if any(kinds[s])]
+        is_spoilt = 0 < len(summed) < len(stores) and self.reject(self.segment(stores)) is not None
+        if is_spoilt and self.reject(self.segment(summed)) is None:
+            rest = tuple(s for s in stores if s not in summed)
+            return [Group(rest), Group(tuple(summed), _BESIDE)]
+        return self._by_kind(stores, kinds, _KINDS)
 
     def _by_kind(
         self,
