@@ -95,6 +95,7 @@ def _work(body: Body) -> list[str]:
 def _loads_and_lanes(body: Body, names: Mapping[IterDomain, str]) -> list[str]:
     lines = [statement_text(s, names) for s in body.before]
     lines += [load_text(a, names) for a in body.loads]
+    lines += [statement_text(s, names) for s in body.once]
     return lines + lane_lines(body.statements, body.stores, names, body.lanes)
 
 
