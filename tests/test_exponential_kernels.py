@@ -35,7 +35,7 @@ def test_logarithms_of_sums_are_those_of_torch(name: str, order: str) -> None:
     logsumexp = call("add", chain(total(below(a, most), 0), "log"), most)
     program = fusion([a], logsumexp, chain(total(below(a, top(a)), 0), "log"))
     plan = plan_of(program, *copies([x]), options=replace(RELAXED, thread_order=order))
-    assert any("tf::below" in text for text in plan.sources if text is not None)
+    assert any("_terms[" in text for text in plan.sources if text is not None)
     found, log = (t.cpu() for t in plan.run(*copies([x])))
     exact = torch.logsumexp(x.double(), 0)
     torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=1e-6, equal_nan=True)

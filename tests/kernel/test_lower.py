@@ -74,6 +74,24 @@ def test_a_vector_store_moves_what_its_lanes_computed() -> None:
         store w0 -> T3[64*i0 + 8*i1], 8 x bf16, 16 bytes at a time""")
 
 
+def test_what_lanes_have_one_of_is_computed_before_them() -> None:
+    """A compiler leaves in each lane what it finds behind a branch, such as a power."""
+    x, scale = halves(4, 64), floats(4)
+    power = call("pow", scale, sc.constant(-0.25))
+    program = segment_of([x, scale], call("div", x, unsqueeze(power, 1)))
+    assert body_of(program) == dedent("""\
+        v0 = load T1[i0], 1 x f32, 4 bytes at a time
+        v1 = load T0[64*i0 + 4*i1], 4 x bf16, 8 bytes at a time
+        once T1_0: f32 = v0[0*lane + 0]
+        once T2_0: f32 = pow(T1_0, -0.25)
+        T0_0: f32 = v1[1*lane + 0]
+        T4_0: f32 = div(T0_0, T2_0)
+        w0[1*lane + 0] = T4_0
+        store w0 -> T4[64*i0 + 4*i1], 4 x f32, 16 bytes at a time""")
+    text = emit(kernel_of(program)).text
+    assert text.index("tf::pow(") < text.index("< 4; ++lane") < text.index("tf::divided_by_row(")
+
+
 def test_strict_keeps_every_rounding_of_the_trace() -> None:
     x = halves(64)
     assert body_of(segment_of([x], chain(x, "neg", "exp")), strict=True) == dedent("""\

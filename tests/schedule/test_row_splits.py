@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 import pytest
 
 from tests.programs import H200, chain, expand, total, unsqueeze
@@ -38,10 +40,14 @@ def test_rows_are_cut_into_pieces_of_one_block(count: int, columns: int, splits:
     assert rows.schedule(segment_of([x], total(x, 1)), H200).splits == splits
 
 
-def test_blocks_are_large_where_pieces_are_many() -> None:
-    x = floats(1, 1 << 26)
-    found = str(rows.schedule(segment_of([x], total(x, 1)), H200))
-    assert "1024 threads a piece, 4096 pieces a row" in found
+@pytest.mark.parametrize(
+    ("weights", "pieces"), [(0, "1024 threads a piece, 4096"), (2, "256 threads a piece, 8192")]
+)
+def test_blocks_are_large_where_pieces_are_many(weights: int, pieces: str) -> None:
+    """And what threads load of each is not much, with what all rows of a plane share."""
+    x, shared = floats(8192, 8192), [floats(8192) for _ in range(weights)]
+    summed = total(reduce(partial(call, "add"), shared, x), 0, 1)
+    assert f"{pieces} pieces a row" in str(rows.schedule(segment_of([x, *shared], summed), H200))
 
 
 def test_the_pieces_of_a_row_are_equal() -> None:

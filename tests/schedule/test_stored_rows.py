@@ -190,6 +190,21 @@ def moved(x: TensorView, by: int) -> TensorView:
     return pad(piece(x, 0, first, last), [0, 0] * (x.ndim - 1) + [max(-by, 0), max(by, 0)])
 
 
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_squares_are_stored_where_they_lie_by_the_launch_that_reduces_them(
+    dtype: torch.dtype,
+) -> None:
+    """As of a weight that is rounded in squares, each by the largest of its elements."""
+    x = whole(15, 96, dtype=dtype)
+    (tv,) = like(x)
+    squares = reshape(tv, 3, 5, 3, 32)
+    largest = call("max", chain(squares, "abs"), dims=(1, 3))
+    spread = expand(unsqueeze(unsqueeze(largest, 1), 3), *squares.shape)
+    scaled = reshape(call("div", squares, spread), 15, 96)
+    assert check(fusion([tv], scaled, largest), x, orders=ORDERS).launches == 1
+
+
 OTHERS: dict[str, Callable[[TensorView], TensorView]] = {
     "some rows twice": lambda x: cat(piece(x, 0, 0, 20), piece(x, 0, 0, 20), dim=0),
     "computed behind it": lambda x: call("mul", rolled(x, 3, 0), rolled(x, 3, 0)),

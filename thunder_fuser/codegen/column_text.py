@@ -26,8 +26,9 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
-from thunder_fuser.kernel.row_ir import Accumulator
+from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
+from thunder_fuser.kernel.statements import Accumulate, Hold, LaneStatement, Variable
 
 UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
 MAX_TAKEN = 512  # bytes of parts in flight: of more a thread of 80 registers spilled some
@@ -160,14 +161,16 @@ def _declared(delay: Delay, lanes: int) -> list[str]:
 
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. Batches of running sums have many rows and no tests but
-    in the last one: a thread has seven predicates, and would wait for those loads first."""
+    in the last one: a thread has seven predicates, and would wait for those loads first. Nor have
+    those whose rows are added at once."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
     row, tested = kernel.axes.row, _batch(kernel, last)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.bases]
-    if not kernel.scans:
+    if not kernel.scans and not any(total.op.steps for total in kernel.sums):
         head = f"for ({kind} start = {first}; start < {last}; start += {step})"
         return [*others, *block(head, tested)]
-    is_divided = row.size % kernel.batch == 0
+    of_batches = kernel.splits * kernel.threads_down * kernel.batch
+    is_divided = row.size % of_batches == 0 and kernel.axes.elements is None
     return [
         *others,
         f"{kind} start = {first};",
@@ -179,7 +182,8 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
 def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
     """A batch of rows, none of which is behind `last`. All loads stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
-    kind, names, scope = index_type(kernel.reach), kernel.names, kernel.loop
+    kind, names = index_type(kernel.reach), kernel.names
+    scope, terms, added = (kernel.loop, [], []) if last is not None else _at_once(kernel)
     loads = [a for a in scope.loads if kernel.axes.row in a.bases]
     declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in loads]
     taken = [f"{a.name}_rows[k] = {load_call(a, names)};" for a in loads]
@@ -193,7 +197,25 @@ def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
         tested = when([] if last is None else [test], lines)
         return each("k", kernel.batch, [f"const {kind} row = {place};", *tested])
 
-    return [*declared, *of_batch(taken), *of_batch([*given, *summed])]
+    return [*declared, *of_batch(taken), *terms, *of_batch([*given, *summed]), *added]
+
+
+def _at_once(kernel: ColumnKernel) -> tuple[Scope, list[str], list[str]]:
+    """What leaves the terms of a batch, for sums that take several at once, in arrays; these; and
+    what adds them."""
+    lanes, statements = kernel.axes.lanes, list[LaneStatement]()
+    declared, added = list[str](), list[str]()
+    for statement in kernel.loop.statements:
+        match statement:
+            case Accumulate(so_far, op, value) if op.steps:
+                terms = so_far.name.replace("_part", "_terms")
+                name, _ = terms.split("[")
+                declared.append(f"{COMPUTE_TYPES[value.dtype]} {name}[{lanes}][{kernel.batch}];")
+                statements.append(Hold(Variable(f"{terms}[k]", value.dtype), value))
+                added += per_lane(f"{so_far.name} = {op.steps.format(so_far.name, terms)};", lanes)
+            case _:
+                statements.append(statement)
+    return replace(kernel.loop, statements=tuple(statements)), declared, added
 
 
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:

@@ -94,7 +94,8 @@ def _work(body: Body) -> list[str]:
 
 def _loads_and_lanes(body: Body, names: Mapping[IterDomain, str]) -> list[str]:
     loads = [load_text(a, names) for a in body.loads]
-    return [*loads, *lane_lines(body.statements, body.stores, names, body.lanes)]
+    once = [statement_text(s, names) for s in body.once]
+    return [*loads, *once, *lane_lines(body.statements, body.stores, names, body.lanes)]
 
 
 def _thread_index(body: Body, block: str, blocks: int, threads: int) -> list[str]:

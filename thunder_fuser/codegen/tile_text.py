@@ -36,7 +36,8 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     fetches = [f"{a.name}_held[k] = {load_call(a, names)};" for a in held]
     copies = [_copy(a, tile, names) for a in turning.loads if a not in held]
     fills = [_fill(a, tile) for a in held]
-    values = lane_lines(body.statements, body.stores, names, body.lanes)
+    values = [statement_text(s, names) for s in body.once]
+    values += lane_lines(body.statements, body.stores, names, body.lanes)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
     def along(lines: Sequence[str], walk: Walk) -> list[str]:

@@ -14,6 +14,7 @@ from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.map_ir import Body, Turning
+from thunder_fuser.kernel.row_values import RowValues, split
 from thunder_fuser.kernel.shifted import RowAccesses
 from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses
@@ -43,13 +44,16 @@ def lower_class(
     before = writer.locate(filter(planned.is_uniform, needs.places))
     writer.request(needs)
     loads = accesses.group_loads()
+    if planned.lane is not None:
+        alike = RowValues((planned.lane,), (a.name for a in loads), scalars.values())
+        writer.repeats = alike.repeats
     writer.evaluate(needs)
     targets = []
     for nest, index in stores:
         offset = offset_of(segment.layouts[nest.store.target], index)
         targets.append((nest.store.target, offset, writer.values[nest.store.value, index]))
     writes, vectors = accesses.group_stores(targets)
-    statements = (*writer.statements, *writes)
+    once, statements = split((*writer.statements, *writes))
     turning = None
     if planned.tile is not None and isinstance(accesses, TurnedAccesses):
         turning = Turning(planned.tile, accesses.turned_loads, accesses.stores)
@@ -57,7 +61,9 @@ def lower_class(
     found, inside = without_carries(planned), None
     if found is not None:
         inside = (found[0], lower_class(found[1], tensors, scalars, strict, found[0]))
-    return Body(axes, lane, planned.lanes, loads, statements, vectors, before, turning, inside)
+    return Body(
+        axes, lane, planned.lanes, loads, statements, vectors, before, once, turning, inside
+    )
 
 
 def _holds(row: Window | None, lane: IterDomain | None, window: Window) -> bool:

@@ -25,6 +25,7 @@ from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter, print_parameters
 from thunder_fuser.kernel.statements import (
+    Assign,
     LaneStatement,
     VectorAccess,
     forms_of,
@@ -56,8 +57,9 @@ class Turning:
 @dataclass(frozen=True)
 class Body:
     """The work of one range of blocks. `axes` are outermost first; `lane` runs inside a thread.
-    `before` has the indices that tensors hold and loads need, once for all lanes. A thread `inside`
-    of the window has another body for the same work, with less arithmetic on indices."""
+    `before` has the indices that tensors hold and loads need, once for all lanes, `once` what is
+    made of loads and is the same in all lanes. A thread `inside` of the window has another body for
+    the same work, with less arithmetic on indices."""
 
     axes: tuple[IterDomain, ...]
     lane: IterDomain | None
@@ -66,6 +68,7 @@ class Body:
     statements: tuple[LaneStatement, ...]
     stores: tuple[VectorAccess, ...]
     before: tuple[LaneStatement, ...] = ()
+    once: tuple[Assign, ...] = ()
     turning: Turning | None = None
     inside: tuple[Window, Body] | None = None
 
@@ -99,7 +102,7 @@ class Body:
         """Every form the body evaluates."""
         turned = () if self.turning is None else (*self.turning.loads, *self.turning.stores)
         accesses = (f for access in (*self.loads, *self.stores, *turned) for f in access.forms)
-        stated = (f for s in (*self.before, *self.statements) for f in forms_of(s))
+        stated = (f for s in (*self.before, *self.once, *self.statements) for f in forms_of(s))
         return (*accesses, *stated)
 
 
@@ -187,6 +190,7 @@ def _print_body(body: Body, count: int) -> list[str]:
     if body.turning is not None:
         lines[0] += f" in {body.turning.tile}"
         lines += [f"    {a.name} = turn {print_access(a, names)}" for a in body.turning.loads]
+    lines += [f"    once {print_statement(s, names)}" for s in body.once]
     lines += [f"    {print_statement(s, names)}" for s in body.statements]
     lines += [f"    store {a.name} -> {print_access(a, names)}" for a in body.stores]
     if body.turning is not None:

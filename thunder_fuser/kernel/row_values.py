@@ -1,4 +1,4 @@
-"""What a row has one of is computed once, before its vectors.
+"""What a row has one of is computed once, before its vectors, or lanes that a map has in one row.
 
     T15_1: f32 = sub(T10_2, T12_row)        once T19_0: f32 = log(T17_row)
     T19_0: f32 = log(T17_row)               T15_1: f32 = sub(T10_2, T12_row)

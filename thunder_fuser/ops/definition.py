@@ -157,6 +157,7 @@ class OpDef:
     in_pairs: bool = False  # reductions: `combine` is exact in 16 bits, and takes two such floats
     meet: str = ""  # reductions: states {0} of {width} threads as one, if `combine` is slow
     step: str = ""  # reductions: the state {0} with one more term {1}; as `combine` where empty
+    steps: str = ""  # and with several, an array, if that is less than one after another
     finish: str = "{0}"  # reductions: the result of a state
     is_permutation: bool = False  # its n elements are the numbers from 0 to n - 1
     ulps: float = 0.0

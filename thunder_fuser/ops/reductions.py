@@ -48,6 +48,7 @@ def _of_state(
     combine: str,
     step: str,
     finish: str,
+    steps: str = "",
     meet: str = "",
 ) -> OpDef:
     """A reduction that knows `size` numbers of its terms so far. It is no operation of a
@@ -67,6 +68,7 @@ def _of_state(
         state_size=size,
         meet=meet,
         step=step,
+        steps=steps,
         finish=finish,
     )
 
@@ -91,6 +93,7 @@ EXPONENTIALS = _of_state(
     2,
     combine="tf::below_both({0}, {1})",
     step="tf::below({0}, {1})",
+    steps="tf::below({0}, {1})",
     finish="tf::below_finite({0})",
 )
 

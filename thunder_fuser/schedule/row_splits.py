@@ -22,8 +22,8 @@ from thunder_fuser.target import MAX_THREADS, Target
 
 THREADS = 256  # of a block
 MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
-MUCH = 8  # registers of what a thread loads of a vector, beyond which those of large blocks need so
-# many that no two are on a multiprocessor, or spill
+MUCH = 8  # registers of what a thread loads of a vector, with weights, beyond which those of large
+# blocks need so many that no two are on a multiprocessor, or spill
 SCANNING = 256  # of a block that walks a row: each adds what all warps come to
 SCANNING_BLOCKS = 4  # on a multiprocessor: while the warps of some meet, others go on
 SCANNED = 32  # registers that a thread fills with what it scans at a time
@@ -39,7 +39,7 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
     threads, splits = THREADS, ceil_div(row.vectors, held * THREADS)
     if splits < FEWEST or rows >= BLOCKS * target.multiprocessors:
         return None
-    if splits > MANY and row.loaded <= MUCH:
+    if splits > MANY and row.loaded + row.weights <= MUCH:
         threads, splits = MAX_THREADS, ceil_div(row.vectors, max(held // 2, 1) * MAX_THREADS)
     return Residency(threads, registers=frozenset(row.loads)), splits
 

@@ -29,7 +29,7 @@ from thunder_fuser.analysis.digits import (
     weight_of,
 )
 from thunder_fuser.analysis.index_map import Window
-from thunder_fuser.analysis.layout import offset_of
+from thunder_fuser.analysis.layout import linear, offset_of
 from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -153,7 +153,8 @@ def _whole(
             raise Rejected("a result reads reductions of other rows than it has")
         return Stored(store, (*(outer or axes.row_index(shape[:cut])), *inner))
     if prod(shape) == axes.rows * axes.columns and not axes.is_shifted:
-        return Stored(store, unflatten(axes.flat, shape))
+        orders = (linear(tv.shape, i) for tv, i in terms if prod(tv.shape) == prod(shape))
+        return Stored(store, unflatten(next(orders, axes.flat), shape))
     raise Rejected(f"a result of shape {list(shape)} has no rows of {axes.columns} elements")
 
 

@@ -64,10 +64,10 @@ kernel(const tf::bf16* __restrict__ T0, const float* __restrict__ T2, tf::bf16* 
   const int i0 = thread / 1568 / 64;
   const auto v0 = tf::load<float, 1, 4>(T2 + (i1));
   const auto v1 = tf::load<tf::bf16, 8, 16>(T0 + (802816 * i0 + 12544 * i1 + 8 * i2));
+  const float T2_0 = v0.v[0];
   tf::Vec<tf::bf16, 8> w0;
 #pragma unroll
   for (int lane = 0; lane < 8; ++lane) {
-    const float T2_0 = v0.v[0];
     const float T0_0 = tf::convert<float>(v1.v[lane]);
     const float T5_0 = T0_0 - T2_0;
     w0.v[lane] = tf::convert<tf::bf16>(T5_0);

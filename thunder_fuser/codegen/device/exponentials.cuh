@@ -12,6 +12,17 @@ TF_FN Exponentials below(Exponentials so_far, float x) {
   const float sum = __fmaf_rn(so_far.sum, is_top ? other : 1.0f, is_top ? 1.0f : other);
   return {tf::maximum(so_far.top, x), sum};
 }
+// Of several terms, for all of which the sum is scaled once.
+template <int N>
+TF_FN Exponentials below(Exponentials so_far, const float (&terms)[N]) {
+  float top = so_far.top;
+#pragma unroll
+  for (int k = 0; k < N; ++k) top = tf::maximum(top, terms[k]);
+  float sum = so_far.sum * tf::fast_exp(so_far.top - top);
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum += tf::fast_exp(terms[k] - top);
+  return {top, sum};
+}
 TF_FN Exponentials below_both(Exponentials a, Exponentials b) {
   const float distance = b.top - a.top, other = tf::fast_exp(-tf::abs(distance));
   const bool is_top = distance > 0.0f;
