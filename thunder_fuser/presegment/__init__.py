@@ -15,6 +15,7 @@ from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
+from thunder_fuser.presegment.fold_maxima import fold_maxima
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
@@ -56,6 +57,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     divide_first,
     compare_words,
     share_exponentials,
+    fold_maxima,
     reduce_pieces,  # of what is shared by then
     fold_flips,
     stop_gathers,
