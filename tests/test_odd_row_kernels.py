@@ -205,7 +205,9 @@ def test_rows_of_a_part_of_a_batch_are_read_in_vectors(columns: int, batch: int)
     program = fusion([tv, t], losses)
     assert check(program, x, target, orders=ORDERS).launches == 1
     _, (kernel,) = cuda_kernels(program, x, target)
-    assert "tf::bf16, 8," in emit(kernel).text
+    text = emit(kernel).text
+    assert "tf::bf16, 8," in text
+    assert (", is_whole)" in text) == (batch > 1)  # all at once, but of the last row
 
 
 def test_what_columns_have_alike_is_read_beside_vectors_of_a_plane() -> None:

@@ -104,6 +104,7 @@ def test_neighbours_and_warps(across: int, is_part: bool, lies: bool) -> None:
         (KeptRows(66, 2, 0, 0), 49, 8, [(10, 1), (9, 1)]),  # too few for two blocks
         (KeptRows(514, 1, 0, 0), 225, 8, [(2, 1), (2, 2)]),  # and a number that two divide
         (KeptRows(79, 1, 0, 0), 49, 8, [(9, 1)]),
+        (KeptRows(256, 8, 0, 0), 12, 2, [(42, 1), (41, 1)]),  # in two, of three rows each
     ],
 )
 def test_the_fewest_blocks_of_which_each_thread_keeps_enough(

@@ -1,4 +1,4 @@
-"""Which logarithms of a softmax are differences."""
+"""Which logarithms of a softmax are differences, and which exponentials of them quotients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.presegment.test_one_pass_exponentials import below, softmax, top
-from tests.programs import fusion, ints, like
+from tests.programs import expand, fusion, ints, like, total, unsqueeze
 from tests.schedule.segments import floats
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
@@ -61,9 +61,25 @@ def test_a_gradient_has_maxima_and_totals_from_memory() -> None:
     assert "f32[i8, b1] = log(T2)" in made
 
 
+def test_shares_that_were_made_of_their_logarithm_are_quotients() -> None:
+    x = floats(8, 90)
+    exponents = below(x, top(x, 1), 1).expr.tensors[0]
+    terms = call("exp", exponents)
+    log = call("log", expand(unsqueeze(total(terms, 1), 1), 8, 90))
+    made = fold_logs(Fusion((x,), (call("exp", call("sub", exponents, log)),)))
+    (shares,) = made.outputs
+    assert shares.is_of("div")
+    assert shares.expr.inputs[0] is terms
+    values = [30 * torch.randn(8, 90)]
+    (found,) = evaluate(made, values)
+    torch.testing.assert_close(found, torch.softmax(values[0], 1))
+
+
 def test_others_stay() -> None:
     x, y = floats(8, 90), floats(8, 90)
     terms = below(x, top(x, 1), 1)
     for value in (terms, call("div", terms, y), call("div", y, terms), call("exp", x)):
         written: TensorView = call("log", value)
         assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)
+    written = call("exp", call("sub", terms, y))
+    assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)

@@ -13,7 +13,9 @@ from tests.programs import check, expand, full, fusion, like, total, unsqueeze, 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
+from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.sum_apart import sum_apart
 from thunder_fuser.runtime.evaluate import evaluate
 
@@ -55,8 +57,14 @@ APART: dict[str, Build] = {
     "times a 0-d tensor": lambda x, y: call("mul", full(0.5), call("mul", scaled(x, y), full(3.0))),
     "within a product": lambda x, y: call("mul", x, call("mul", scaled_by(along(total(y, 1))), y)),
     "by how many are largest": lambda x, y: call("mul", y, call("mul", largest(x), x)),
+    "its shares": lambda x, y: call("mul", call("div", x, along(scale(y))), y),
     "a part that does not": lambda x, y: call("add", call("exp", scaled_by(y)), scaled(x, y)),
 }
+
+
+def scale(x: TensorView) -> TensorView:
+    """A number of each row, far from 0."""
+    return total(call("abs", x), 1)
 
 
 def largest(x: TensorView) -> TensorView:
@@ -86,6 +94,45 @@ def test_results_stay_what_they_are(name: str, offset: int) -> None:
     assert error <= 4 * allowed + 1e-6 * exact.abs().max()
 
 
+def logarithm(x: TensorView) -> TensorView:
+    """That of a softmax."""
+    below = call("sub", x, along(call("max", x, dims=(1,))))
+    return call("sub", below, along(call("log", total(call("exp", below), 1))))
+
+
+SHARED: dict[str, Build] = {  # of the logarithms of two softmaxes
+    "an entropy": lambda p, q: call("mul", call("exp", p), p),
+    "a divergence": lambda p, q: call("mul", call("exp", p), call("sub", p, q)),
+    "a cross entropy": lambda p, q: call("mul", q, call("exp", p)),
+    "an expectation": lambda p, q: call("mul", call("exp", p), q.expr.tensors[0]),
+}
+
+
+def of_shares(name: str, x: TensorView, y: TensorView) -> Fusion:
+    return fusion([x, y], total(SHARED[name](logarithm(x), logarithm(y)), 1))
+
+
+def doubled(*values: torch.Tensor) -> list[torch.Tensor]:
+    return [value.double() for value in values]
+
+
+@pytest.mark.parametrize("near", [0.0, 1e-3], ids=["apart", "alike"])
+@pytest.mark.parametrize("name", SHARED)
+def test_sums_of_shares_wait_for_no_sum(name: str, near: float) -> None:
+    """Of a divergence of two that are almost alike what both have is not lost in their sums."""
+    x0 = 3 * torch.randn(ROWS, COLUMNS)
+    y0 = x0 + near * torch.randn(ROWS, COLUMNS) if near else 3 * torch.randn(ROWS, COLUMNS)
+    program, wide = (of_shares(name, *like(*values)) for values in ((x0, y0), doubled(x0, y0)))
+    made = sum_apart(fold_logs(program))
+    sums = [tv for tv in made.tensors if tv.is_of("sum")]
+    assert not any(set(topological(tv.producers)) & set(sums) for tv in sums)
+    assert len({(tv.producers, tv.expr.attrs) for tv in sums}) == len(sums)
+    (exact,) = evaluate(wide, doubled(x0, y0))
+    (found,), (before,) = (evaluate(f, (x0, y0)) for f in (made, program))
+    error, allowed = (found - exact).abs().max(), (before - exact).abs().max()
+    assert error <= 2 * allowed + 1e-7
+
+
 def centred(x: TensorView) -> TensorView:
     return call("sub", x, call("mul", along(total(x, 1)), sc.constant(1 / COLUMNS)))
 
@@ -93,6 +140,7 @@ def centred(x: TensorView) -> TensorView:
 LEFT: dict[str, Build] = {
     "nothing waits": lambda x, y: call("add", call("mul", x, y), y),
     "a mean that is subtracted": lambda x, y: centred(x),  # exact near it, its sum is not
+    "weighted distances from one": lambda x, y: call("mul", y, centred(x)),
     "squared distances from one": lambda x, y: call("mul", centred(x), centred(x)),
     "times a 0-d tensor, in all of a row": lambda x, y: call("mul", along(total(x, 1)), full(2.0)),
     "plus a row": lambda x, y: call("add", scaled(x, y), total(y, 0)),

@@ -98,6 +98,19 @@ def test_the_compiler_is_told_of_blocks_where_weights_are_put_together(
     assert found.has_room_ahead is ahead
 
 
+@pytest.mark.parametrize(
+    ("is_shifted", "is_stored", "blocks"),
+    [(True, False, 3), (False, False, None), (True, True, None)],
+)
+def test_the_compiler_is_told_of_blocks_that_only_read_shifted_rows(
+    is_shifted: bool, is_stored: bool, blocks: int | None
+) -> None:
+    row = replace(halves_of(50257, 2), is_shifted=is_shifted, is_stored=is_stored)
+    found = of_rows(row, H200)
+    assert found is not None
+    assert (found.threads, len(found.registers), found.blocks) == (224, 1, blocks)
+
+
 def test_registers_full_of_weights_leave_more_to_shared_memory() -> None:
     row = halves_of(65536, count=2)
     found = of_rows(replace(row, weights=4), H200)

@@ -174,6 +174,8 @@ def blocks_of_image(column: KeptRows, vectors: int, max_cluster: int) -> Iterato
     for cluster in (1, *clusters_up_to(max_cluster)):
         if column.rows % cluster == 0:
             part = column.shared_by(cluster)
+            least = 1 if cluster == 1 else SHARED_ROWS
             for down in range(most, max(most - 2, 1), -1):
-                if part.rows // down * part.kept >= IMAGE_HELD:
+                rows = part.rows // down
+                if rows >= least and rows * part.kept >= IMAGE_HELD:
                     yield down, cluster

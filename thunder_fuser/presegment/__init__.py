@@ -15,6 +15,7 @@ from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
+from thunder_fuser.presegment.fold_maxima import fold_maxima
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
@@ -56,6 +57,7 @@ PASSES: tuple[Callable[[Fusion], Fusion], ...] = (
     divide_first,
     compare_words,
     share_exponentials,
+    fold_maxima,
     reduce_pieces,  # of what is shared by then
     fold_flips,
     stop_gathers,
@@ -78,12 +80,12 @@ def arrange(
     fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
     fusion = undo_turns(slice_first(fusion), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
-    fusion = fusion if strict else sum_apart(merge_sums(fusion))
+    fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
+    fusion = fusion if strict else sum_apart(fusion)
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
-    fusion = sum_rows_first(fusion, multiprocessors)
     fusion = share_sums(fusion, multiprocessors, apart, max_cluster)
     fusion = sum_places(fusion, apart)
     fusion = split_scans(fusion, multiprocessors)

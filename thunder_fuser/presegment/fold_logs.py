@@ -1,19 +1,23 @@
-"""Write the logarithm of a softmax without computing one of each element.
+"""Write the logarithm of a softmax without computing one of each element, and a softmax that is
+computed of its logarithm by the exponentials of which there is a sum.
 
     T3 = div(exp(T0), T2)                     T5 = sub(T0, log(T2))
     T4 = log(T3)                       =>     T4 = where(eq(T3, 0), -inf, T5)
 
+    T2 = sum(exp(T0));  T3 = exp(sub(T0, log(T2)))    =>    T3 = div(exp(T0), T2)
+
 with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax gives: only a
-logarithm of each row is left. A gradient has both of them from memory, and T0 = x - m with any m of
-each row. Both are off by about a rounding of T0. Where the share vanishes, the logarithm is that of
-0, as in the trace.
+logarithm of each row is left, or an exponential of each element, so that what is summed of shares
+need not wait for T2 (`sum_apart`). The gradient of a logarithm has both of them from memory, and
+T0 = x - m with any m of each row. All are off by about a rounding of T0. Where the share vanishes,
+the logarithm is that of 0, as in the trace.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.precision import distance_from_max
+from thunder_fuser.analysis.precision import behind_views, distance_from_max, exponent_summed
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
@@ -40,6 +44,12 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
             is_zero = call("eq", share, sc.constant(0.0))
             difference = call("sub", raised.inputs[0], log)
             return call("where", is_zero, sc.constant(float("-inf")), difference)
+        case Expr(OpDef(name="exp")), (
+            TensorView(definition=Expr(OpDef(name="sub"), (TensorView() as below, log))),
+        ) if isinstance(log, TensorView) and exponent_summed(log) is below:
+            total = _total(log)
+            (term,) = behind_views(total).expr.tensors
+            return call("div", term, total)
     return None
 
 
@@ -70,3 +80,9 @@ def _log(total: TensorView) -> TensorView | None:
     if log is None:
         return None
     return again(made, [log])
+
+
+def _total(log: TensorView) -> TensorView:
+    """That of which the logarithm of each row is spread."""
+    (inner,) = log.expr.tensors
+    return inner if log.is_of("log") else again(log.expr, [_total(inner)])

@@ -5,7 +5,11 @@
 
 The gradient of a layer norm that is written out is so: its second sum has terms of which a part is
 multiplied by the first. Then all sums are known at once: what a row is read, computed and waited
-for between two of them is saved.
+for between two of them is saved. So are sums of a softmax's shares by its own logarithm, that of
+another one, or anything, as entropies and divergences are:
+
+    T3 = sum(exp(T0));  T4 = sum(mul(div(exp(T0), T3), sub(T0, log(T3))))
+        =>   T5 = sum(mul(exp(T0), T0));  T4 = mul(div(1, T3), sub(T5, mul(log(T3), T3)))
 
 Only of f32 and f64 throughout, since nothing is rounded there that was not before. What both parts
 have in common cancels in their sums instead of in each element, where it was rounded too: of
@@ -13,9 +17,10 @@ have in common cancels in their sums instead of in each element, where it was ro
 of a layer norm's gradients, which subtract the mean first, what it was without this. A part may
 wait for an extremum: the gradient of one is divided by how many elements equal it, and what sums
 that gradient counts them at once. A part that is the same in all of a row and waits is left, as a
-mean that is subtracted before a sum: there the difference is exact. Not with `strict`: where a
-factor that was drawn out is infinite, and terms have both signs, the sum is infinite instead of
-NaN.
+mean that is subtracted before a sum: there the difference is exact. From the distance to a maximum
+the logarithm of the sum of exponentials is not: what is below 0 becomes less. Not with `strict`:
+where a factor that was drawn out is infinite, and terms have both signs, the sum is infinite
+instead of NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +29,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from thunder_fuser.analysis.reductions import is_long, terms_of
+from thunder_fuser.analysis.precision import exponent_summed
+from thunder_fuser.analysis.reductions import terms_of
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -32,21 +39,23 @@ from thunder_fuser.ir.tensor import Attr, TensorView, Value
 from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
 
 Rows: TypeAlias = tuple[tuple[int, ...], Attr]  # a plane, and the dims that are reduced
+Attrs: TypeAlias = tuple[tuple[str, Attr], ...]
 Drawn: TypeAlias = tuple[TensorView | None, TensorView | None]  # factors of a row, and others
 
 
 def sum_apart(fusion: Fusion) -> Fusion:
     """`fusion` with such sums in parts."""
-    sums = {tv for tv in fusion.tensors if tv.is_of("sum") and is_long(tv)}
+    sums = {tv for tv in fusion.tensors if tv.is_of("sum")}
     behind = _Waiting(lambda tv: tv in sums)
     waiting = {tv for tv in sums if behind.waits(terms_of(tv), _rows(tv))}
     known: dict[object, OfRows] = {}
+    made = {(terms_of(tv), tv.expr.attrs): tv for tv in sums - waiting}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         if tv not in waiting:
             return None
         (terms,) = inputs
-        return _Parts(tv, of_rows(tv, known), behind).sum(terms)
+        return _Parts(tv, of_rows(tv, known), behind, made).sum(terms)
 
     return rewrite(fusion, rule) if waiting else fusion
 
@@ -80,6 +89,7 @@ class _Parts:
     tv: TensorView
     rows: OfRows
     late: _Waiting
+    made: dict[tuple[TensorView, Attrs], TensorView]
     found: dict[TensorView, TensorView | None] = field(default_factory=dict)
     drawn: dict[TensorView, Drawn] = field(default_factory=dict)
 
@@ -90,9 +100,14 @@ class _Parts:
             return None
         if terms not in self.found:
             is_late = self.late.waits(terms, _rows(self.tv))
-            made = self._taken_apart(terms) if is_late else again(self.tv.expr, [terms])
-            self.found[terms] = made
+            self.found[terms] = self._taken_apart(terms) if is_late else self._summed(terms)
         return self.found[terms]
+
+    def _summed(self, terms: TensorView) -> TensorView:
+        key = terms, self.tv.expr.attrs
+        if key not in self.made:
+            self.made[key] = again(self.tv.expr, [terms])
+        return self.made[key]
 
     def _taken_apart(self, terms: TensorView) -> TensorView | None:
         match exact_step(terms):
@@ -109,6 +124,34 @@ class _Parts:
                 drawn, rest = self._drawn_out(terms)
                 if drawn is not None and rest is not None and (part := self.sum(rest)) is not None:
                     return call("mul", drawn, part)
+                return self._weighted(a, b) or self._weighted(b, a)
+            case ("div", (a, b)) if (of_row := self.rows.value(b)) is not None:
+                return None if (part := self.sum(a)) is None else call("div", part, of_row)
+        return None
+
+    def _weighted(self, weight: Value, terms: Value) -> TensorView | None:
+        """The sum of a product with logarithms of shares, whose weights wait for nothing."""
+        found = self._logarithm(terms)
+        if found is None or not isinstance(weight, TensorView):
+            return None
+        distance, log = found
+        first, weights = self.sum(call("mul", weight, distance)), self.sum(weight)
+        if first is None or weights is None:
+            return None
+        return call("sub", first, call("mul", log, weights))
+
+    def _logarithm(self, tv: Value) -> tuple[TensorView, Value] | None:
+        """t and log(sum(exp(t))) of their difference, t below a maximum, and of a difference of
+        two such what both differ by."""
+        match exact_step(tv) if isinstance(tv, TensorView) else None:
+            case ("sub", (TensorView() as below, TensorView() as log)) if (
+                exponent_summed(log) is below and (of_row := self.rows.value(log)) is not None
+            ):
+                return below, of_row
+            case ("sub", (a, b)) if (first := self._logarithm(a)) is not None and (
+                second := self._logarithm(b)
+            ) is not None:
+                return call("sub", first[0], second[0]), call("sub", first[1], second[1])
         return None
 
     def _drawn_out(self, product: TensorView) -> Drawn:
@@ -127,6 +170,9 @@ class _Parts:
             case ("mul", (TensorView() as a, TensorView() as b)):
                 (first, rest), (second, other) = self._drawn_out(a), self._drawn_out(b)
                 return _product(first, second), _product(rest, other)
+            case ("div", (TensorView() as a, b)) if (of_row := self.rows.value(b)) is not None:
+                drawn, rest = self._drawn_out(a)
+                return _product(drawn, call("div", sc.constant(1.0), of_row)), rest
         return None, product
 
 

@@ -187,17 +187,21 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
         shared = frozenset(row.by_width[count:])
         fitting = _fitting(row, registers, threads, held, target)
         if fitting > best[0]:
-            told = 1 if fitting == 1 else None if registers else _told(row, threads, held, target)
+            told = 1 if fitting == 1 else _told(row, registers, threads, held, target)
             slots = 1 if shared else 0
             best = fitting, Residency(threads, registers, shared, slots, told, cluster)
     return best
 
 
-def _told(row: Row, threads: int, held: int, target: Target) -> int | None:
+def _told(
+    row: Row, registers: Set[TensorView], threads: int, held: int, target: Target
+) -> int | None:
     """Blocks of which the compiler is told that they fit on a multiprocessor, so that it takes as
     many registers as that leaves: no more than have room there for their rows in shared memory.
-    None to leave it to itself."""
-    if not (row.is_shifted and row.weights):
+    None to leave it to itself, as where it would spill what is stored, too."""
+    if row.is_shifted and registers and not row.is_stored:
+        return IN_TURN  # by itself it loads what vectors have beside the row all at once
+    if registers or not (row.is_shifted and row.weights):
         return None
     fitting = _with_room(4 * held * threads * row.loaded, target)
     return min(REGISTERS // (TOLD * threads), fitting) or None

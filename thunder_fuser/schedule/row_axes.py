@@ -196,7 +196,14 @@ class RowAxes(VectorAxes):
         which one begins at `offset`."""
         start = add(offset, scale(self.shifted.inside.form, -1))
         step = weight_of(start, self.group) or 0
-        return step >= self.columns and not add(start, scale(self.row, -step)).terms
+        if step >= self.columns and not add(start, scale(self.row, -step)).terms:
+            return True
+        least, outer = self.columns, 1  # as where every other head of each sample is read
+        for weight, digit in sorted(start.terms, key=lambda term: term[1].stride):
+            if digit.base is not self.group or digit.stride != outer or weight < least:
+                return False
+            least, outer = weight * digit.extent, outer * digit.extent
+        return self.row == atom(self.group) and outer >= self.rows
 
     def side_by_side(self, count: int) -> RowAxes:
         """With so many rows of a group in each turn, of which there are fewer."""

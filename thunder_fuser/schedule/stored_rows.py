@@ -194,7 +194,7 @@ def _reads(
 
 def _lies_in(index: Index, shape: Sequence[int]) -> bool:
     return all(
-        0 <= form.bounds[0] and form.bounds[1] < size
+        form.bounds[0] >= 0 and form.bounds[1] < size
         for form, size in zip(index, shape, strict=True)
     )
 
