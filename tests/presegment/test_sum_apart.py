@@ -138,6 +138,9 @@ def centred(x: TensorView) -> TensorView:
 
 
 LEFT: dict[str, Build] = {
+    "a product over a number": lambda x, y: call(
+        "mul", x, call("div", call("mul", x, along(total(y, 1))), sc.constant(5.0))
+    ),
     "nothing waits": lambda x, y: call("add", call("mul", x, y), y),
     "a mean that is subtracted": lambda x, y: centred(x),  # exact near it, its sum is not
     "weighted distances from one": lambda x, y: call("mul", y, centred(x)),

@@ -261,3 +261,8 @@ def test_what_many_rows_have_of_a_cache_is_loaded_once_for_several() -> None:
         map, blocks of 128
           class over i0{2621}, i1{32}, i2{25} and lane{4}, streaming
             T3[i0, 8*i1 + u0, 4*i2 + lane], u0{8} in one thread""")
+
+
+def test_one_element_has_no_axis_to_own() -> None:
+    x: TensorView = floats()
+    assert owned(segment_of([x], chain(x, "neg")), map_parameters(H200)[0]) == [1]

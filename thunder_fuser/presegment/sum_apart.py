@@ -170,7 +170,9 @@ class _Parts:
             case ("mul", (TensorView() as a, TensorView() as b)):
                 (first, rest), (second, other) = self._drawn_out(a), self._drawn_out(b)
                 return _product(first, second), _product(rest, other)
-            case ("div", (TensorView() as a, b)) if (of_row := self.rows.value(b)) is not None:
+            case ("div", (TensorView() as a, b)) if isinstance(
+                of_row := self.rows.value(b), TensorView
+            ):
                 drawn, rest = self._drawn_out(a)
                 return _product(drawn, call("div", sc.constant(1.0), of_row)), rest
         return None, product

@@ -95,7 +95,9 @@ def _looked_up(
     where a row is, and for the row behind that, so that with one vector a thread memory is half
     idle. The index of the next row comes with that of the first."""
     bases = frozenset[IterDomain]().union(*(p.bases for p in loads_in(group.forms_read)))
-    if group.axes[-1] in bases or points // ROWS_AT_ONCE < parameters.busy:
+    if bases.isdisjoint(group.axes) or group.axes[-1] in bases:
+        return None
+    if points // ROWS_AT_ONCE < parameters.busy:
         return None
     copies = max(nest.instances for nest in group.nests)
     along = (a for a in reversed(group.axes) if a in bases and a.size % ROWS_AT_ONCE == 0)
