@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.usefixtures("device", "few_multiprocessors"), pytest.m
 SHAPES = {
     "of a block": ((25, 64, 49), 1),
     "of two": ((13, 512, 49), 2),
-    "of four, in vectors": ((7, 128, 196), 4),
+    "of four, in vectors": ((7, 160, 196), 4),
     "of vectors of fewer places": ((7, 320, 100), 4),
     "odd rows": ((25, 67, 81), 1),
     "rows that threads do not divide": ((13, 514, 49), 2),
