@@ -66,12 +66,13 @@ def _check(made: RandomFunction, seed: int, dtype: torch.dtype) -> None:
     true, _ = _passes(exact, [a.double() if a.is_floating_point() else a for a in args], cotangents)
     ours, _ = _passes(jit(rounded), args, cotangents)
     assert [(t.dtype, t.shape) for t in ours] == [(t.dtype, t.shape) for t in eager]
+    terms = max(tensor.numel() for tensor in args)
     for position, (got, theirs, want) in enumerate(zip(ours, eager, true, strict=True)):
         is_finite = want.isfinite() & theirs.isfinite()
         known = want.masked_fill(~is_finite, 0)
         errors = [(t.double() - want).masked_fill(~is_finite, 0).norm() for t in (got, theirs)]
         # What cancels in eager, rounded alike, is left here as large as its parts were rounded.
-        rounding = torch.finfo(dtype).eps * (known.norm() + known.numel() ** 0.5)
+        rounding = torch.finfo(dtype).eps * (known.norm() + terms**0.5)
         where = f"{position} of results and gradients: {errors} of {known.norm()}"
         assert errors[0] <= 3 * errors[1] + 8 * rounding, where
 

@@ -207,12 +207,12 @@ def _of_samples(
 
 def _short_runs(terms: int, row: WalkedRow, is_staged: bool) -> Iterator[tuple[int, int]]:
     """How many of a sample's short rows a block may walk at once, and blocks of a multiprocessor:
-    in a stretch, if the next sample begins with a vector, else side by side."""
+    in a stretch, if the next sample begins with a vector, else side by side, in whole vectors."""
     share = share_of(row.columns, MAX_ALIGNMENT // row.lanes) if is_staged else None
     if share is not None and (terms % share.rows == 0 or row.columns % row.lanes == 0):
         yield share.rows, share.blocks
-    vectors = row.columns // gcd(row.columns, row.lanes)
-    if is_short(vectors):
+    vectors, rest = divmod(row.columns, row.lanes)
+    if not rest and is_short(vectors):
         yield THREADS // threads_of_row(vectors), SHORT_THREADS // THREADS
 
 
