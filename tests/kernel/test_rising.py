@@ -54,6 +54,27 @@ def test_the_function_is_computed_once_a_thread_and_held_nowhere() -> None:
     assert not any(phase.held for phase in kernel.phases)
 
 
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", SIXTEEN_BITS)
+def test_what_is_held_for_another_sum_of_the_phase_is_computed_of_the_largest_too(
+    dtype: torch.dtype,
+) -> None:
+    x, g = (3 * torch.randn(5, 64)).to(dtype), torch.randn(5, 64).to(dtype)
+    tvs = like(x, g)
+    y = capped(tvs[0])
+    weighted = call("mul", y, along(total(call("mul", y, tvs[1]), 1), 64))
+    below = call("sub", y, along(call("max", y, dims=(1,)), 64))
+    program = fusion(tvs, call("add", weighted, below))
+    text = str(kernel_of(segment_of(tvs, *program.outputs)))
+    assert "T4_held[k][lane] = T4_0" in text
+    assert "behind T3_1: f32 = tanh(T2_1)" in text
+    (found,) = run(program, x, g, options=Options(tune="off"))
+    wide = 30 * torch.tanh(x.double() / 30)
+    sums = (wide * g.double()).sum(1, keepdim=True)
+    exact = wide * sums + wide - wide.amax(1, keepdim=True)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("name", "number"), [("mul", -0.1), ("mul", 2.0**-30), ("add", 1.0), ("sub", 1.0)]
 )

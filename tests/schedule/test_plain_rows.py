@@ -25,6 +25,10 @@ def scaled(x: TensorView, *rows: TensorView) -> TensorView:
     return x
 
 
+def summed_up(x: TensorView) -> TensorView:
+    return chain(call("cumsum", x, dim=0, reverse=False), "neg")
+
+
 def of_rows(x: TensorView) -> Segment:
     row, other = floats(*x.shape[:-1]), floats(*x.shape[:-1])
     return segment_of([x, row, other], call("cast", scaled(x, row, other), dtype=x.dtype))
@@ -85,6 +89,7 @@ def test_rows_that_would_gain_nothing_are_left_to_others() -> None:
         "long": of_rows(halves(3001, 4097)),
         "words": of_rows(floats(100_003, 63)),
         "reduced": segment_of(given, total(both, 1)),
+        "summed up": segment_of(given, summed_up(both)),
         "of another shape": segment_of(given, both, chain(row, "neg")),
         "apart in memory": segment_of(given, both, lies={x: Layout(x.shape, (64, 1))}),
     }

@@ -272,10 +272,12 @@ class _RowWriter:
         return tuple(taken(tv, term) for (tv, _), term in both)
 
     def _risen(self, most: Reduce, whole: Reduce, source: Key, term: Key) -> Risen:
-        """What follows from the largest element."""
+        """What follows from the largest element, also where that of each is held for others."""
+        held, self.held = self.held, set()
+        needs, self.held = self._needs([term]), held
         self.writer.begin()
         self.writer.values[source] = most.accumulator
-        self.writer.evaluate(self._needs([term]))
+        self.writer.evaluate(needs)
         value = self.writer.convert(term[0], self.writer.values[term], whole.accumulator.dtype)
         last = Accumulate(whole.accumulator, whole.op, value)
         return Risen(most, (*self.writer.statements, last))

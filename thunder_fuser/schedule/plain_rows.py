@@ -60,6 +60,7 @@ def _plane(segment: Segment) -> tuple[int, int]:
     shape = shapes.pop() if len(shapes) == 1 else ()
     counts = {prod(tv.shape) for tv in segment.inputs}
     cuts = [n for n in range(1, len(shape)) if prod(shape[:n]) in counts]
-    if not cuts or any(a.is_reduction for tv in segment.tensors for a in tv.domain.logical):
-        raise Rejected("nothing that rows have one of, or something that is reduced")
+    is_reduced = any(a.is_reduction for tv in segment.tensors for a in tv.domain.logical)
+    if not cuts or is_reduced or segment.long:
+        raise Rejected("nothing that rows have one of, or something that is reduced or summed up")
     return prod(shape[: cuts[-1]]), prod(shape[cuts[-1] :])
