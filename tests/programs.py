@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -272,20 +273,26 @@ def _cubin(name: str, text: str) -> Compiled:
     return nvrtc.compile_cubin(Unit(name, text), nvrtc.flags(H200, Options()), None)
 
 
-def ptx_of(text: str, architecture: str = "compute_90a") -> str:
-    """What NVRTC makes of a translation unit before machine code; its log, for an architecture that
-    has that. Skips the test where it is missing."""
-    bindings = pytest.importorskip("cuda.bindings.nvrtc")
-    _, program = bindings.nvrtcCreateProgram(text.encode(), b"k.cu", 0, [], [])
+def compiled_by_nvrtc(text: str, architecture: str = "compute_90a") -> bytes:
+    """What NVRTC makes of a translation unit, PTX for compute_XX and a cubin for sm_XX; fails the
+    test with its log. Skips the test where it is missing."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"k.cu", 0, [], [])
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-default-device"]
-    (status,) = bindings.nvrtcCompileProgram(program, len(options), options)
-    _, size = bindings.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    bindings.nvrtcGetProgramLog(program, log)
-    assert status == bindings.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+
+    def read(size_of: Callable[..., Any], get: Callable[..., Any]) -> bytes:
+        _, size = size_of(program)
+        found = b" " * size
+        get(program, found)
+        return found
+
+    log = read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode()
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log
     if architecture.startswith("sm_"):
-        return log.decode()
-    _, size = bindings.nvrtcGetPTXSize(program)
-    ptx = b" " * size
-    bindings.nvrtcGetPTX(program, ptx)
-    return ptx.decode()
+        return read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    return read(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+
+
+def ptx_of(text: str) -> str:
+    return compiled_by_nvrtc(text).decode()

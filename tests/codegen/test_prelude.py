@@ -57,8 +57,8 @@ def host(text: str, folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-def nvrtc_ptx(text: str, architecture: str = "compute_90a") -> str:
-    return ptx_of(prelude(text) + text, architecture)
+def nvrtc_ptx(text: str) -> str:
+    return ptx_of(prelude(text) + text)
 
 
 def test_a_kernel_without_device_names_has_no_prelude() -> None:

@@ -22,6 +22,7 @@ from tests.ops.row_kernels import (
     run,
     unit,
 )
+from tests.programs import compiled_by_nvrtc, ptx_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops import OPS, OpDef
 from thunder_fuser.ops.definition import Operand
@@ -103,7 +104,7 @@ def _flushed(operand: Tensor) -> Tensor:
 def test_fast_forms_use_the_hardwares_approximations() -> None:
     fast = {row.name: row_kernel(row, DataType.Float, "fast") for row in ELEMENTWISE if row.fast}
     assert set(fast) == FAST_ROWS
-    ptx = compile_ptx(unit(list(fast.values())))
+    ptx = ptx_of(unit(list(fast.values())))
     for instruction in (
         "ex2.approx.ftz.f32",
         "lg2.approx.ftz.f32",
@@ -165,25 +166,7 @@ def test_nvrtc_accepts_all_rows_for_sm_90a(dtype: DataType) -> None:
     strict = [row_kernel(row, dtype, "strict") for row in rows if row.strict]
     renamed = [text.replace(" row_", " strict_") for text in strict]
     kernels = [row_kernel(row, dtype) for row in rows]
-    assert len(compile_ptx(unit([*kernels, *renamed, *casts]), "sm_90a")) > 0
-
-
-def compile_ptx(text: str, architecture: str = "compute_90a") -> bytes | str:
-    """PTX for compute_XX, a cubin for sm_XX; fails the test with NVRTC's log."""
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
-    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"rows.cu", 0, [], [])
-    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"-default-device"]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    is_cubin = architecture.startswith("sm_")
-    get_size = nvrtc.nvrtcGetCUBINSize if is_cubin else nvrtc.nvrtcGetPTXSize
-    _, size = get_size(program)
-    code = b" " * size
-    (nvrtc.nvrtcGetCUBIN if is_cubin else nvrtc.nvrtcGetPTX)(program, code)
-    return code if is_cubin else code.decode()
+    assert len(compiled_by_nvrtc(unit([*kernels, *renamed, *casts]), "sm_90a")) > 0
 
 
 @pytest.mark.usefixtures("device")
