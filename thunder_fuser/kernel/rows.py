@@ -273,11 +273,9 @@ class _RowWriter:
 
     def _risen(self, most: Reduce, whole: Reduce, source: Key, term: Key) -> Risen:
         """What follows from the largest element, also where that of each is held for others."""
-        held, self.held = self.held, set()
-        needs, self.held = self._needs([term]), held
         self.writer.begin()
         self.writer.values[source] = most.accumulator
-        self.writer.evaluate(needs)
+        self.writer.evaluate(demand([term], {source[0]}, self._is_uniform))
         value = self.writer.convert(term[0], self.writer.values[term], whole.accumulator.dtype)
         last = Accumulate(whole.accumulator, whole.op, value)
         return Risen(most, (*self.writer.statements, last))
