@@ -78,6 +78,7 @@ from thunder_fuser.executor.relu_masks import drop_relu_masks
 from thunder_fuser.executor.remat import rematerialize
 from thunder_fuser.executor.replacement import Replacement
 from thunder_fuser.executor.report import Report, keep_report
+from thunder_fuser.executor.row_scatters import scatters_of_rows
 from thunder_fuser.executor.rules import leave_to_torch, must_fuse
 from thunder_fuser.executor.segments import segments
 from thunder_fuser.executor.settings import Settings, read_settings
@@ -264,7 +265,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         check_view_gradients(trace)
         trace = drop_idle_pads(widen_bool_numbers(trace))
         trace = extrema_again(count_bools(without_private_writes(trace)))
-        trace = drop_relu_masks(own_gradients(trace))
+        trace = scatters_of_rows(drop_relu_masks(own_gradients(trace)))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
         ordered = sums_beside_terms(trace, kind, storages)
