@@ -98,7 +98,11 @@ def _elements(found: Walk, access: VectorAccess, point: Point, end: bool = False
         carried = evaluate(_pinned(access.carried.offset, end), point)
         is_left = evaluate(_pinned(access.carried.left, end), point) < access.length
         return [start, carried] if is_left else [start]
-    return range(start, start + access.length)
+    elements = range(start, start + access.length)
+    if access.window is None:
+        return elements
+    first = evaluate(_pinned(access.window.form, end), point)
+    return [e for e in elements if 0 <= first + e - start < access.window.extent]
 
 
 def _apart(access: VectorAccess, lanes: Sequence[Point], end: bool) -> Sequence[int]:

@@ -155,7 +155,7 @@ def test_two_places_of_dense_rows_are_not_turned() -> None:
         ((3, 128, 4096), "squares of 64 x 64"),
         ((3, 120, 4096), "squares of 64 x 64"),
         ((9, 289, 64), "slabs of 289 x 32"),  # 17 x 17 places
-        ((3, 332, 4096), "squares of 64 x 64"),
+        ((3, 332, 4096), "sheared squares of 64 x 64"),
         ((3, 31, 4095), "slabs of 31 x 128"),  # vectors of one side
         ((3, 150, 1517), "slabs of 150 x 64"),  # squares have pairs of it
         ((900, 9, 49), "slabs of 9 x 512"),

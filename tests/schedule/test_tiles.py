@@ -91,9 +91,9 @@ def test_lanes_divide_both_axes(extents: tuple[int, int], expected: tuple[int, i
 @pytest.mark.parametrize(
     ("extents", "expected"),
     [
-        ((1025, 336), (64, 8, 1)),  # the same the other way round
+        ((1025, 336), (64, 8, 8)),  # sheared, for what is stored has the fewer ones
         ((336, 1025), (64, 8, 1)),
-        ((338, 1028), (32, 4, 2)),
+        ((338, 1028), (64, 4, 8)),
         ((1025, 337), (32, 1, 1)),
     ],
 )

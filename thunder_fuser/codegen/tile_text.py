@@ -10,6 +10,7 @@ from thunder_fuser.codegen.shared_text import arrays_in_shared, run_bytes
 from thunder_fuser.codegen.statements import (
     address,
     copy_text,
+    form_text,
     lane_lines,
     load_call,
     number,
@@ -21,6 +22,7 @@ from thunder_fuser.codegen.types import CUDA_TYPES, index_type
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.map_ir import Body, Turning
 from thunder_fuser.kernel.statements import VectorAccess
+from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.tiles import Tile, Walk
 
@@ -37,7 +39,7 @@ def tile_lines(body: Body, turning: Turning, block: str, threads: int) -> list[s
     copies = [_copy(a, tile, names) for a in turning.loads if a not in held]
     fills = [_fill(a, tile) for a in held]
     values = [statement_text(s, names) for s in body.once]
-    values += lane_lines(body.statements, body.stores, names, body.lanes)
+    values += _own_lines(body, tile)
     empties = [_empty(a, tile, names) for a in turning.stores]
 
     def along(lines: Sequence[str], walk: Walk) -> list[str]:
@@ -75,21 +77,35 @@ def _loop(
     if walk.keeps and (walk.vectors % threads == 0 or threads % walk.vectors == 0):
         return _kept(lines, walk, starts, names, threads, kind)
     starts |= {tile.turned_down: "down", tile.turned_across: "across"}
+    own = walk.rows - walk.lead
     tests = [
         f"{names[axis]} < {number(axis.size)}"
-        for axis, size in ((walk.row, walk.rows), (walk.vector, walk.vectors))
-        if axis.size % size
+        for axis, size in ((walk.row, own), (walk.vector, walk.vectors))
+        if axis.size % size or (walk.lead and axis is walk.row)
     ]
+    before = f" - {walk.lead}" if walk.lead else ""
+    if before:
+        tests.insert(0, f"{names[walk.row]} >= 0")
     is_straight = walk.beside == walk.vectors
     if walk.places % threads:
         test = f"row < {walk.rows}" if is_straight else f"vector < {walk.vectors}"
         tests.insert(0, test)
     places = [
         *_place(walk, threads),
-        f"const {kind} {names[walk.row]} = {starts[walk.row]} * {walk.rows} + row;",
+        f"const {kind} {names[walk.row]} = {starts[walk.row]} * {own} + row{before};",
         f"const {kind} {names[walk.vector]} = {starts[walk.vector]} * {walk.vectors} + vector;",
     ]
     return each("k", _turns(walk, threads), [*places, *when(tests, lines)])
+
+
+def _own_lines(body: Body, tile: Tile) -> list[str]:
+    """What each lane computes, and stores that are not turned: of the block's own rows."""
+    lines, lead = (
+        lane_lines(body.statements, body.stores, body.names, body.lanes),
+        tile.computed.lead,
+    )
+    first = len(lines) - (len(body.stores) if lead else 0)
+    return [*lines[:first], *when([f"row >= {lead}"] if lead else [], lines[first:])]
 
 
 def _kept(
@@ -179,8 +195,22 @@ def _fill(access: VectorAccess, tile: Tile) -> str:
 
 def _empty(access: VectorAccess, tile: Tile, names: dict[IterDomain, str]) -> str:
     kind, width = CUDA_TYPES[access.dtype], run_bytes(access)
+    if isinstance(tile, ShearedTile):
+        return _empty_sheared(access, tile, names)
     run = f"tf::load<{kind}, {access.length}, {width}>({access.name} + {_run(tile)})"
     return store_call(access, f"{address(access, names)}, {run}")
+
+
+def _empty_sheared(access: VectorAccess, tile: ShearedTile, names: dict[IterDomain, str]) -> str:
+    """A vector that begins where its row in memory is aligned, not where the square's is."""
+    assert access.window is not None
+    first = form_text(access.window.form, names)
+    begin = f"{first} - {tile.side} * down + {tile.lead}"
+    place = f"{access.name} + tf::sheared_element<{tile.pitch}, 1>(row, 0, {begin})"
+    kind, extent = CUDA_TYPES[access.dtype], number(access.window.extent)
+    run = f"tf::load<{kind}, {access.length}, {access.dtype.itemsize}>({place})"
+    to = f"{address(access, names)}, {run}, {first}, {extent}, false"
+    return f"tf::store_within<{access.access_bytes}>({to});"
 
 
 def _run(tile: Tile) -> str:

@@ -31,6 +31,7 @@ from thunder_fuser.kernel.statements import (
     Variable,
 )
 from thunder_fuser.ops import OpDef
+from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.slabs import SlabTile
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
@@ -148,6 +149,8 @@ def place_in_square(tile: Tile | Strip, form: FormText) -> str:
             vector, part = f"vector / {tile.parts}", f"vector % {tile.parts}"
             lane = f"{tile.lanes} * ({part}) + {lane}"
         return f"tf::slab_element<{sizes}>({vector}, {lane}, row)"
+    if isinstance(tile, ShearedTile):
+        return f"tf::sheared_element<{tile.pitch}, {tile.lanes}>(vector, {lane}, row)"
     return f"tf::square_element<{tile.side}, {tile.lanes}>(vector, {lane}, row)"
 
 

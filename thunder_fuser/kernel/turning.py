@@ -23,6 +23,7 @@ from thunder_fuser.kernel.statements import (
     WriteSquare,
 )
 from thunder_fuser.kernel.vectors import Accesses, Address, access_bytes
+from thunder_fuser.schedule.sheared import ShearedTile
 from thunder_fuser.schedule.strips import Strip
 from thunder_fuser.schedule.tiles import Tile
 
@@ -84,5 +85,8 @@ class TurnedAccesses(Accesses):
         if start is None:
             return None
         run = self.tile.run
+        if isinstance(self.tile, ShearedTile):
+            window, width = self.tile.window(offset), run * tv.dtype.itemsize
+            return VectorAccess(name, self.names[tv], start, run, width, tv.dtype, window=window)
         width = access_bytes(self.layouts[tv], start, run, tv.dtype.itemsize)
         return VectorAccess(name, self.names[tv], start, run, width, tv.dtype)

@@ -39,6 +39,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.reordered import reordered
 from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
+from thunder_fuser.schedule.sheared import sheared
 from thunder_fuser.schedule.tiles import (
     MIN_EXTENT,
     MIN_SIDE,
@@ -163,7 +164,9 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     best = max(better, key=_widths, default=None)
     if best is not None:
         return best
-    return None if found is None or found.is_empty else found
+    if found is None or found.is_empty:
+        return None
+    return sheared(found) if is_busy else found
 
 
 def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:

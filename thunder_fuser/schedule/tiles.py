@@ -42,7 +42,7 @@ FEW = 8  # squares side by side, which blocks that run at the same time walk tog
 class Walk:
     """The vectors of a block: `rows` of one axis, with so many `vectors` of the other each. Threads
     side by side have those `beside` each other, then those of the next row. One that `keeps` its
-    vectors has them of one row after the other."""
+    vectors has them of one row after the other. Its first `lead` rows the block before has too."""
 
     row: IterDomain
     rows: int
@@ -50,6 +50,7 @@ class Walk:
     vectors: int
     beside: int
     keeps: bool = False
+    lead: int = 0
 
     @property
     def places(self) -> int:
@@ -100,8 +101,12 @@ class Tile:
 
     def counts(self, axes: Sequence[IterDomain]) -> tuple[int, ...]:
         """Blocks along each of a class's axes."""
+        return tuple(self.blocks(a) for a in axes)
+
+    def blocks(self, along: IterDomain) -> int:
+        """Blocks along one axis."""
         step = {self.down: self.computed.rows, self.across: self.vectors}
-        return tuple(ceil_div(a.size, step.get(a, 1)) for a in axes)
+        return ceil_div(along.size, step.get(along, 1))
 
     def turned(self, offset: Form) -> Form | None:
         """`offset` where a turned access begins; None for one that is not turned, or that has one

@@ -433,6 +433,13 @@ TF_FN int square_element(unsigned vector, unsigned lane, unsigned row) {
   return (LANES * vector + lane) * SIDE + (row / LANES ^ vector) * LANES + row % LANES;
 }
 
+// chunk: sheared_element
+// Where element `row` of the row LANES * vector + lane lies in a sheared square.
+template <int PITCH, int LANES>
+TF_FN int sheared_element(unsigned vector, unsigned lane, unsigned row) {
+  return (LANES * vector + lane) * PITCH + row;
+}
+
 // chunk: slab_vector slab_element
 // Where vector `vector` of a run of EXTENT vectors, and element `row` of its row LANES * vector + lane, lie
 // in a slab: a run has LANES rows of EXTENT elements, and is PITCH vectors from the next one.

@@ -1,0 +1,142 @@
+"""T6 where what is turned is stored in rows that align nothing: squares that follow the lines.
+
+    T1[j, i] = T0[i, j], i{4097}        row j of T1 begins 4097*j elements behind the first one
+
+A square of 64 x 64 would store 64 elements of a row at a time, one by one, and parts of a sector of
+memory at both ends: 203 us for 269 MB on an H200. Here each row of the square begins where a sector
+does, up to 15 elements before the square, and all vectors but those at the ends of a row are whole:
+115 us. A block loads 16 rows more for that, which its neighbour has loaded too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_fuser.analysis.digits import (
+    ZERO,
+    Form,
+    add,
+    atom,
+    ceil_div,
+    divmod_form,
+    scale,
+    substitute,
+)
+from thunder_fuser.analysis.index_map import Window
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.ir.domain import IterDomain, axis
+from thunder_fuser.schedule.tiles import FEW, Square, Tile, Walk, is_turned_by
+from thunder_fuser.target import BANK, LINE, SECTOR, SHARED_UNASKED
+
+SIZES = (2, 4)  # bytes of an element
+
+
+@dataclass(frozen=True, eq=False)
+class ShearedTile(Tile):
+    """Squares whose rows of what is turned begin up to `lead` elements earlier than they do. They
+    have that many more rows of `down`, which the block before has too."""
+
+    lead: int
+    itemsize: int
+
+    @property
+    def computed(self) -> Walk:
+        rows = self.lead + self.side
+        return Walk(self.down, rows, self.across, self.vectors, self.vectors, lead=self.lead)
+
+    @property
+    def pitch(self) -> int:
+        """Elements in shared memory from a row of what is stored to the next one: an odd number of
+        words, so that threads side by side meet few banks twice."""
+        return self.lead + self.side + BANK // self.itemsize
+
+    @property
+    def elements(self) -> int:
+        return self.side * self.pitch
+
+    @property
+    def extent(self) -> int:
+        """Blocks along `down`, whose last one may end that much earlier too."""
+        return _blocks(self.down, self.side, self.lead)
+
+    def __str__(self) -> str:
+        return f"sheared squares of {self.side} x {self.side}"
+
+    def blocks(self, along: IterDomain) -> int:
+        return self.extent if along is self.down else super().blocks(along)
+
+    def begin(self, offset: Form) -> Form:
+        return add(super().begin(offset), scale(self._late(offset), -1))
+
+    def window(self, offset: Form) -> Window:
+        """Where along `down` the vectors of a turned access begin."""
+        along = scale(atom(self.turned_down), self.run)
+        return Window(add(along, scale(self._late(offset), -1)), self.down.size)
+
+    def _late(self, offset: Form) -> Form:
+        """Elements by which a row begins behind a sector, as all vectors of it then would."""
+        row = substitute(super().begin(offset), {self.turned_down: ZERO})
+        return divmod_form(row, self.lead)[1]
+
+
+@dataclass(frozen=True)
+class ShearedSquare(Square):
+    """That of a class whose turned accesses are stores of elements of one size."""
+
+    itemsize: int
+
+    @property
+    def side(self) -> int:
+        return LINE // self.itemsize
+
+    @property
+    def lead(self) -> int:
+        return SECTOR // self.itemsize
+
+    @property
+    def fills_lines(self) -> bool:
+        """False, for what is loaded is loaded by two blocks."""
+        return False
+
+    @property
+    def order(self) -> tuple[IterDomain, IterDomain]:
+        """Blocks that store parts of the same lines run one after another, unless few squares lie
+        across, which load them."""
+        down, across = (ceil_div(a.size, self.side) for a in (self.down, self.across))
+        return (self.down, self.across) if across <= FEW < down else (self.across, self.down)
+
+    def tile(self, across: IterDomain, lane: IterDomain | None) -> Tile:
+        vectors = self.side // self.run * _blocks(self.down, self.side, self.lead)
+        turned = axis(vectors), axis(self.across.size)
+        walked = (self.down, across, lane, *turned)
+        return ShearedTile(self.side // self.lanes, self.run, *walked, self.lead, self.itemsize)
+
+
+def sheared(found: Square) -> Square:
+    """`found` itself where rows of what is turned are aligned, or are loaded, or so few that a
+    third of what is loaded would be so twice. Elements that a write in place reads have one
+    reader."""
+    group, down, across = found.group, found.down, found.across
+    moved = [a for a in dict.fromkeys(group.accesses) if is_turned_by(a[1], down, across)]
+    sizes = {tv.dtype.itemsize for tv, _ in moved}
+    is_stored = not any(form in group.forms_read for _, form in moved)
+    if len(sizes) > 1 or not sizes <= set(SIZES) or not is_stored:
+        return found
+    (itemsize,) = sizes
+    run = MAX_ALIGNMENT // itemsize
+    made = ShearedSquare(group, down, across, found.lanes, run, itemsize)
+    rows = _blocks(down, made.side, made.lead) * (made.side + made.lead)
+    layouts = group.segment.layouts
+    can_shear = (
+        found.run < run
+        and 2 * found.lanes >= run
+        and 2 * rows <= 3 * down.size
+        and all(layouts[tv].alignment % MAX_ALIGNMENT == 0 for tv, _ in moved)
+        and not any(store.is_in_place for store in group.segment.stores)
+        and len(moved) * itemsize * made.side * (made.side + 2 * made.lead) <= SHARED_UNASKED
+    )
+    return made if can_shear else found
+
+
+def _blocks(down: IterDomain, side: int, lead: int) -> int:
+    return ceil_div(down.size + lead - 1, side)
