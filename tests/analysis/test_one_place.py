@@ -252,7 +252,7 @@ ALLOWED = {
     "schedule/slabs.py:_vectors": THREADS,
     "schedule/sheared.py:lead": LANES,
     "schedule/sheared.py:pitch": LANES,
-    "schedule/sheared.py:sheared": LANES,
+    "schedule/sheared.py:_sheared": LANES,
     "schedule/sheared.py:side": LANES,
     "schedule/sheared.py:tile": LANES,
     "schedule/tiles.py:moved": LANES,

@@ -25,10 +25,19 @@ from thunder_fuser.analysis.digits import (
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain, axis
-from thunder_fuser.schedule.tiles import FEW, Square, Tile, Walk, is_turned_by
+from thunder_fuser.schedule.classes import IterationClass
+from thunder_fuser.schedule.tiles import (
+    FEW,
+    Square,
+    Tile,
+    Walk,
+    is_turned_by,
+    lanes_of,
+    pairs_of,
+)
 from thunder_fuser.target import BANK, LINE, SECTOR, SHARED_UNASKED
 
-SIZES = (2, 4)  # bytes of an element
+SIZES = (2, 4)  # bytes of the largest elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +90,7 @@ class ShearedTile(Tile):
 
 @dataclass(frozen=True)
 class ShearedSquare(Square):
-    """That of a class whose turned accesses are stores of elements of one size."""
+    """That of a class whose turned accesses are stores, the largest of elements of such a size."""
 
     itemsize: int
 
@@ -112,30 +121,38 @@ class ShearedSquare(Square):
         return ShearedTile(self.side // self.lanes, self.run, *walked, self.lead, self.itemsize)
 
 
-def sheared(found: Square) -> Square:
-    """`found` itself where rows of what is turned are aligned, or are loaded, or so few that a
-    third of what is loaded would be so twice. Elements that a write in place reads have one
-    reader."""
-    group, down, across = found.group, found.down, found.across
+def sheared(found: Square, most: int) -> Square:
+    """`found`, or squares with wider vectors that follow the rows of what is stored, also where it
+    would be the values that lie along these, element by element."""
+    for down, across in sorted(pairs_of(found.group), key=lambda pair: pair[0] is not found.down):
+        made = _sheared(found.group, down, across, most)
+        if made is not None:
+            return made
+    return found
+
+
+def _sheared(
+    group: IterationClass, down: IterDomain, across: IterDomain, most: int
+) -> ShearedSquare | None:
+    """None where rows of what is turned are aligned, or are loaded, or so few that a third of what
+    is loaded would be so twice. Elements that a write in place reads have one reader."""
     moved = [a for a in dict.fromkeys(group.accesses) if is_turned_by(a[1], down, across)]
-    sizes = {tv.dtype.itemsize for tv, _ in moved}
     is_stored = not any(form in group.forms_read for _, form in moved)
-    if len(sizes) > 1 or not sizes <= set(SIZES) or not is_stored:
-        return found
-    (itemsize,) = sizes
-    run = MAX_ALIGNMENT // itemsize
-    made = ShearedSquare(group, down, across, found.lanes, run, itemsize)
+    itemsize = max((tv.dtype.itemsize for tv, _ in moved), default=0)
+    if itemsize not in SIZES or not is_stored:
+        return None
+    run, lanes = MAX_ALIGNMENT // itemsize, lanes_of(across, most)
+    made = ShearedSquare(group, down, across, lanes, run, itemsize)
     rows = _blocks(down, made.side, made.lead) * (made.side + made.lead)
     layouts = group.segment.layouts
     can_shear = (
-        found.run < run
-        and 2 * found.lanes >= run
+        lanes_of(down, most) < run <= 2 * lanes
         and 2 * rows <= 3 * down.size
         and all(layouts[tv].alignment % MAX_ALIGNMENT == 0 for tv, _ in moved)
         and not any(store.is_in_place for store in group.segment.stores)
         and len(moved) * itemsize * made.side * (made.side + 2 * made.lead) <= SHARED_UNASKED
     )
-    return made if can_shear else found
+    return made if can_shear else None
 
 
 def _blocks(down: IterDomain, side: int, lead: int) -> int:

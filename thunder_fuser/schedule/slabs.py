@@ -39,7 +39,7 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.schedule.classes import IterationClass
 from thunder_fuser.schedule.reordered import reordered
 from thunder_fuser.schedule.runs import is_plain, large_accesses, merged, weight
-from thunder_fuser.schedule.sheared import sheared
+from thunder_fuser.schedule.sheared import ShearedSquare, sheared
 from thunder_fuser.schedule.tiles import (
     MIN_EXTENT,
     MIN_SIDE,
@@ -159,14 +159,14 @@ def turned(group: IterationClass, max_lanes: int, busy: int) -> Square | None:
     unless fewer than `busy` elements need all blocks there can be, or in squares."""
     is_busy = prod(a.size for a in group.axes) >= busy
     found = square(group, max_lanes, is_busy)
+    if found is not None and is_busy:
+        found = sheared(found, most_lanes(group, max_lanes))
     made = _slabs(group, max_lanes) if is_busy else []
     better = (slab for slab in made if found is None or _is_better(slab, found))
     best = max(better, key=_widths, default=None)
     if best is not None:
         return best
-    if found is None or found.is_empty:
-        return None
-    return sheared(found) if is_busy else found
+    return None if found is None or found.is_empty else found
 
 
 def _slabs(group: IterationClass, max_lanes: int) -> list[Slab]:
@@ -199,6 +199,8 @@ def _is_better(made: Slab, found: Square) -> bool:
     with as wide ones are fuller and need no second order."""
     ours, theirs = _widths(made), _widths(found)
     are_single = made.lanes == 1 and ours[1] != theirs[1]
+    if isinstance(found, ShearedSquare):
+        return ours >= theirs
     if ours[0] != theirs[0] or made.places is not None or are_single:
         return ours > theirs
     room = ceil_div(made.down.size, found.side) * found.side
