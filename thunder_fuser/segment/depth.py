@@ -213,16 +213,13 @@ def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
 
 def _merges(producer: TensorView, consumer: TensorView) -> bool:
     """True for a reshape that only makes neighbouring dims one."""
-    if not consumer.is_of("reshape"):
-        return False
-    sizes = list(producer.shape)
-    for extent in consumer.shape:
-        made = 1
-        while made < extent and sizes:
-            made *= sizes.pop(0)
-        if made != extent:
-            return False
-    return True
+    return consumer.is_of("reshape") and _steps(consumer) <= _steps(producer)
+
+
+def _steps(tv: TensorView) -> set[int]:
+    """The elements between neighbours along each dim, in row-major order."""
+    strides = zip(dense_strides(tv.shape), tv.shape, strict=True)
+    return {stride for stride, size in strides if size != 1}
 
 
 def _stays_in_group(producer: TensorView, consumer: TensorView) -> bool:
