@@ -190,9 +190,7 @@ _COMPOSITES = (
     Operation("shape", (_X,), _shape),
     Operation("tensor_sizes", (_X,), _tensor_sizes, returns_list=True),
     Operation(
-        "at",
-        (Param("vector", Kind.SHAPE), Param("index", Kind.DIM, wrapped_by="vector")),
-        _at,
+        "at", (Param("vector", Kind.SHAPE), Param("index", Kind.DIM, wrapped_by="vector")), _at
     ),
     Operation("var", _VARIANCE, _var),
     Operation("var_mean", _VARIANCE, _moments),

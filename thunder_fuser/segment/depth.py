@@ -145,12 +145,7 @@ def _kinds(is_shared: Test, is_kept: Test, outgrows: Pair, totals: RowTotals) ->
         Kind(is_along, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
         Kind(is_along, _is_one_per_row, outgrows, "is larger than what was reduced"),
         Kind(is_along, always, _needs_many, "carries on along rows that no block keeps"),
-        Kind(
-            is_walked,
-            _goes_on,
-            _is_reduced,
-            "reduces a running sum of rows that no block keeps",
-        ),
+        Kind(is_walked, _goes_on, _is_reduced, "reduces a running sum of rows that no block keeps"),
         Kind(_is_scanned_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
         Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
         Kind(is_ordering, never, _leaves_order, "reads an index in order"),
