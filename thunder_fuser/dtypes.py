@@ -74,6 +74,14 @@ class DataType(Enum):
         return DataType.Float if self.is_reduced_precision or self.is_float8 else self
 
 
+# Of Python's numbers.
+PYTHON_DTYPES: dict[type, DataType] = {
+    bool: DataType.Bool,
+    int: DataType.Int,
+    float: DataType.Double,
+    complex: DataType.ComplexDouble,
+}
+
 _ITEMSIZE = {
     DataType.Bool: 1,
     DataType.Int8: 1,

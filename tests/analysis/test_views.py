@@ -8,7 +8,7 @@ import torch
 
 from thunder_fuser.analysis.digits import atom, divmod_form
 from thunder_fuser.analysis.layout import Layout
-from thunder_fuser.analysis.views import behind_views, follow, indices_as_viewed, view_of
+from thunder_fuser.analysis.views import elements_as_viewed, follow, indices_as_viewed, view_of
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -71,7 +71,7 @@ def test_an_element_is_one_of_what_it_views_in_another_shape() -> None:
     flat = call("reshape", turned, new_shape=(sc.constant(24),))
     place = atom(axis(24))
     column, row = divmod_form(place, 4)
-    found = list(behind_views((flat, (place,))))
+    found = list(elements_as_viewed((flat, (place,))))
     assert found == [(flat, (place,)), (turned, (column, row)), (source, (row, column))]
     assert list(indices_as_viewed([(flat, (place,))], (4, 6))) == [(row, column)]
     assert list(indices_as_viewed([(flat, (place,))], (24, 1))) == []
@@ -82,5 +82,5 @@ def test_what_a_view_repeats_or_what_it_computes_is_behind_no_view() -> None:
     rows = call("expand", row, shape=(sc.constant(4), sc.constant(6)))
     negated = call("neg", rows)
     index = atom(axis(4)), atom(axis(6))
-    assert list(behind_views((negated, index))) == [(negated, index)]
-    assert list(behind_views((rows, index))) == [(rows, index)]
+    assert list(elements_as_viewed((negated, index))) == [(negated, index)]
+    assert list(elements_as_viewed((rows, index))) == [(rows, index)]

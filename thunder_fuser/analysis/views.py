@@ -84,7 +84,7 @@ def _padding(element: Key, size: int) -> Iterator[tuple[TensorView, Index, tuple
         yield tv, index, edge.windows
 
 
-def behind_views(element: Key) -> Iterator[Key]:
+def elements_as_viewed(element: Key) -> Iterator[Key]:
     """The element and, through views of as many elements without windows, what it is in the tensors
     that these are of."""
     yield element
@@ -99,7 +99,7 @@ def behind_views(element: Key) -> Iterator[Key]:
 
 def indices_as_viewed(elements: Iterable[Key], shape: tuple[int, ...]) -> Iterator[Index]:
     """The indices of elements, and of what they are behind views, in tensors of this shape."""
-    return (index for e in elements for tv, index in behind_views(e) if tv.shape == shape)
+    return (index for e in elements for tv, index in elements_as_viewed(e) if tv.shape == shape)
 
 
 def is_same_order(producer: TensorView, consumer: TensorView) -> bool:

@@ -12,6 +12,8 @@ conditions. `torch.backends.cuda.enable_cudnn_sdp(False)` turns both off.
 
 from __future__ import annotations
 
+from inspect import signature
+from operator import itemgetter
 from typing import Any
 
 import thunder.core.dtypes as dtypes
@@ -23,6 +25,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 from thunder.core.transforms import get_grad, put_grads
+from thunder.executors.sdpaex import sdpfa_bwd, sdpfa_gradfwd
 from thunder.extend import OperatorExecutor, register_executor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_enabled
@@ -30,9 +33,7 @@ from torch.backends.cuda import SDPAParams, can_use_cudnn_attention, cudnn_sdp_e
 from thunder_fuser.executor.replacement import Computed, Replacement
 
 FORWARD, BACKWARD = "cudnn_attention", "cudnn_attention_backward"
-# What sdpa_ex calls flash attention.
-FLASH_FORWARD = "sdpafx_grad_forward_scaled_dot_product_efficient_attention"
-FLASH_BACKWARD = "sdpafx_scaled_dot_product_efficient_attention_backward"
+FLASH_FORWARD, FLASH_BACKWARD = sdpfa_gradfwd.name, sdpfa_bwd.name
 _PREFERRED = (9, 10)  # major compute capabilities for which torch tries cuDNN first
 _HALVES = (dtypes.bfloat16, dtypes.float16)
 
@@ -125,21 +126,29 @@ def _by_cudnn(bsym: BoundSymbol, saved: dict[str, tuple[Any, ...]]) -> BoundSymb
     """What runs in place of an operation of the trace. `saved` is what cuDNN's backward reads of
     its forward: the logarithms of sums lie in another shape than flash attention's."""
     if bsym.sym.name == FLASH_FORWARD:
-        query, key, value, dropout_p, is_causal = bsym.args
-        scale = bsym.kwargs.get("scale")
-        if not can_replace(query, key, value, None, dropout_p, is_causal, scale=scale):
+        given = _arguments(bsym)
+        if not can_replace(**given):
             return bsym
+        read = itemgetter("query", "key", "value", "is_causal", "scale")(given)
         attended, *_, seed, offset, _ = bsym.output
-        _, sums, *_ = _forward_meta(query, key, value, is_causal, scale)
+        _, sums, *_ = _forward_meta(*read)
         saved[attended.name] = (sums, seed, offset)
-        output = (attended, *saved[attended.name])
-        return _attend.bind(query, key, value, is_causal, scale, output=output)
-    if bsym.sym.name == FLASH_BACKWARD and bsym.args[4].name in saved:
-        *operands, attended = bsym.args[:5]
-        is_causal, scale = bsym.args[11], bsym.kwargs.get("scale")
-        read = (*operands, attended, *saved[attended.name], is_causal, scale)
-        return _attend_backward.bind(*read, output=bsym.output)
+        return _attend.bind(*read, output=(attended, *saved[attended.name]))
+    if bsym.sym.name == FLASH_BACKWARD:
+        given = _arguments(bsym)
+        if given["out"].name in saved:
+            read = itemgetter("grad_out", "query", "key", "value", "out")(given)
+            options = given["is_causal"], given["scale"]
+            kept = saved[given["out"].name]
+            return _attend_backward.bind(*read, *kept, *options, output=bsym.output)
     return bsym
+
+
+def _arguments(bsym: BoundSymbol) -> dict[str, Any]:
+    """By the names of the operator's parameters."""
+    bound = signature(bsym.sym.meta).bind(*bsym.args, **bsym.kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def _forward_meta(query: Any, key: Any, value: Any, is_causal: bool, scale: float | None) -> Any:

@@ -19,7 +19,7 @@ from thunder.core.symbol import BoundSymbol, has_tags
 from thunder.core.trace import TraceCtx, from_trace, tracectx
 
 from thunder_fuser.executor.claims import ALIAS_PRIMS, prim_name
-from thunder_fuser.executor.storage import leaves
+from thunder_fuser.executor.storage import leaves, tensors
 
 
 def count_bools(trace: TraceCtx) -> TraceCtx:
@@ -52,7 +52,7 @@ def _is_bool_sum(bsym: BoundSymbol) -> bool:
 
 def _is_view_of(bsym: BoundSymbol, counts: dict[Any, TensorProxy]) -> bool:
     """True for what gives a count another shape or another name."""
-    read = [p for p in bsym.flat_proxy_args if isinstance(p, TensorProxy)]
+    read = tensors(bsym.flat_proxy_args)
     keeps = has_tags(bsym, {OpTags.SHAPE_OP}) or prim_name(bsym) in ALIAS_PRIMS
     return keeps and len(read) == 1 and variableify(read[0]) in counts
 

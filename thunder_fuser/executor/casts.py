@@ -60,10 +60,10 @@ def _reduce(
     summed, kept = _summed_as_stored(fusion), list[BoundSymbol]()
     for bsym in fusion.subsymbols:
         bsym = bsym.from_bsym_swap_proxies(same, skip_output=True) if bsym.has_input(same) else bsym
-        if prim_name(bsym) == "SHALLOW_COPY" and _is_unwritten(bsym, storages):
+        if prim_name(bsym) == "SHALLOW_COPY" and storages.is_unwritten(bsym):
             same[variableify(bsym.output)] = bsym.args[0]
             continue
-        if not (_is_float_cast(bsym) and _is_unwritten(bsym, storages)):
+        if not (_is_float_cast(bsym) and storages.is_unwritten(bsym)):
             kept.append(bsym)
             continue
         direct, out = bsym.args[0], bsym.output
@@ -103,12 +103,6 @@ def _is_float_cast(bsym: BoundSymbol) -> bool:
 def _is_computed_with(proxy: Any) -> bool:
     """True for a tensor of floats of more than 8 bits."""
     return bool(is_float_dtype(proxy.dtype)) and proxy.dtype.bytes > 1
-
-
-def _is_unwritten(bsym: BoundSymbol, storages: Storages) -> bool:
-    """True if nothing in the trace writes what the symbol reads or gives."""
-    proxies = tensors((*bsym.flat_proxy_args, *bsym.flat_proxy_outs))
-    return not any(storages.is_written(p.name) for p in proxies)
 
 
 def _widens(narrow: Any, wide: Any) -> bool:

@@ -18,13 +18,7 @@ from typing import Any
 import thunder.torch as ltorch
 from thunder.core.transforms import get_grad, put_grad
 
-from thunder_fuser.executor.nll_loss import (
-    REDUCTIONS,
-    at_target,
-    has_classes,
-    is_target,
-    reduced,
-)
+from thunder_fuser.executor.nll_loss import REDUCTIONS, at_target, has_classes, is_target, reduced
 from thunder_fuser.executor.operands import wide_type
 from thunder_fuser.executor.replacement import Computed, Replacement
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from thunder.core.prims import OpTags
-from thunder.core.proxies import Proxy, TensorProxy, variableify
+from thunder.core.proxies import Proxy, variableify
 from thunder.core.symbol import BoundSymbol, has_tags
 from thunder.core.trace import TraceCtx
 from thunder.core.transform_common import NON_FUNCTIONAL_OPS
@@ -111,7 +111,5 @@ def _is_functional(bsym: BoundSymbol, storages: Storages) -> bool:
     if any(part.sym.executor is not None for part in parts):
         return False  # another executor's op: nothing says that it is a function
     names = {prim_name(part) for part in parts}
-    if not names.isdisjoint(RANDOM_PRIMS | _FIXED_PRIMS) or not bsym.flat_proxy_outs:
-        return False
-    proxies = (*bsym.flat_proxy_args, *bsym.flat_proxy_outs)
-    return not any(isinstance(p, TensorProxy) and storages.is_written(p.name) for p in proxies)
+    is_fixed = not names.isdisjoint(RANDOM_PRIMS | _FIXED_PRIMS) or not bsym.flat_proxy_outs
+    return not is_fixed and storages.is_unwritten(bsym)

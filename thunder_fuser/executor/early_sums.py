@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.partition import Kind
 from thunder_fuser.executor.remat_cut import bytes_of
-from thunder_fuser.executor.storage import Storages, leaves, rebuilt
+from thunder_fuser.executor.storage import Storages, leaves, rebuilt, tensors
 
 PIECES = ("CAT", "PAD")  # prims
 SHRINKS = 8  # times, at least, that what is read is larger than what is stored for it
@@ -83,5 +82,5 @@ def _is_in_pieces(bsyms: Sequence[BoundSymbol], maker: int, kind: Kind) -> bool:
 def shrinks(bsym: BoundSymbol) -> bool:
     """True for a symbol that makes little of much."""
     read = max((bytes_of(p) for p in bsym.flat_proxy_args), default=0)
-    made = [p for p in bsym.flat_proxy_outs if isinstance(p, TensorProxy)]
+    made = tensors(bsym.flat_proxy_outs)
     return bool(made) and SHRINKS * sum(map(bytes_of, made)) <= read

@@ -197,10 +197,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         self._fuel = value
 
     def register_translator(
-        self,
-        symbol: Symbol,
-        translator: claims.Translator,
-        checker: claims.Checker | None = None,
+        self, symbol: Symbol, translator: claims.Translator, checker: claims.Checker | None = None
     ) -> None:
         """Let the executor claim an op of the user's.
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from thunder.core.proxies import TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
 
 from thunder_fuser.executor.claims import prim_name
-from thunder_fuser.executor.storage import Storages, leaves, tensors
+from thunder_fuser.executor.storage import Storages, leaves, rebuilt, tensors
 
 
 def drop_idle_pads(trace: TraceCtx) -> TraceCtx:
@@ -36,13 +36,9 @@ def drop_idle_pads(trace: TraceCtx) -> TraceCtx:
             renames[variableify(copy)] = renames.get(variableify(padded), padded)
     if not renames:
         return trace
-    dropped, result = {p.proxy.name for p in renames}, from_trace(trace)
-    result.bound_symbols = [
-        bsym.from_bsym_swap_proxies(renames)
-        for bsym in bsyms
-        if dropped.isdisjoint(p.name for p in bsym.flat_proxy_outs)
-    ]
-    return result
+    dropped = {p.proxy.name for p in renames}
+    kept = (b for b in bsyms if dropped.isdisjoint(p.name for p in b.flat_proxy_outs))
+    return rebuilt(trace, (bsym.from_bsym_swap_proxies(renames) for bsym in kept))
 
 
 def _repeated(bsyms: Sequence[BoundSymbol]) -> list[tuple[TensorProxy, TensorProxy]]:

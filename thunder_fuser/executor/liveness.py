@@ -23,9 +23,7 @@ class Boundary:
     outputs: tuple[Proxy, ...]
 
 
-def boundaries(
-    groups: Sequence[Sequence[BoundSymbol]],
-) -> list[Boundary]:
+def boundaries(groups: Sequence[Sequence[BoundSymbol]]) -> list[Boundary]:
     """The boundary of each group. Results of writes leave always: DCE must not lose the write."""
     users: dict[str, set[int]] = {}
     for number, group in enumerate(groups):

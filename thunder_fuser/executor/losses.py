@@ -126,10 +126,7 @@ def _negated(slope: Term) -> Term:
 
 LOSSES: dict[Any, Loss] = {
     F.binary_cross_entropy_with_logits: Loss(
-        _cross_entropy,
-        _cross_entropy_by_input,
-        _cross_entropy_by_target,
-        ("weight", "pos_weight"),
+        _cross_entropy, _cross_entropy_by_input, _cross_entropy_by_target, ("weight", "pos_weight")
     ),
     F.huber_loss: Loss(_huber, _huber_slope, _negated(_huber_slope), ("delta",)),
     F.kl_div: Loss(

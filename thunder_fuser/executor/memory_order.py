@@ -26,6 +26,7 @@ from thunder.core import prims
 from thunder.core.proxies import TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, from_trace, tracectx
+from thunder.executors.sdpaex import sdpea_bwd
 
 from thunder_fuser.executor import attention
 from thunder_fuser.executor.claims import prim_name
@@ -41,8 +42,7 @@ Order = tuple[int, ...]  # the rank of each dim's stride, the largest outermost
 _ROWS_OF_HEADS: Order = (3, 1, 2, 0)  # (B, H, T, D) in memory as (B, T, H, D)
 _HEAD_MULTIPLE = 8  # elements; Thunder pads other heads into row-major copies
 
-# The operands that should lie as rows of heads, by the names that sdpa_ex gives its symbols, and we
-# ours.
+# The operands that should lie as rows of heads, by the names of sdpa_ex's symbols and of ours.
 ATTENTION = {
     # cuDNN's: query, key, value; its backward: the gradient of the result, and what saved the three
     attention.FORWARD: (0, 1, 2),
@@ -52,7 +52,7 @@ ATTENTION = {
     # its backward: the gradient of the result, and what saved the three
     attention.FLASH_BACKWARD: (0, 1, 2, 3),
     # the memory efficient one lays its result out itself; its backward: the result's gradient
-    "sdpaex_scaled_dot_product_efficient_attention_backward": (0,),
+    sdpea_bwd.name: (0,),
 }
 
 

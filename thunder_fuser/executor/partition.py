@@ -18,12 +18,7 @@ from typing import Any
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx
-from thunder.executors.data_dependent_partition import (
-    Graph,
-    Node,
-    dataflow_merge,
-    horizontal_merge,
-)
+from thunder.executors.data_dependent_partition import Graph, Node, dataflow_merge, horizontal_merge
 
 from thunder_fuser.executor.claims import SHAPE_PRIM, prim_name
 from thunder_fuser.executor.storage import Storages, hazards

@@ -130,11 +130,7 @@ class _Regions:
         )
 
     def _can_repeat(
-        self,
-        leaf: BoundSymbol,
-        rows: Set[object],
-        written: frozenset[str],
-        later: frozenset[str],
+        self, leaf: BoundSymbol, rows: Set[object], written: frozenset[str], later: frozenset[str]
     ) -> bool:
         """True if running `leaf` later is cheap, also where `rows` are reduced, reads the same
         versions and makes no second memory of what is written `later`: a copy would not see the

@@ -95,10 +95,7 @@ def _seen(value: Any) -> Any:
 
 
 def _call(
-    symbol: Symbol,
-    composes: Sequence[tuple[Compose, inspect.Signature]],
-    *args: Any,
-    **kwargs: Any,
+    symbol: Symbol, composes: Sequence[tuple[Compose, inspect.Signature]], *args: Any, **kwargs: Any
 ) -> Any:
     args = tuple(map(_seen, args))
     kwargs = {name: _seen(value) for name, value in kwargs.items()}

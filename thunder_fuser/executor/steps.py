@@ -20,6 +20,7 @@ from thunder_fuser.executor.claims import prim_name
 from thunder_fuser.executor.region import FusedRegion, region_of
 from thunder_fuser.executor.remat_cut import bytes_of
 from thunder_fuser.executor.report import Key, is_bookkeeping, reports_of, take_reason
+from thunder_fuser.executor.storage import tensors
 from thunder_fuser.executor.translate import place_of
 
 _Reasons = Mapping[Key, deque[str]]
@@ -162,8 +163,8 @@ def _results(trace: TraceCtx) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
 
 
 def _values(proxies: Any) -> tuple[Value, ...]:
-    found = (p for p in proxies if isinstance(p, TensorProxy))
-    return tuple(dict.fromkeys(Value(p.name, _type(p), bytes_of(p)) for p in found))
+    found = (Value(p.name, _type(p), bytes_of(p)) for p in tensors(proxies))
+    return tuple(dict.fromkeys(found))
 
 
 def _type(proxy: TensorProxy) -> str:

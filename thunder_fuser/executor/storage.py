@@ -58,10 +58,11 @@ def leaves(bsyms: Iterable[BoundSymbol]) -> Iterator[BoundSymbol]:
 
 
 def rebuilt(trace: TraceCtx, bsyms: Iterable[BoundSymbol]) -> TraceCtx:
-    """The trace of those bound symbols in place of its own."""
+    """The trace of those bound symbols in place of its own; itself where they are the same."""
     result = from_trace(trace)
     result.bound_symbols = [*bsyms]
-    return result
+    before, after = (list(map(id, t.bound_symbols)) for t in (trace, result))
+    return trace if before == after else result
 
 
 def tensors(proxies: Iterable[Any]) -> list[Any]:
@@ -108,6 +109,10 @@ class Storages:
     def is_written(self, name: str) -> bool:
         """True if anything in the trace writes the storage of `name`."""
         return self.of(name) in self.written
+
+    def is_unwritten(self, bsym: BoundSymbol) -> bool:
+        """True if nothing in the trace writes what a bound symbol reads or gives."""
+        return not any(self.is_written(p.name) for p in _names(bsym))
 
     def reads(self, bsym: BoundSymbol) -> frozenset[str]:
         """The written-to storages that a bound symbol reads, its parts included."""

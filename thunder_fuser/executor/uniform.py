@@ -13,17 +13,14 @@ from typing import Any
 from thunder.core.prims import PrimIDs
 from thunder.core.rematerialization import replace_uniform
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import TraceCtx, from_trace
+from thunder.core.trace import TraceCtx
+
+from thunder_fuser.executor.storage import rebuilt
 
 
 def stateless(trace: TraceCtx) -> TraceCtx:
     """The trace in which every draw of uniform numbers on a GPU is one of a seed and an offset."""
-    bsyms = [_with_float_bounds(bsym) for bsym in trace.bound_symbols]
-    if all(new is old for new, old in zip(bsyms, trace.bound_symbols, strict=True)):
-        return replace_uniform(trace)
-    floated = from_trace(trace)
-    floated.bound_symbols = bsyms
-    return replace_uniform(floated)
+    return replace_uniform(rebuilt(trace, map(_with_float_bounds, trace.bound_symbols)))
 
 
 def _with_float_bounds(bsym: BoundSymbol) -> BoundSymbol:

@@ -21,15 +21,7 @@ from thunder_fuser.frontend.constants import decode
 from thunder_fuser.frontend.fids import Fids, FidValue, frozen, number_values
 from thunder_fuser.frontend.leaf import Definition
 from thunder_fuser.frontend.operations import Argument, tensor
-from thunder_fuser.frontend.records import (
-    SCALAR,
-    TENSOR,
-    VECTOR,
-    Arg,
-    Record,
-    Ref,
-    Result,
-)
+from thunder_fuser.frontend.records import SCALAR, TENSOR, VECTOR, Arg, Record, Ref, Result
 from thunder_fuser.frontend.sharding import placed, plan_on, sharding_on
 from thunder_fuser.ir import build as ir
 from thunder_fuser.ir import scalar as sc

@@ -14,13 +14,14 @@ from thunder_fuser.frontend.operations import (
     Built,
     Operation,
     Scope,
+    call,
     dims_of,
+    product,
     row_operations,
-    tensor,
 )
 from thunder_fuser.ir.scalar import Scalar, constant
-from thunder_fuser.ir.tensor import Attr, TensorView, Value
-from thunder_fuser.ops import OPS, Kind, Param, op
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.ops import Kind, Param, op
 
 Given = Mapping[str, Argument]
 
@@ -36,10 +37,6 @@ _VARIANCE = (
     Param("correction", Kind.INT, 1),
     Param("keepdim", Kind.FLAG, False),
 )
-
-
-def _call(scope: Scope, name: str, *inputs: Value, **attrs: Attr) -> Value:
-    return scope.apply(op(name), inputs, attrs)
 
 
 def _tensor_of(given: Given) -> TensorView:
@@ -73,19 +70,17 @@ def _moments(scope: Scope, given: Given) -> tuple[TensorView, TensorView]:
     """Variance and mean over `dims`, in two passes: mean of x, then of the squared distance."""
     x, dims = _tensor_of(given), dims_of(given)
     flags = tuple(k in dims for k in range(x.ndim))
-    count: Scalar = constant(1)
-    for dim in dims:
-        count = _scalar(_call(scope, "mul", count, x.extents[dim]))
+    count = product(scope, [x.extents[dim] for dim in dims])
     correction = given["correction"]
     assert isinstance(correction, int)
-    freedom = _call(scope, "sub", count, constant(correction))
-    mean = tensor(_call(scope, "truediv", _call(scope, "sum", x, dims=dims), count))
-    kept = _call(scope, "broadcast", mean, is_broadcast_dim=flags)
-    distance = _call(scope, "sub", x, kept)
-    squares = _call(scope, "sum", _call(scope, "mul", distance, distance), dims=dims)
-    variance = tensor(_call(scope, "truediv", squares, freedom))
+    freedom = _scalar(scope.apply(op("sub"), (count, constant(correction)), {}))
+    mean = call(scope, "truediv", call(scope, "sum", x, dims=dims), count)
+    kept = call(scope, "broadcast", mean, is_broadcast_dim=flags)
+    distance = call(scope, "sub", x, kept)
+    squares = call(scope, "sum", call(scope, "mul", distance, distance), dims=dims)
+    variance = call(scope, "truediv", squares, freedom)
     if given["keepdim"]:
-        return tensor(_call(scope, "broadcast", variance, is_broadcast_dim=flags)), tensor(kept)
+        return call(scope, "broadcast", variance, is_broadcast_dim=flags), kept
     return variance, mean
 
 
@@ -105,15 +100,15 @@ def _triu(scope: Scope, given: Given) -> tuple[Built, ...]:
         raise ValueError(f"triu needs rank 2 or more, x has rank {x.ndim}")
     zero, one = constant(0), constant(1)
     rows, columns = (
-        _call(scope, "iota", zero, one, length=(extent,), dtype=DataType.Int)
+        call(scope, "iota", zero, one, length=(extent,), dtype=DataType.Int)
         for extent in x.extents[-2:]
     )
     diagonal = given["diagonal"]
     shift = constant(0) if diagonal is None else _scalar(diagonal)
-    shifted = _call(scope, "add", rows, shift)
-    column = _call(scope, "broadcast", shifted, is_broadcast_dim=(False, True))
-    keep = _call(scope, "ge", columns, column)
-    return (_call(scope, "where", keep, x, constant(0)),)
+    shifted = call(scope, "add", rows, shift)
+    column = call(scope, "broadcast", shifted, is_broadcast_dim=(False, True))
+    keep = call(scope, "ge", columns, column)
+    return (call(scope, "where", keep, x, constant(0)),)
 
 
 def _gather(scope: Scope, given: Given) -> tuple[Built, ...]:
@@ -127,9 +122,8 @@ def _gather(scope: Scope, given: Given) -> tuple[Built, ...]:
     ends = tuple(a if k == dim else b for k, (a, b) in enumerate(pairs))
     if ends != x.extents:
         zeros, ones = (tuple(constant(n) for _ in ends) for n in (0, 1))
-        kept = _call(scope, "slice", x, start_indices=zeros, end_indices=ends, strides=ones)
-        x = tensor(kept)
-    return (_call(scope, "take_along_axis", x, index, dim=dim),)
+        x = call(scope, "slice", x, start_indices=zeros, end_indices=ends, strides=ones)
+    return (call(scope, "take_along_axis", x, index, dim=dim),)
 
 
 def _embedding(scope: Scope, given: Given) -> tuple[Built, ...]:
@@ -139,12 +133,9 @@ def _embedding(scope: Scope, given: Given) -> tuple[Built, ...]:
     assert isinstance(weight, TensorView)
     if weight.ndim != 2:
         raise ValueError(f"the weight has rank {weight.ndim}; legal: 2")
-    count: Scalar = constant(1)
-    for extent in index.extents:
-        count = _scalar(_call(scope, "mul", count, extent))
-    flat = _call(scope, "reshape", index, new_shape=(count,))
-    rows = _call(scope, "index_select", weight, flat, dim=0)
-    return (_call(scope, "reshape", rows, new_shape=(*index.extents, weight.extents[1])),)
+    flat = call(scope, "reshape", index, new_shape=(product(scope, index.extents),))
+    rows = call(scope, "index_select", weight, flat, dim=0)
+    return (call(scope, "reshape", rows, new_shape=(*index.extents, weight.extents[1])),)
 
 
 def _index_sum(scope: Scope, given: Given) -> tuple[Built, ...]:
@@ -163,9 +154,9 @@ def _summed(
     scope: Scope, x: TensorView, index: TensorView, count: Scalar, **attrs: Argument
 ) -> Value:
     """All indices are checked, those of `skip` are not added."""
-    order = _call(scope, "group_order", index, count=(count,))
-    keys = _call(scope, "group_keys", index, order, count=(count,))
-    ends = _call(scope, "group_ends", keys, count=(count,))
+    order = call(scope, "group_order", index, count=(count,))
+    keys = call(scope, "group_keys", index, order, count=(count,))
+    ends = call(scope, "group_ends", keys, count=(count,))
     return scope.apply(op("group_sum"), (x, order, ends), attrs)  # type: ignore[arg-type]
 
 
@@ -176,12 +167,10 @@ def _embedding_backward(scope: Scope, given: Given) -> tuple[Built, ...]:
     assert isinstance(index, TensorView)
     if grad.ndim != index.ndim + 1:
         raise ValueError(f"the gradient has rank {grad.ndim}, the index has rank {index.ndim}")
-    count: Scalar = constant(1)
-    for extent in index.extents:
-        count = _scalar(_call(scope, "mul", count, extent))
-    flat = _call(scope, "reshape", index, new_shape=(count,))
-    rows = _call(scope, "reshape", grad, new_shape=(count, grad.extents[-1]))
-    rows, flat, weights = tensor(rows), tensor(flat), _count(given["num_weights"])
+    count = product(scope, index.extents)
+    flat = call(scope, "reshape", index, new_shape=(count,))
+    rows = call(scope, "reshape", grad, new_shape=(count, grad.extents[-1]))
+    weights = _count(given["num_weights"])
     return (_summed(scope, rows, flat, weights, dim=0, skip=given["padding_idx"]),)
 
 
@@ -192,7 +181,7 @@ def _rand_like(scope: Scope, given: Given) -> tuple[Built, ...]:
         for name in ("rng_seed", "rng_offset")
     )
     low, high = constant(0.0), constant(1.0)
-    drawn = _call(scope, "uniform", low, high, seed, offset, shape=x.extents, dtype=x.dtype)
+    drawn = call(scope, "uniform", low, high, seed, offset, shape=x.extents, dtype=x.dtype)
     return (drawn,)
 
 
@@ -201,9 +190,7 @@ _COMPOSITES = (
     Operation("shape", (_X,), _shape),
     Operation("tensor_sizes", (_X,), _tensor_sizes, returns_list=True),
     Operation(
-        "at",
-        (Param("vector", Kind.SHAPE), Param("index", Kind.DIM, wrapped_by="vector")),
-        _at,
+        "at", (Param("vector", Kind.SHAPE), Param("index", Kind.DIM, wrapped_by="vector")), _at
     ),
     Operation("var", _VARIANCE, _var),
     Operation("var_mean", _VARIANCE, _moments),
@@ -233,26 +220,8 @@ _COMPOSITES = (
     ),
     Operation("rand_like", (_X, *_SEED), _rand_like),
 )
-_NEEDS = {
-    "var": ("sum", "broadcast", "sub", "mul", "truediv"),
-    "var_mean": ("sum", "broadcast", "sub", "mul", "truediv"),
-    "triu": ("iota", "broadcast", "add", "ge", "where"),
-    "gather": ("slice", "take_along_axis"),
-    "embedding": ("mul", "reshape", "index_select"),
-    "embedding_backward": (
-        "mul",
-        "reshape",
-        "group_order",
-        "group_keys",
-        "group_ends",
-        "group_sum",
-    ),
-    "index_sum": ("group_order", "group_keys", "group_ends", "group_sum"),
-    "rand_like": ("uniform",),
-}
 
 OPERATIONS: dict[str, Operation] = {
-    **{c.name: c for c in _COMPOSITES if all(n in OPS for n in _NEEDS.get(c.name, ()))},
-    **{e.name: e for e in EXTREMA},
+    **{c.name: c for c in (*_COMPOSITES, *EXTREMA)},
     **row_operations(),
 }

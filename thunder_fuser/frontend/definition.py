@@ -19,13 +19,7 @@ from thunder_fuser.frontend.axes import explain_axes
 from thunder_fuser.frontend.cache import FusionCache
 from thunder_fuser.frontend.calls import DefinitionCalls
 from thunder_fuser.frontend.devices import require_one_device, simulate_definition
-from thunder_fuser.frontend.execution import (
-    Execution,
-    Request,
-    draw,
-    resolve_device,
-    run,
-)
+from thunder_fuser.frontend.execution import Execution, Request, draw, resolve_device, run
 from thunder_fuser.frontend.fids import Fids
 from thunder_fuser.frontend.handles import Tensor
 from thunder_fuser.frontend.leaf import Leaf

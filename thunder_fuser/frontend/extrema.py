@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.frontend.operations import Argument, Built, Operation, Scope, tensor
+from thunder_fuser.frontend.operations import Argument, Built, Operation, Scope, call, product
 from thunder_fuser.ir import scalar as sc
-from thunder_fuser.ir.scalar import Constant, Scalar, constant
-from thunder_fuser.ir.tensor import Attr, TensorView, Value
-from thunder_fuser.ops import Kind, Param, op
+from thunder_fuser.ir.scalar import Constant, constant
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Kind, Param
 
 PLACES = 2**32  # values of the low half of a key
 LEAST_KEY = -(2**31)
@@ -49,7 +49,7 @@ def _position(scope: Scope, given: Mapping[str, Argument], name: str) -> tuple[B
         return (found,)
     kept = given["dim"] is None
     flags = (True,) * rank if kept else tuple(k == dim for k in range(rank))
-    return (_call(scope, "broadcast", found, is_broadcast_dim=flags),)
+    return (call(scope, "broadcast", found, is_broadcast_dim=flags),)
 
 
 def _fits(dtype: DataType) -> bool:
@@ -57,12 +57,7 @@ def _fits(dtype: DataType) -> bool:
 
 
 def _flat(scope: Scope, x: TensorView) -> TensorView:
-    count: Scalar = constant(1)
-    for extent in x.extents:
-        made = scope.apply(op("mul"), (count, extent), {})
-        assert not isinstance(made, TensorView)
-        count = made
-    return _call(scope, "reshape", x, new_shape=(count,))
+    return call(scope, "reshape", x, new_shape=(product(scope, x.extents),))
 
 
 def _packed(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
@@ -70,16 +65,16 @@ def _packed(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
     key = _key(scope, x, name)
     if places is None:
         last, index = constant(PLACES - 1), _index(scope, x, dim, DataType.Int)
-        key = _call(scope, "mul", key, constant(PLACES))
+        key = call(scope, "mul", key, constant(PLACES))
     else:
         last, index = constant(places - 1), _index(scope, x, dim, DataType.Int32)
-        short = _call(scope, "cast", key, dtype=DataType.Int32)
-        key = _call(scope, "bitwise_and", short, constant(-places))
-    place = _call(scope, "sub", last, index) if name == "max" else index
-    best = _call(scope, name, _call(scope, "add", key, place), dims=(dim,))
-    low = _call(scope, "bitwise_and", best, last)
-    found = _call(scope, "sub", last, low) if name == "max" else low
-    return found if places is None else _call(scope, "cast", found, dtype=DataType.Int)
+        short = call(scope, "cast", key, dtype=DataType.Int32)
+        key = call(scope, "bitwise_and", short, constant(-places))
+    place = call(scope, "sub", last, index) if name == "max" else index
+    best = call(scope, name, call(scope, "add", key, place), dims=(dim,))
+    low = call(scope, "bitwise_and", best, last)
+    found = call(scope, "sub", last, low) if name == "max" else low
+    return found if places is None else call(scope, "cast", found, dtype=DataType.Int)
 
 
 def _short_places(x: TensorView, dim: int) -> int | None:
@@ -93,33 +88,29 @@ def _short_places(x: TensorView, dim: int) -> int | None:
 def _key(scope: Scope, x: TensorView, name: str) -> TensorView:
     """An integer of 32 bits that orders as the values do; where NaN is to win, it does."""
     if not x.dtype.is_floating:
-        return _call(scope, "cast", x, dtype=DataType.Int)
-    key = _call(scope, "order_key", x)
+        return call(scope, "cast", x, dtype=DataType.Int)
+    key = call(scope, "order_key", x)
     if name == "max":
         return key
-    return _call(scope, "where", _call(scope, "isnan", x), constant(LEAST_KEY), key)
+    return call(scope, "where", call(scope, "isnan", x), constant(LEAST_KEY), key)
 
 
 def _first(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
     flags = tuple(k == dim for k in range(x.ndim))
-    extremum = _call(scope, name, x, dims=(dim,))
-    hit = _call(scope, "eq", x, _call(scope, "broadcast", extremum, is_broadcast_dim=flags))
+    extremum = call(scope, name, x, dims=(dim,))
+    hit = call(scope, "eq", x, call(scope, "broadcast", extremum, is_broadcast_dim=flags))
     if x.dtype.is_floating:
-        hit = _call(scope, "logical_or", hit, _call(scope, "isnan", x))
-    places = _call(scope, "where", hit, _index(scope, x, dim, DataType.Int), x.extents[dim])
-    return _call(scope, "min", places, dims=(dim,))
+        hit = call(scope, "logical_or", hit, call(scope, "isnan", x))
+    places = call(scope, "where", hit, _index(scope, x, dim, DataType.Int), x.extents[dim])
+    return call(scope, "min", places, dims=(dim,))
 
 
 def _index(scope: Scope, x: TensorView, dim: int, dtype: DataType) -> TensorView:
     """The index along `dim`, which broadcasts with x."""
     zero, one = constant(0), constant(1)
-    count = _call(scope, "iota", zero, one, length=(x.extents[dim],), dtype=dtype)
+    count = call(scope, "iota", zero, one, length=(x.extents[dim],), dtype=dtype)
     flags = tuple(k != dim for k in range(x.ndim))
-    return _call(scope, "broadcast", count, is_broadcast_dim=flags)
-
-
-def _call(scope: Scope, name: str, *inputs: Value, **attrs: Attr) -> TensorView:
-    return tensor(scope.apply(op(name), inputs, attrs))
+    return call(scope, "broadcast", count, is_broadcast_dim=flags)
 
 
 def _of(name: str) -> Callable[[Scope, Mapping[str, Argument]], tuple[Built, ...]]:

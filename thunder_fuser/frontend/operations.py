@@ -83,6 +83,21 @@ def apply_row(scope: Scope, row: OpDef, given: Mapping[str, Argument]) -> Value:
     return scope.apply(row, inputs, attrs)
 
 
+def call(scope: Scope, name: str, *inputs: Value, **attrs: Attr) -> TensorView:
+    """A tensor that the row of that name makes."""
+    return tensor(scope.apply(op(name), inputs, attrs))
+
+
+def product(scope: Scope, extents: Sequence[Scalar]) -> Scalar:
+    """How many elements dims of these extents have."""
+    count: Scalar = constant(1)
+    for extent in extents:
+        made = scope.apply(op("mul"), (count, extent), {})
+        assert not isinstance(made, TensorView)
+        count = made
+    return count
+
+
 def _missing(scope: Scope, param: Param) -> Scalar:
     return scope.draw(param.name) if param.absent is None else constant(param.absent)
 
@@ -95,12 +110,12 @@ def _reduction(row: OpDef) -> Operation:
         x, dims, dtype = given["x"], dims_of(given), given["dtype"]
         assert isinstance(x, TensorView)
         if isinstance(dtype, DataType) and dtype is not x.dtype:
-            x = tensor(scope.apply(op("cast"), (x,), {"dtype": dtype}))
+            x = call(scope, "cast", x, dtype=dtype)
         reduced = scope.apply(row, (x,), {"dims": dims})
         if not (given["keepdim"] and dims):
             return (reduced,)
         flags = tuple(k in dims for k in range(x.ndim))
-        return (scope.apply(op("broadcast"), (reduced,), {"is_broadcast_dim": flags}),)
+        return (call(scope, "broadcast", reduced, is_broadcast_dim=flags),)
 
     return Operation(row.name, (*row.params, *tail), build)
 

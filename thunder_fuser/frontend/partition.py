@@ -31,7 +31,4 @@ def partition(
         stored = {store.value for segment in segments for store in segment.stores}
         if stored <= set(own):
             break
-    return [
-        [own[tv] for tv in segment.tensors if tv in own and tv not in segment.leaves]
-        for segment in segments
-    ]
+    return [[own[tv] for tv in segment.made if tv in own] for segment in segments]

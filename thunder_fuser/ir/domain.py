@@ -128,6 +128,11 @@ def axis(extent: int | Scalar, iter_type: IterType = IterType.ITERATION) -> Iter
     return IterDomain(sc.constant(extent) if isinstance(extent, int) else extent, iter_type)
 
 
+def axis_of(extent: Scalar) -> IterDomain:
+    """A fresh axis: a broadcast where it has one element."""
+    return axis(extent, IterType.BROADCAST if sc.is_constant(extent, 1) else IterType.ITERATION)
+
+
 def like(source: IterDomain) -> IterDomain:
     """A fresh axis that runs over the same extent as `source`."""
     return IterDomain(source.extent, source.iter_type)
@@ -201,6 +206,14 @@ class TensorDomain:
     def without_reductions(self) -> tuple[IterDomain, ...]:
         """The logical axes that a consumer of this tensor sees."""
         return tuple(a for a in self.logical if not a.is_reduction)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A consumer's domain and the axis map of each tensor input."""
+
+    domain: TensorDomain
+    axis_maps: tuple[tuple[int | None, ...], ...]
 
 
 def tensor_domain(

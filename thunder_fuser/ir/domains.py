@@ -7,16 +7,16 @@ Extents may be symbolic. Raises ValueError where the arguments contradict each o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import prod
 
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.domain import (
+    Derived,
     IterDomain,
     IterType,
-    TensorDomain,
     axis,
+    axis_of,
     flip,
     like,
     merge,
@@ -24,20 +24,9 @@ from thunder_fuser.ir.domain import (
     split,
     tensor_domain,
 )
-from thunder_fuser.ir.group_domains import GROUP_DOMAINS, GroupDomain
+from thunder_fuser.ir.group_domains import GROUP_DOMAINS, Attrs, DomainRule
 from thunder_fuser.ir.scalar import Scalar
 from thunder_fuser.ir.tensor import Attr, TensorView
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A consumer's domain and the axis map of each tensor input."""
-
-    domain: TensorDomain
-    axis_maps: tuple[tuple[int | None, ...], ...]
-
-
-Attrs = Mapping[str, Attr]
 
 
 def derive(name: str, inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
@@ -244,10 +233,7 @@ def _regroup(source: list[IterDomain], target: list[Scalar]) -> list[IterDomain]
     if len(source) == 1 and len(target) == 1 and source[0].extent is target[0]:
         return source
     if not source or any(sc.is_constant(a.extent, 0) for a in source):
-        return [
-            axis(e, IterType.BROADCAST if sc.is_constant(e, 1) else IterType.ITERATION)
-            for e in target
-        ]
+        return list(map(axis_of, target))
     merged = source[0]
     for inner in source[1:]:
         merged = merge(merged, inner)
@@ -419,15 +405,7 @@ def source(inputs: Sequence[TensorView], attrs: Attrs) -> Derived:
         size = sc.static_int(extent)
         if size is not None and size < 0:
             raise ValueError(f"dim {dim} has negative extent {size}")
-    return Derived(
-        tensor_domain(
-            [
-                axis(e, IterType.BROADCAST if sc.is_constant(e, 1) else IterType.ITERATION)
-                for e in shape
-            ]
-        ),
-        (),
-    )
+    return Derived(tensor_domain(list(map(axis_of, shape))), ())
 
 
 def _scalars(attr: Attr) -> tuple[Scalar, ...]:
@@ -448,11 +426,7 @@ def _ints(attr: Attr) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _of_groups(function: GroupDomain) -> Callable[[Sequence[TensorView], Attrs], Derived]:
-    return lambda inputs, attrs: Derived(*function(inputs, attrs))
-
-
-_FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
+_FUNCTIONS: dict[str, DomainRule] = {
     "": pointwise,
     "broadcast_in_dim": broadcast_in_dim,
     "broadcast": broadcast,
@@ -467,7 +441,7 @@ _FUNCTIONS: dict[str, Callable[[Sequence[TensorView], Attrs], Derived]] = {
     "cat": cat,
     "index_select": index_select,
     "take_along_axis": take_along_axis,
-    **{name: _of_groups(function) for name, function in GROUP_DOMAINS.items()},
+    **GROUP_DOMAINS,
     "reduce": reduce,
     "scan": scan,
     "source": source,

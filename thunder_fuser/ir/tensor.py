@@ -16,12 +16,11 @@ Attr: TypeAlias = "DataType | Number | Scalar | tuple[Attr, ...]"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorView:
-    """A tensor value. `result` says which output of `definition` it is."""
+    """A tensor value."""
 
     dtype: DataType
     domain: TensorDomain
     definition: Expr | None = None
-    result: int = 0
     is_cpu: bool = False
 
     def __repr__(self) -> str:

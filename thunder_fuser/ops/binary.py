@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.ops.definition import Family, Kind, OpDef, Param
+from thunder_fuser.ops.definition import DtypeRule, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import boolean, each, fixed, floating, promoted
 from thunder_fuser.ops.dtype_sets import ALL, BITS, FLOATS, INTEGERS, NUMBERS, REAL
 from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
@@ -19,6 +19,7 @@ def _binary(
     prim: str = "",
     dtypes: Dtypes = ALL,
     *,
+    rule: DtypeRule = promoted,
     torch: str = "",
     strict: str = "",
     fast: str = "",
@@ -26,18 +27,18 @@ def _binary(
     ulps: float = 0.0,
     is_step: bool = False,
 ) -> OpDef:
-    """Both operands and the result are of the promoted type."""
+    """Both operands and the result are of the type that `rule` gives."""
     return OpDef(
         name,
         Family.POINTWISE,
         _AB,
-        promoted,
+        rule,
         cuda,
         torch or name,
         host,
         (prim,) if prim else (),
         dtypes=dtypes,
-        operands_as=each(promoted),
+        operands_as=each(rule),
         strict=strict,
         is_step=is_step,
         fast=fast,
@@ -46,37 +47,6 @@ def _binary(
         by_row=known[2],
         fast_by_row=known[3],
         ulps=ulps,
-    )
-
-
-def _floating(
-    name: str,
-    cuda: str,
-    host: str,
-    prim: str,
-    dtypes: Dtypes,
-    torch: str = "",
-    fast: str = "",
-    known: tuple[str, str, str, str] = ("", "", "", ""),
-) -> OpDef:
-    """As `_binary`, with integers becoming f32."""
-    return OpDef(
-        name,
-        Family.POINTWISE,
-        _AB,
-        floating,
-        cuda,
-        torch or name,
-        host,
-        (prim,) if prim else (),
-        dtypes=dtypes,
-        operands_as=each(floating),
-        fast=fast,
-        by_number=known[0],
-        fast_by_number=known[1],
-        by_row=known[2],
-        fast_by_row=known[3],
-        ulps=4.0,
     )
 
 
@@ -116,10 +86,11 @@ ARITHMETIC = (
     _binary("mul", "{0} * {1}", "{0} * {1}", "MUL", strict="tf::mul_rn({0}, {1})", ulps=4.0),
     _binary("div", "tf::div({0}, {1})", "div({0}, {1})", "DIV", NUMBERS,
             torch="tf_div({0}, {1})", fast=_FAST_QUOTIENT, known=_KNOWN_DIVISOR, ulps=4.0),
-    _floating("truediv", "{0} / {1}", "truediv({0}, {1})", "", ALL, "true_divide",
-              _FAST_QUOTIENT, _KNOWN_DIVISOR),
+    _binary("truediv", "{0} / {1}", "truediv({0}, {1})", rule=floating, torch="true_divide",
+            fast=_FAST_QUOTIENT, known=_KNOWN_DIVISOR, ulps=4.0),
     _binary("pow", "tf::pow({0}, {1})", "pow({0}, {1})", "POW", NUMBERS, ulps=16.0),
-    _floating("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL),
+    _binary("atan2", "tf::atan2({0}, {1})", "math.atan2({0}, {1})", "ATAN2", REAL,
+            rule=floating, ulps=4.0),
     _binary("fmod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "FMOD", ORDERED,
             is_step=True),
     _binary("mod", "tf::fmod({0}, {1})", "fmod({0}, {1})", "", ORDERED, torch="fmod",

@@ -7,7 +7,7 @@ CUDA line, the torch evaluator, alias analysis, the parametrised tests and the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from thunder_fuser.dtypes import DataType
@@ -161,7 +161,6 @@ class OpDef:
     finish: str = "{0}"  # reductions: the result of a state
     is_permutation: bool = False  # its n elements are the numbers from 0 to n - 1
     ulps: float = 0.0
-    doc: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return self.name

@@ -5,16 +5,7 @@ from __future__ import annotations
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, Family, Kind, OpDef, Param
 from thunder_fuser.ops.dtype_rules import boolean, each, fixed, floating, real, same
-from thunder_fuser.ops.dtype_sets import (
-    ALL,
-    BITS,
-    COMPLEX,
-    FLOATS,
-    INEXACT,
-    NUMBERS,
-    REAL,
-    STORED,
-)
+from thunder_fuser.ops.dtype_sets import ALL, BITS, COMPLEX, FLOATS, INEXACT, NUMBERS, REAL, STORED
 from thunder_fuser.ops.dtype_sets import REAL_NUMBERS as ORDERED
 
 _X = (Param("x", Kind.TENSOR_OR_SCALAR),)
@@ -32,16 +23,7 @@ def _exact(
     """An op that keeps the operand's type and commits no error beyond its rounding."""
     prims = (prim,) if prim else ()
     return OpDef(
-        name,
-        Family.POINTWISE,
-        _X,
-        same,
-        cuda,
-        name,
-        host,
-        prims,
-        dtypes=dtypes,
-        is_step=is_step,
+        name, Family.POINTWISE, _X, same, cuda, name, host, prims, dtypes=dtypes, is_step=is_step
     )
 
 
@@ -90,16 +72,7 @@ def _math(
 
 def _copy(name: str, *prims: str, cost: Cost = Cost.FREE) -> OpDef:
     return OpDef(
-        name,
-        Family.POINTWISE,
-        _X,
-        same,
-        "{0}",
-        "clone",
-        "{0}",
-        prims,
-        cost=cost,
-        dtypes=STORED,
+        name, Family.POINTWISE, _X, same, "{0}", "clone", "{0}", prims, cost=cost, dtypes=STORED
     )
 
 

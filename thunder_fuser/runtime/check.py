@@ -143,9 +143,8 @@ def _has_infinity(segment: Segment) -> bool:
     """Whether the program itself writes an infinity, as masks do."""
     return any(
         isinstance(v, Constant) and not math.isfinite(abs(v.value))
-        for tv in segment.tensors
-        if tv.definition is not None and tv not in segment.leaves
-        for v in (*tv.definition.inputs, *(attr for _, attr in tv.definition.attrs))
+        for tv in segment.made
+        for v in (*tv.expr.inputs, *(attr for _, attr in tv.expr.attrs))
     )
 
 

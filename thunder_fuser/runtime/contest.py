@@ -83,10 +83,7 @@ def _race(
 
 
 def _lap(
-    launchers: Sequence[Launcher],
-    values: Sequence[Any],
-    flush: Callable[[], object],
-    start: Clock,
+    launchers: Sequence[Launcher], values: Sequence[Any], flush: Callable[[], object], start: Clock
 ) -> Times:
     """The seconds of each. All are enqueued before the first is waited for: while the GPU writes
     what flushes its cache, the host is ahead, and no gap between launches is measured. The first

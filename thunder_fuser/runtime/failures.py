@@ -124,11 +124,7 @@ class Failures:
 
 
 def run_failure(
-    error: FuserError,
-    plan: Plan,
-    origin: Origin,
-    arguments: Sequence[object],
-    options: Options,
+    error: FuserError, plan: Plan, origin: Origin, arguments: Sequence[object], options: Options
 ) -> FuserError:
     """`error`, raised by a launch or a check of `plan`, with the segment that it was."""
     position = _launched(error, plan)

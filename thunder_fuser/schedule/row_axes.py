@@ -37,7 +37,7 @@ from thunder_fuser.analysis.reductions import (
     stretch_of,
 )
 from thunder_fuser.analysis.short_rows import Share, shifted_vectors
-from thunder_fuser.analysis.views import behind_views
+from thunder_fuser.analysis.views import elements_as_viewed
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
@@ -382,7 +382,7 @@ def row_of(term: Element, axes: RowAxes) -> Form:
     """The row in which a term lies, that a sum down the columns takes at (group, turn): of what is
     behind views, unless that is numbered in another order, as an image that has channels innermost
     in memory alone."""
-    behind = reversed(list(behind_views(term)))
+    behind = reversed(list(elements_as_viewed(term)))
     rows = [divmod_form(linear(tv.shape, index), axes.columns)[0] for tv, index in behind]
     return next((row for row in rows if row.bases.isdisjoint(axes.bases)), rows[0])
 

@@ -24,7 +24,7 @@ from thunder_fuser.segment.carry import carried, constants
 from thunder_fuser.segment.crossings import keep_crossings
 from thunder_fuser.segment.depth import depths
 from thunder_fuser.segment.kernels import APART, Kernels, Reject
-from thunder_fuser.segment.kinds import Test
+from thunder_fuser.segment.kinds import NOTHING, Test
 from thunder_fuser.segment.memory import Memory
 from thunder_fuser.segment.outputs import plan_outputs
 from thunder_fuser.segment.segment import Segment, Store
@@ -33,16 +33,12 @@ from thunder_fuser.segment.waits import Waits, waits_of, why_torch
 from thunder_fuser.segment.writes import settle_writes, stores_of
 
 
-def _never(tv: TensorView) -> bool:
-    return False
-
-
 def cut(
     fusion: Fusion,
     input_layouts: Mapping[TensorView, Layout],
     reject: Reject,
     copies: bool = False,
-    is_shared: Test = _never,
+    is_shared: Test = NOTHING,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion. `reject` says why no template can hold a segment. With
     `copies` no output is a view of another tensor. Several blocks share each row of a reduction

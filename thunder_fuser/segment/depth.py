@@ -30,13 +30,9 @@ from thunder_fuser.analysis.views import is_same_order, is_stop
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
-from thunder_fuser.segment.kinds import Kind, Pair, Test
+from thunder_fuser.segment.kinds import NOTHING, Kind, Pair, Test, always, never
 from thunder_fuser.segment.row_totals import RowTotals
 from thunder_fuser.segment.walks import Walks
-
-
-def _never(tv: TensorView) -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,9 @@ def depths(
     fusion: Fusion,
     opaque: frozenset[TensorView],
     constants: frozenset[TensorView],
-    is_shared: Test = _never,
-    is_late: Test = _never,
-    is_kept: Test = _never,
+    is_shared: Test = NOTHING,
+    is_late: Test = NOTHING,
+    is_kept: Test = NOTHING,
 ) -> Depths:
     """The depth of every tensor. All long reductions of one depth walk one plane; torch runs the
     `opaque` ones between kernels; `constants` are written as literals at any depth, so 0. Several
@@ -102,7 +98,7 @@ def depths(
         *_kinds(is_shared, is_kept, outgrows, totals),
         Kind(
             is_along,
-            _always,
+            always,
             comes_late,
             "reduces over other rows what was made of reductions along them",
         ),
@@ -144,30 +140,17 @@ def _kinds(is_shared: Test, is_kept: Test, outgrows: Pair, totals: RowTotals) ->
         return _joins_rows(producer, consumer) and not totals.is_taken(producer, consumer)
 
     return (
-        Kind(is_walked_down, _always, _needs_whole, "needs a reduction down columns whole"),
-        Kind(is_shared, _always, _needs_whole, "needs a row that blocks share whole"),
+        Kind(is_walked_down, always, _needs_whole, "needs a reduction down columns whole"),
+        Kind(is_shared, always, _needs_whole, "needs a row that blocks share whole"),
         Kind(is_along, _is_one_per_row, joins_rows, "reduces what several rows were reduced to"),
         Kind(is_along, _is_one_per_row, outgrows, "is larger than what was reduced"),
-        Kind(is_along, _always, _needs_many, "carries on along rows that no block keeps"),
-        Kind(
-            is_walked,
-            _goes_on,
-            _is_reduced,
-            "reduces a running sum of rows that no block keeps",
-        ),
+        Kind(is_along, always, _needs_many, "carries on along rows that no block keeps"),
+        Kind(is_walked, _goes_on, _is_reduced, "reduces a running sum of rows that no block keeps"),
         Kind(_is_scanned_down, _goes_on, _is_reduced, "reduces a running sum down columns"),
         Kind(is_scan, _goes_on, _leaves_scan, "reads a running sum at other places"),
-        Kind(is_ordering, _never_follows, _leaves_order, "reads an index in order"),
+        Kind(is_ordering, never, _leaves_order, "reads an index in order"),
         Kind(is_grouped, _stays_in_group, _leaves_group, "reads sums of groups at other places"),
     )
-
-
-def _always(producer: TensorView, consumer: TensorView) -> bool:
-    return True
-
-
-def _never_follows(producer: TensorView, consumer: TensorView) -> bool:
-    return False
 
 
 def _leaves_order(producer: TensorView, consumer: TensorView) -> bool:
@@ -225,16 +208,13 @@ def _leaves_scan(producer: TensorView, consumer: TensorView) -> bool:
 
 def _merges(producer: TensorView, consumer: TensorView) -> bool:
     """True for a reshape that only makes neighbouring dims one."""
-    if not consumer.is_of("reshape"):
-        return False
-    sizes = list(producer.shape)
-    for extent in consumer.shape:
-        made = 1
-        while made < extent and sizes:
-            made *= sizes.pop(0)
-        if made != extent:
-            return False
-    return True
+    return consumer.is_of("reshape") and _steps(consumer) <= _steps(producer)
+
+
+def _steps(tv: TensorView) -> set[int]:
+    """The elements between neighbours along each dim, in row-major order."""
+    strides = zip(dense_strides(tv.shape), tv.shape, strict=True)
+    return {stride for stride, size in strides if size != 1}
 
 
 def _stays_in_group(producer: TensorView, consumer: TensorView) -> bool:

@@ -9,6 +9,15 @@ from thunder_fuser.ir.tensor import TensorView
 
 Test = Callable[[TensorView], bool]
 Pair = Callable[[TensorView, TensorView], bool]  # a producer and its consumer
+NOTHING: Test = frozenset[TensorView]().__contains__
+
+
+def always(producer: TensorView, consumer: TensorView) -> bool:
+    return True
+
+
+def never(producer: TensorView, consumer: TensorView) -> bool:
+    return False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import print_type, tensor_names
+from thunder_fuser.segment.carry import bytes_of
 from thunder_fuser.segment.segmented import SegmentedFusion
 
 
@@ -17,17 +18,14 @@ def picture(segmented: SegmentedFusion) -> str:
     shown: dict[TensorView, None] = {}
     arrows: list[str] = []
 
-    def bytes_of(tv: TensorView) -> str:
-        return f"{segmented.layouts[tv].numel * tv.dtype.itemsize} bytes"
-
     for position, segment in enumerate(segmented.segments):
         for tv in segment.inputs:
             shown[tv] = None
-            arrows.append(f'{names[tv]} -> S{position} [label="{bytes_of(tv)}"];')
+            arrows.append(f'{names[tv]} -> S{position} [label="{bytes_of(tv)} bytes"];')
         for store in segment.stores:
             shown[store.target] = None
             note = " in place" if store.is_in_place else ""
-            label = f"{bytes_of(store.target)}{note}"
+            label = f"{bytes_of(store.target)} bytes{note}"
             arrows.append(f'S{position} -> {names[store.target]} [label="{label}"];')
     for tv, view in segmented.views.items():
         shown.update({view.root: None, tv: None})

@@ -15,7 +15,7 @@ from thunder_fuser.analysis.reductions import column_shape, is_long, plane_of
 from thunder_fuser.analysis.totals import is_total, reads_own_rows, rows_of
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.segment.kinds import Kind
+from thunder_fuser.segment.kinds import Kind, never
 from thunder_fuser.segment.walks import Walks
 
 MANY = 12288  # rows, whose tickets cost more than a launch: 5 us of 16384 x 4096 on an H200
@@ -37,7 +37,7 @@ class RowTotals:
     _asked: dict[tuple[TensorView, int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.of_rows = Kind(self._is_of_rows, self._is_not_taken, _never_cut, "")
+        self.of_rows = Kind(self._is_of_rows, self._is_not_taken, never, "")
         reason = "needs a sum over rows whole"
         self.single = Kind(self._taken.__contains__, _is_single, self._leaves, reason)
         self._down = {plane_of(tv) for tv in self.fusion.tensors if column_shape(tv) is not None}
@@ -121,7 +121,3 @@ class RowTotals:
 
 def _is_single(producer: TensorView, consumer: TensorView) -> bool:
     return prod(a.size for a in consumer.domain.logical) == 1
-
-
-def _never_cut(producer: TensorView, consumer: TensorView) -> bool:
-    return False

@@ -64,16 +64,20 @@ class Segment:
         return tuple(tv for tv in self.tensors if tv in self.leaves)
 
     @cached_property
+    def made(self) -> tuple[TensorView, ...]:
+        """What is computed, producers first."""
+        return tuple(tv for tv in self.tensors if tv not in self.leaves)
+
+    @cached_property
     def long(self) -> tuple[TensorView, ...]:
         """What of it more than a thread computes: reductions of many terms, scans, sums of
         groups."""
-        return tuple(tv for tv in self.tensors if tv not in self.leaves and is_long(tv))
+        return tuple(filter(is_long, self.made))
 
     @cached_property
     def met(self) -> tuple[TensorView, ...]:
         """What of it rows of a block come to together."""
-        made = (tv for tv in self.tensors if tv not in self.leaves)
-        return tuple(tv for tv in made if met_rows(tv) is not None)
+        return tuple(tv for tv in self.made if met_rows(tv) is not None)
 
     @property
     def names(self) -> dict[TensorView, str]:
@@ -87,10 +91,8 @@ class Segment:
     def scalars(self) -> tuple[Scalar, ...]:
         """Run-time scalars that the computation uses, in order of first use."""
         found: dict[Scalar, None] = {}
-        for tv in self.tensors:
-            if tv in self.leaves or tv.definition is None:
-                continue
-            for value in tv.definition.inputs:
+        for tv in self.made:
+            for value in tv.expr.inputs:
                 if not isinstance(value, TensorView | Constant):
                     found[value] = None
         return tuple(found)

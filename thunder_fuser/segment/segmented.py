@@ -10,6 +10,7 @@ from thunder_fuser.analysis.views import View
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ir.text import tensor_names
+from thunder_fuser.segment.carry import bytes_of
 from thunder_fuser.segment.segment import Segment
 
 
@@ -34,7 +35,7 @@ class SegmentedFusion:
     @property
     def edge_bytes(self) -> int:
         """Bytes written between segments."""
-        return sum(self.layouts[tv].numel * tv.dtype.itemsize for tv in self.edges)
+        return sum(map(bytes_of, self.edges))
 
     def storage(self, tv: TensorView) -> TensorView:
         """The tensor whose storage `tv` lies in."""

@@ -82,6 +82,5 @@ def _behind_rows(segment: Segment) -> list[TensorView]:
     """Reductions over several rows, of terms that need reductions along them in the same segment:
     sums down columns, and short ones."""
     rows = {tv for tv in segment.long if row_shape(tv) is not None}
-    made = (tv for tv in segment.tensors if tv not in segment.leaves)
-    others = (tv for tv in made if is_reduction(tv) and tv not in rows)
+    others = (tv for tv in segment.made if is_reduction(tv) and tv not in rows)
     return [tv for tv in others if not rows.isdisjoint(topological([tv], segment.leaves))]
