@@ -181,5 +181,12 @@ def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:
         "}",
         "const int part = threadIdx.x / 25;",
         "const int vector = (blockIdx.x - 90) % 1 * 25 + threadIdx.x % 25;",
-        "const int first = (blockIdx.x - 90) / 1 * 10;",
+        "const int first = (blockIdx.x - 90) / 1 * 3;",
     ]
+
+
+def test_rows_of_many_terms_are_not_those_of_one_block() -> None:
+    text = held(halves(60, 20))
+    assert "const int first = blockIdx.x / 1 * 64;" in text
+    assert "const int dealt = blockIdx.x / 1 + 3125 * k;" in text
+    assert "if (dealt == row && (end - begin > 64)) many[atomicAdd(&found, 1)] = row;" in text

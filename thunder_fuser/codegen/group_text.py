@@ -47,11 +47,28 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
-        "bool is_shared = false;",
+        "bool has_many = false;",
+        *_dealt_rows(kernel, "has_many = true;"),
         *_few_terms(kernel),
-        "if (!__syncthreads_or(is_shared)) return;",
+        "if (!__syncthreads_or(has_many)) return;",
         *_shared_rows(kernel),
     ]
+
+
+def _dealt_rows(kernel: GroupKernel, found: str) -> list[str]:
+    """What is done with each row of many terms that is dealt to the block. They are dealt to all
+    blocks in turns: where they lie side by side, as the most frequent words of a language do, they
+    are not one block's work."""
+    kind, each, rows = _kind(kernel), kernel.rows_per_block, number(kernel.axes.row.size)
+    blocks = number(kernel.row_blocks // kernel.chunks)
+    body = [
+        f"const {kind} dealt = {_block(kernel)} / {number(kernel.chunks)} + {blocks} * k;",
+        f"const {kind} row = dealt < {rows} ? dealt : {rows} - 1;",
+        f"{kind} begin, end;",
+        "stretch(row, begin, end);",
+        f"if (dealt == row && ({_is_shared(kernel)})) {found}",
+    ]
+    return unrolled(f"for (int k = threadIdx.x; k < {each}; k += {kernel.threads})", body)
 
 
 def _few_terms(kernel: GroupKernel) -> list[str]:
@@ -222,6 +239,7 @@ def _held_rows(kernel: GroupKernel) -> list[str]:
     ]
     row = [f"const {kind} row"]
     return [
+        "bool is_shared = false;",
         *(f"__shared__ {vector_type(a)} {a.name}_terms[{slots}];" for a in kernel.loop.loads),
         f"__shared__ tf::Vec<{kind}, 2> stretches[{kernel.rows_per_block}];",
         *unrolled(f"for (int k = threadIdx.x; k < last - first; k += {threads})", known, 1),
@@ -443,12 +461,8 @@ def _from_first(kernel: GroupKernel) -> list[str]:
 def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
     """A row that a part sums alone if it has few terms."""
     own = ["clear();", *added, *_summed(kernel), "finish(row);"]
-    is_there = f"vector < {number(kernel.axes.vector.size)}"
-    return [
-        f"{_kind(kernel)} begin, end;",
-        "stretch(row, begin, end);",
-        *otherwise(when([_is_shared(kernel)], ["is_shared = true;"]), own, is_there),
-    ]
+    tests = [f"!({_is_shared(kernel)})", f"vector < {number(kernel.axes.vector.size)}"]
+    return [f"{_kind(kernel)} begin, end;", "stretch(row, begin, end);", *when(tests, own)]
 
 
 def _summed(kernel: GroupKernel) -> list[str]:
@@ -470,16 +484,21 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
     others = block(f"for (int k = 1; k < {parts}; ++k)", _per_lane(kernel, meet))
     is_there = f"vector < {vectors}"
     body = [
+        f"const {kind} row = many[k];",
         f"{kind} begin, end;",
         "stretch(row, begin, end);",
-        f"if (!({_is_shared(kernel)})) continue;",
         *when([is_there], ["clear();", *_share(kernel), *_per_lane(kernel, share)]),
         "__syncthreads();",
         *when(["part == 0", is_there], [*_summed(kernel), *others, "finish(row);"]),
         "__syncthreads();",
     ]
-    loop = block(f"for ({kind} row = first; row < last; ++row)", body)
-    return [*shared, *loop]
+    return [
+        f"__shared__ {kind} many[{kernel.rows_per_block}];",
+        *["__shared__ int found;", "if (threadIdx.x == 0) found = 0;", "__syncthreads();"],
+        *_dealt_rows(kernel, "many[atomicAdd(&found, 1)] = row;"),
+        *["__syncthreads();", *shared],
+        *block("for (int k = 0; k < found; ++k)", body),
+    ]
 
 
 def _share(kernel: GroupKernel) -> list[str]:
