@@ -50,7 +50,7 @@ def held(
     terms on average."""
     batch = min(BATCH // len(vectors), WINDOW_BYTES // sum(vectors))
     room = SHARED_UNASKED - across * parts * (2 * batch * sum(vectors) + sums)
-    rows = min(MAX_ROWS, room // ROW_BYTES)
+    rows = min(MAX_ROWS, (room - ROW_BYTES) // ROW_BYTES)  # and how many have many terms
     if batch == 0 or rows < parts or terms > every * MEAN_HELD:
         return None
     turns = min(rows // parts, ceil_div(WINDOWS * batch * every, max(terms, 1)), every)
