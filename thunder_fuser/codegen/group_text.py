@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import Form, scale
+from thunder_fuser.analysis.digits import Form, ceil_div, scale
 from thunder_fuser.codegen.blocks import block, each, function, otherwise, unrolled, when
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.split_text import combining, identity
@@ -60,7 +60,7 @@ def _dealt_rows(kernel: GroupKernel, found: str) -> list[str]:
     blocks in turns: where they lie side by side, as the most frequent words of a language do, they
     are not one block's work."""
     kind, each, rows = _kind(kernel), kernel.rows_per_block, number(kernel.axes.row.size)
-    blocks = number(kernel.row_blocks // kernel.chunks)
+    blocks = number(ceil_div(kernel.axes.row.size, each))
     body = [
         f"const {kind} dealt = {_block(kernel)} / {number(kernel.chunks)} + {blocks} * k;",
         f"const {kind} row = dealt < {rows} ? dealt : {rows} - 1;",

@@ -186,7 +186,7 @@ def schedule(
         if (axes := _shifted(segment, walk.axes)) is not None:
             other = _walk(group, long, written, axes)
             walk = other if _is_in_rows(segment, other) else walk
-        deal = _deal(walk.axes, long, group.mean_terms, parameters, target)
+        deal = _deal(walk.axes, long, group.has_many, parameters, target)
     stretch = group.stretch(walk.index[group.dim])
     _check(segment, group.by, walk.sums, (*walk.terms, *walk.pieces), walk.stores)
     size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
@@ -223,7 +223,7 @@ class _Deal:
 def _deal(
     axes: GroupAxes,
     sums: Sequence[TensorView],
-    mean_terms: int,
+    has_many: bool,
     parameters: GroupParameters,
     target: Target,
 ) -> _Deal:
@@ -234,7 +234,7 @@ def _deal(
     blocks = ceil_div(axes.row.size, parts * TURNS) * chunks
     is_busy = blocks >= BUSY_BLOCKS * target.multiprocessors
     rows = parts * (parameters.turns or (TURNS if is_busy else 1))
-    if mean_terms > FEW and not parameters.turns:
+    if has_many and not parameters.turns:
         rows = min(rows, axes.row.size * chunks // (SHARING_BLOCKS * target.multiprocessors))
     return _Deal(across, parts, max(1, rows))
 
@@ -324,8 +324,9 @@ class _Group:
     makes_pieces: bool
 
     @property
-    def mean_terms(self) -> int:
-        return self.terms // max(self.shape[self.dim], 1)
+    def has_many(self) -> bool:
+        """True where rows of a mean length are shared by all parts."""
+        return self.terms > FEW * self.shape[self.dim]
 
     def stretch(self, number: Form) -> Stretch:
         """Of a row, by its index along the summed dim."""
