@@ -98,6 +98,16 @@ def test_a_long_order_is_summed_in_pieces(terms: int, count: int, often: int) ->
     assert all(torch.equal(found, exact) for (found,) in results)
 
 
+@pytest.mark.parametrize("columns", [8, 80, 161])
+def test_places_that_are_named_most_often_may_be_the_first_ones(columns: int) -> None:
+    """As words of a language are: of 700 places the first few dozen have most of the terms."""
+    x, index = whole(6000, columns), (torch.rand(6000) ** 6 * 700).long()
+    a, i = like(x, index)
+    exact = torch.zeros(700, columns).index_add(0, index, x)
+    for (found,) in run_in_orders(fusion([a, i], summed(a, i, 700)), x, index)[1]:
+        assert torch.equal(found, exact)
+
+
 @pytest.mark.parametrize(("columns", "dtype"), [(8, torch.float32), (9, torch.bfloat16)])
 @pytest.mark.parametrize("skipped", [-1, 100])
 def test_rows_of_many_terms_lie_between_those_whose_terms_a_block_holds(

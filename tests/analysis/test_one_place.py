@@ -190,6 +190,7 @@ ALLOWED = {
     "schedule/gathered_rows.py:_is_multiple": LANES,
     "schedule/gathered_rows.py:_parts": LANES,
     "schedule/groups.py:_axes": LANES,
+    "schedule/groups.py:_deal": THREADS,
     "schedule/held_terms.py:held": THREADS,
     "schedule/groups.py:_parts": THREADS,
     "schedule/groups.py:_shifted": LANES,

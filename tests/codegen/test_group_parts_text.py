@@ -95,5 +95,12 @@ def test_long_rows_are_held_that_only_narrow_vectors_divide() -> None:
     assert "v0_terms[" not in held(halves(60, 160))  # rows of more than 256 bytes
     assert "v0_terms[" not in held(halves(60, 577))  # which no hardware copies
     text = held(halves(60, 578))
-    assert "if ((is_whole || start + part + 1 * k < to) && vector < 289) {" in text
-    assert "if (vector < 289) {" in text
+    assert "if (is_whole || start + part + 1 * k < to) {" in text
+    assert text.count("if (vector < 289) {") == 3  # around all copies, and where rows end
+
+
+def test_rows_of_many_terms_are_not_those_of_one_block() -> None:
+    text = held(halves(60, 20))
+    assert "const int first = blockIdx.x / 1 * 64;" in text
+    assert "const int dealt = blockIdx.x / 1 + 3125 * k;" in text
+    assert "if (dealt == row && (end - begin > 64)) many[atomicAdd(&found, 1)] = row;" in text

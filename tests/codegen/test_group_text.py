@@ -94,5 +94,5 @@ def test_blocks_of_rows_behind_others_are_numbered_anew() -> None:
         "}",
         "const int part = threadIdx.x / 25;",
         "const int vector = (blockIdx.x - 90) % 1 * 25 + threadIdx.x % 25;",
-        "const int first = (blockIdx.x - 90) / 1 * 10;",
+        "const int first = (blockIdx.x - 90) / 1 * 3;",
     ]

@@ -90,7 +90,17 @@ def test_threads_and_rows_of_a_block(
     assert schedule.rows_per_block == each
 
 
-@pytest.mark.parametrize(("count", "parts"), [(1, 8), (6, 8), (7, 4), (30, 1)])
+@pytest.mark.parametrize(("rows", "each"), [(32, 1), (2000, 3), (2200, 4), (1 << 16, 32)])
+def test_rows_of_many_terms_are_dealt_to_the_blocks_that_run_at_a_time(
+    rows: int, each: int
+) -> None:
+    """A block shares them, so one of 32 rows would take as long as 32 blocks of one."""
+    v, places, last = halves(1 << 22, 64), integers(1 << 22), integers(rows)
+    planned = groups.schedule(segment_of([v, places, last], summed(v, places, last)), H200)
+    assert planned.rows_per_block == each
+
+
+@pytest.mark.parametrize(("count", "parts"), [(1, 8), (5, 8), (6, 4), (30, 1)])
 def test_the_parts_of_many_sums_fit_into_shared_memory(count: int, parts: int) -> None:
     tables, places, last = [halves(60, 4096) for _ in range(count)], integers(60), integers(500)
     made = [summed(v, places, last) for v in tables]

@@ -53,6 +53,7 @@ def _held_rows(kernel: GroupKernel) -> list[str]:
     ]
     row = [f"const {kind} row"]
     return [
+        "bool is_shared = false;",
         *(f"__shared__ {vector_type(a)} {a.name}_terms[{slots}];" for a in kernel.loop.loads),
         f"__shared__ tf::Vec<{kind}, 2> stretches[{kernel.rows_per_block}];",
         *unrolled(f"for (int k = threadIdx.x; k < last - first; k += {threads})", known, 1),
@@ -104,15 +105,17 @@ def _window_rows(kernel: GroupKernel) -> list[str]:
     kind, across = index_kind(kernel), kernel.threads_across
     slot = f"({kernel.window} * side + int(term - start)) * {across} + own"
     vectors = [
-        f"const {vector_type(a)}* const {a.name} = &{a.name}_terms[{slot}];"
-        for a in kernel.loop.loads
+        f"const {vector_type(a)}* {a.name} = &{a.name}_terms[{slot}];" for a in kernel.loop.loads
     ]
     added = [statement_text(s, kernel.names) for s in kernel.loop.statements]
-    term = ["constexpr int k = 0;", *vectors, *per_lane(kernel, added)]
-    terms = f"for ({kind} term = begin > start ? begin : start; term < within; ++term)"
+    term = ["constexpr int k = 0;", *per_lane(kernel, added)]
+    steps = ["++term", *(f"{a.name} += {across}" for a in kernel.loop.loads)]
+    terms = f"for (; term < within; {', '.join(steps)})"
     is_there = [] if kernel.chunks == 1 else [f"vector < {number(kernel.axes.vector.size)}"]
     of_row = [
         f"const {kind} begin = begin_of(row), end = end_of(row), within = {least('end', 'stop')};",
+        f"{kind} term = begin > start ? begin : start;",
+        *vectors,
         *unrolled(terms, term, 1),
         "if (end > stop) break;",
         *summed(kernel),
@@ -151,15 +154,14 @@ def _fetch(kernel: GroupKernel) -> list[str]:
     slot = (
         f"const int slot = ({kernel.window} * side + part + {kernel.parts} * k) * {across} + own;"
     )
-    tests = [f"(is_whole || {at} < to)"]
-    if kernel.chunks > 1:
-        tests.append(f"vector < {number(vector.size)}")
+    moved = each("k", batch, [slot, *when([f"is_whole || {at} < to"], moves)])
+    is_there = [] if kernel.chunks == 1 else [f"vector < {number(vector.size)}"]
     return [
         *(f"const {CUDA_TYPES[a.dtype]}* {a.name}_from[{batch}];" for a in loads),
         *each("k", batch, places),
         *(f"{vector_type(a)} {a.name}_read[{batch}];" for a in loaded),
         *each("k", batch, reads),
-        *each("k", batch, [slot, *when(tests, moves)]),
+        *when(is_there, moved),  # one branch around all: behind its own each has an address anew
     ]
 
 
@@ -264,12 +266,8 @@ def _from_first(kernel: GroupKernel) -> list[str]:
 def _own_row(kernel: GroupKernel, added: list[str]) -> list[str]:
     """A row that a part sums alone if it has few terms."""
     own = ["clear();", *added, *summed(kernel), "finish(row);"]
-    is_there = f"vector < {number(kernel.axes.vector.size)}"
-    return [
-        f"{index_kind(kernel)} begin, end;",
-        "stretch(row, begin, end);",
-        *otherwise(when([is_shared(kernel)], ["is_shared = true;"]), own, is_there),
-    ]
+    tests = [f"!({is_shared(kernel)})", f"vector < {number(kernel.axes.vector.size)}"]
+    return [f"{index_kind(kernel)} begin, end;", "stretch(row, begin, end);", *when(tests, own)]
 
 
 def index_kind(kernel: GroupKernel) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import assert_never
 
-from thunder_fuser.analysis.digits import scale
-from thunder_fuser.codegen.blocks import block, each, function, when
+from thunder_fuser.analysis.digits import ceil_div, scale
+from thunder_fuser.codegen.blocks import block, each, function, unrolled, when
 from thunder_fuser.codegen.digit_text import digit_lines
 from thunder_fuser.codegen.group_parts_text import (
     few_terms,
@@ -51,11 +51,28 @@ def group_lines(kernel: GroupKernel) -> list[str]:
         *_clear(kernel),
         *_add(kernel),
         *_finish(kernel),
-        "bool is_shared = false;",
+        "bool has_many = false;",
+        *_dealt_rows(kernel, "has_many = true;"),
         *few_terms(kernel),
-        "if (!__syncthreads_or(is_shared)) return;",
+        "if (!__syncthreads_or(has_many)) return;",
         *_shared_rows(kernel),
     ]
+
+
+def _dealt_rows(kernel: GroupKernel, found: str) -> list[str]:
+    """What is done with each row of many terms that is dealt to the block. They are dealt to all
+    blocks in turns: where they lie side by side, as the most frequent words of a language do, they
+    are not one block's work."""
+    kind, each, rows = index_kind(kernel), kernel.rows_per_block, number(kernel.axes.row.size)
+    blocks = number(ceil_div(kernel.axes.row.size, each))
+    body = [
+        f"const {kind} dealt = {_block(kernel)} / {number(kernel.chunks)} + {blocks} * k;",
+        f"const {kind} row = dealt < {rows} ? dealt : {rows} - 1;",
+        f"{kind} begin, end;",
+        "stretch(row, begin, end);",
+        f"if (dealt == row && ({is_shared(kernel)})) {found}",
+    ]
+    return unrolled(f"for (int k = threadIdx.x; k < {each}; k += {kernel.threads})", body)
 
 
 def _beside(kernel: GroupKernel) -> list[str]:
@@ -181,16 +198,21 @@ def _shared_rows(kernel: GroupKernel) -> list[str]:
     others = block(f"for (int k = 1; k < {parts}; ++k)", per_lane(kernel, meet))
     is_there = f"vector < {vectors}"
     body = [
+        f"const {kind} row = many[k];",
         f"{kind} begin, end;",
         "stretch(row, begin, end);",
-        f"if (!({is_shared(kernel)})) continue;",
         *when([is_there], ["clear();", *_share(kernel), *per_lane(kernel, share)]),
         "__syncthreads();",
         *when(["part == 0", is_there], [*summed(kernel), *others, "finish(row);"]),
         "__syncthreads();",
     ]
-    loop = block(f"for ({kind} row = first; row < last; ++row)", body)
-    return [*shared, *loop]
+    return [
+        f"__shared__ {kind} many[{kernel.rows_per_block}];",
+        *["__shared__ int found;", "if (threadIdx.x == 0) found = 0;", "__syncthreads();"],
+        *_dealt_rows(kernel, "many[atomicAdd(&found, 1)] = row;"),
+        *["__syncthreads();", *shared],
+        *block("for (int k = 0; k < found; ++k)", body),
+    ]
 
 
 def _share(kernel: GroupKernel) -> list[str]:

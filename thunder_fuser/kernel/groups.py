@@ -32,7 +32,7 @@ from thunder_fuser.kernel.statements import (
 )
 from thunder_fuser.kernel.vectors import Accesses
 from thunder_fuser.schedule.groups import BATCH, FEW, Ends, GroupSchedule, Piece, Values
-from thunder_fuser.schedule.held_terms import FEW_HELD
+from thunder_fuser.schedule.held_terms import FEW_HELD, ROW_BYTES
 from thunder_fuser.target import SHARED_UNASKED
 
 AHEAD_BYTES = 64  # of a thread's vectors that are on their way to shared memory
@@ -92,7 +92,8 @@ def _ahead(planned: GroupSchedule, loop: Scope) -> int:
     if not _is_moved(loop) or is_piece or planned.axes.term.size == 0:
         return 1
     sums = sum(tv.dtype.compute_type.itemsize for tv, _ in planned.sums) * planned.axes.lanes
-    room = SHARED_UNASKED // (planned.threads_across * planned.parts) - sums
+    listed = planned.rows_per_block * ROW_BYTES
+    room = (SHARED_UNASKED - listed) // (planned.threads_across * planned.parts) - sums
     ahead = max(1, min(turns, min(room, AHEAD_BYTES) // each))
     return next(n for n in range(ahead, 0, -1) if turns % n == 0)
 

@@ -33,7 +33,13 @@ from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.digit_stages import EndsSchedule, ends_of
-from thunder_fuser.schedule.held_terms import LEAST_BLOCKS, MAX_ROW_BYTES, Held, held
+from thunder_fuser.schedule.held_terms import (
+    LEAST_BLOCKS,
+    MAX_ROW_BYTES,
+    ROW_BYTES,
+    Held,
+    held,
+)
 from thunder_fuser.schedule.needs import (
     check_in_place,
     check_places,
@@ -52,6 +58,7 @@ THREADS = 256  # of one block
 FEW = 16  # terms that a part sums alone
 BATCH = 4  # terms whose loads are in flight together
 BUSY_BLOCKS = 8  # of a multiprocessor, below which a block takes fewer rows
+SHARING_BLOCKS = 4  # of a multiprocessor, which run at a time
 NARROW = 4  # bytes of a vector, up to which those that are aligned in the result are taken
 LEAST_COPIED = 4  # bytes of an access that the hardware copies to shared memory
 MOST_SHIFTED = 8  # lanes of odd rows: sums of sixteen bytes, of 64 bits each, fill the registers
@@ -179,7 +186,7 @@ def schedule(
         if (axes := _shifted(segment, walk.axes)) is not None:
             other = _walk(group, long, written, axes)
             walk = other if _is_in_rows(segment, other) else walk
-        deal = _deal(walk.axes, long, parameters, target)
+        deal = _deal(walk.axes, long, group.has_many, parameters, target)
     stretch = group.stretch(walk.index[group.dim])
     _check(segment, group.by, walk.sums, (*walk.terms, *walk.pieces), walk.stores)
     size = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in written)
@@ -205,27 +212,31 @@ reject = rejecting(schedule)
 
 @dataclass(frozen=True)
 class _Deal:
-    """The threads across a row, the parts of a block, the rows of each, and how terms are held."""
+    """The threads across a row, the parts and the rows of a block, and how terms are held."""
 
     across: int
     parts: int
-    turns: int
+    rows: int
     held: Held | None = None
-
-    @property
-    def rows(self) -> int:
-        return self.parts * self.turns
 
 
 def _deal(
-    axes: GroupAxes, sums: Sequence[TensorView], parameters: GroupParameters, target: Target
+    axes: GroupAxes,
+    sums: Sequence[TensorView],
+    has_many: bool,
+    parameters: GroupParameters,
+    target: Target,
 ) -> _Deal:
-    """Of blocks whose parts read their rows one by one."""
+    """Of blocks whose parts read their rows one by one. Few rows that all parts share are dealt to
+    as many blocks as run at a time: a block takes 1 or 2 us for each."""
     across = _across(axes.vector.size, parameters.across)
-    parts = _parts(axes, sums, across)
-    blocks = ceil_div(axes.row.size, parts * TURNS) * ceil_div(axes.vector.size, across)
+    parts, chunks = _parts(axes, sums, across), ceil_div(axes.vector.size, across)
+    blocks = ceil_div(axes.row.size, parts * TURNS) * chunks
     is_busy = blocks >= BUSY_BLOCKS * target.multiprocessors
-    return _Deal(across, parts, parameters.turns or (TURNS if is_busy else 1))
+    rows = parts * (parameters.turns or (TURNS if is_busy else 1))
+    if has_many and not parameters.turns:
+        rows = min(rows, axes.row.size * chunks // (SHARING_BLOCKS * target.multiprocessors))
+    return _Deal(across, parts, max(1, rows))
 
 
 def _held(
@@ -263,7 +274,7 @@ def _held(
     found = held(across, parts, vectors, totals, group.terms, axes.row.size, blocks)
     if found is None:
         return None
-    return _Deal(across, parts, parameters.turns or found.turns, found)
+    return _Deal(across, parts, parts * (parameters.turns or found.turns), found)
 
 
 def _ends_beside(
@@ -290,7 +301,7 @@ def _parts(axes: GroupAxes, sums: Sequence[TensorView], across: int) -> int:
     """The parts of a block, whose sums meet in shared memory."""
     parts = min(THREADS // across, WARP)
     each = across * axes.lanes * _bytes_of(sums)
-    while parts > 1 and parts * each > SHARED_UNASKED:
+    while parts > 1 and parts * (each + TURNS * ROW_BYTES) > SHARED_UNASKED:
         parts //= 2
     return parts
 
@@ -311,6 +322,11 @@ class _Group:
     skip: int
     size: int  # of pieces, 0 without
     makes_pieces: bool
+
+    @property
+    def has_many(self) -> bool:
+        """True where rows of a mean length are shared by all parts."""
+        return self.terms > FEW * self.shape[self.dim]
 
     def stretch(self, number: Form) -> Stretch:
         """Of a row, by its index along the summed dim."""

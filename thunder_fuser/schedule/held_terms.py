@@ -23,7 +23,7 @@ BATCH = 8  # vectors of a thread whose places are read together: addresses take 
 WINDOWS = 8  # of a block on average: it waits once for where rows end, and for the first places
 LEAST_BLOCKS = 16  # of a multiprocessor, of which five or six run at a time
 MAX_ROWS = 512  # whose ends are in shared memory
-END_BYTES = 16  # of a row: where its terms begin, and where they end
+ROW_BYTES = 24  # of a row: where its terms begin and end, and its number if they are many
 FEW_HELD = 64  # terms of a row that a part adds alone in the windows, in some 2 us
 MEAN_HELD = 32  # of all rows, so that hardly one has more where an index sends them anywhere
 
@@ -50,7 +50,7 @@ def held(
     terms on average."""
     batch = min(BATCH // len(vectors), WINDOW_BYTES // sum(vectors))
     room = SHARED_UNASKED - across * parts * (2 * batch * sum(vectors) + sums)
-    rows = min(MAX_ROWS, room // END_BYTES)
+    rows = min(MAX_ROWS, (room - ROW_BYTES) // ROW_BYTES)  # and how many have many terms
     if batch == 0 or rows < parts or terms > every * MEAN_HELD:
         return None
     turns = min(rows // parts, ceil_div(WINDOWS * batch * every, max(terms, 1)), every)

@@ -61,13 +61,19 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
     }
     tf::store_hinted<16>(T7 + (512 * row + 8 * vector), w0, 0);
   };
-  bool is_shared = false;
+  bool has_many = false;
+#pragma unroll
+  for (int k = threadIdx.x; k < 8; k += 256) {
+    const int dealt = blockIdx.x / 2 + 7 * k;
+    const int row = dealt < 50 ? dealt : 50 - 1;
+    int begin, end;
+    stretch(row, begin, end);
+    if (dealt == row && (end - begin > 16)) has_many = true;
+  }
   for (int row = first + part; row < last; row += 8) {
     int begin, end;
     stretch(row, begin, end);
-    if (end - begin > 16) {
-      is_shared = true;
-    } else if (vector < 64) {
+    if (!(end - begin > 16) && vector < 64) {
       clear();
       add(row, begin, end, 1);
 #pragma unroll
@@ -77,12 +83,25 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
       finish(row);
     }
   }
-  if (!__syncthreads_or(is_shared)) return;
-  __shared__ float T6_parts[8][256];
-  for (int row = first; row < last; ++row) {
+  if (!__syncthreads_or(has_many)) return;
+  __shared__ int many[8];
+  __shared__ int found;
+  if (threadIdx.x == 0) found = 0;
+  __syncthreads();
+#pragma unroll
+  for (int k = threadIdx.x; k < 8; k += 256) {
+    const int dealt = blockIdx.x / 2 + 7 * k;
+    const int row = dealt < 50 ? dealt : 50 - 1;
     int begin, end;
     stretch(row, begin, end);
-    if (!(end - begin > 16)) continue;
+    if (dealt == row && (end - begin > 16)) many[atomicAdd(&found, 1)] = row;
+  }
+  __syncthreads();
+  __shared__ float T6_parts[8][256];
+  for (int k = 0; k < found; ++k) {
+    const int row = many[k];
+    int begin, end;
+    stretch(row, begin, end);
     if (vector < 64) {
       clear();
       add(row, begin + part, end, 8);
