@@ -47,7 +47,7 @@ from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
-from thunder_fuser.schedule.stored_columns import element_of
+from thunder_fuser.schedule.stored_columns import elements_of, parts_of
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
@@ -197,12 +197,10 @@ def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
     reductions, terms = reduced_by(segment.long, axes)
     check_levels(segment, reductions, terms)
-    full, stores = [], []
-    for store in segment.written:
-        if prod(store.value.shape) == axes.size and not store.is_in_place:
-            full.append((store, element_of(store, segment, terms, reductions)))
-        else:
-            stores.append((store, place_of(store, axes)))
+    full = _full(segment, axes, terms, reductions)
+    of_plane = {store for store, _ in full}
+    others = [store for store in segment.written if store not in of_plane]
+    stores = [(s, i) for s in others for i in _places_of(s, segment, axes, reductions)]
     results = [(s.value, i) for s, i in full]
     check_levels(segment, reductions, results)
     check_ends(segment, axes, [*terms, *results], full)
@@ -210,6 +208,22 @@ def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     check_writes(segment, stores, [*terms, *results])
     given = (tuple(reductions), tuple(terms), tuple(full), tuple(stores))
     return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1)
+
+
+def _full(
+    segment: Segment, axes: ColumnAxes, terms: Sequence[Element], reductions: Sequence[Element]
+) -> list[tuple[Store, Index]]:
+    """The stores of every element of the plane, some of several for each."""
+    anew = [store for store in segment.written if not store.is_in_place]
+    return [(s, i) for s in anew for i in elements_of(s, segment, axes.size, terms, reductions)]
+
+
+def _places_of(
+    store: Store, segment: Segment, axes: ColumnAxes, reductions: Sequence[Element]
+) -> tuple[Index, ...]:
+    """The indices of what a column has of a result. Raises Rejected."""
+    found = parts_of(store, segment, axes.column, axes.columns, reductions)
+    return found or (place_of(store, axes),)
 
 
 def _threaded(
@@ -324,8 +338,7 @@ def column_axes(
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
     reductions, terms = reduced_by(long, axes)
-    full = [s for s in segment.written if prod(s.value.shape) == axes.size]
-    stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
+    stored = _full(segment, axes, terms, reductions)
     results = [*terms, *((s.value, index) for s, index in stored)]
     read = needs_of(segment, long, results).leaves
     moved = [(tv, index) for tv, index in read if tv in segment.leaves]
@@ -440,9 +453,10 @@ def _batch(work: ColumnSchedule, loaded: int) -> int:
 
 def _loaded(work: ColumnSchedule) -> int:
     """Registers of what a thread loads for a row: of a convolution, several of one tensor."""
-    axes = work.axes
-    read = [tv for tv, _ in work.needs_of(work.of_rows).leaves if tv in work.segment.leaves]
-    return _of_vectors([tv for tv in read if prod(tv.shape) == axes.size], axes)
+    axes, segment = work.axes, work.segment
+    read = [(tv, i) for tv, i in work.needs_of(work.of_rows).leaves if tv in segment.leaves]
+    offsets = ((tv, offset_of(segment.layouts[tv], i)) for tv, i in read)
+    return _of_vectors([tv for tv, o in offsets if {axes.row, axes.vector} <= o.bases], axes)
 
 
 def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
