@@ -25,7 +25,7 @@ from thunder_fuser.kernel.statements import (
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.columns import ColumnSchedule
+from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.segment.segment import Store
 
 

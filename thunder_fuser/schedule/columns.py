@@ -17,11 +17,11 @@ vector on in which the plane ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.delayed import Delayed, computed, delayed
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.delayed import Delayed, delayed
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
@@ -30,7 +30,6 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     packed_elements,
     scanned_dim,
-    state_bytes,
 )
 from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import axis
@@ -43,12 +42,12 @@ from thunder_fuser.schedule.column_checks import (
     check_levels,
     check_writes,
 )
+from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import elements_of, parts_of
-from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import (
@@ -91,66 +90,6 @@ MOST_DELAYED = 8  # values that a thread keeps of each of its columns for the ro
 MANY_MORE = 4  # times as many rows of a thread as it computes again of those behind them
 IN_DELAY = 2  # rows that are on their way while a thread walks up
 PREFERRED = ColumnParameters()
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnSchedule:
-    """`full` are stores of every element of the plane, `stores` of one per column."""
-
-    segment: Segment
-    axes: ColumnAxes
-    reductions: tuple[Element, ...]
-    terms: tuple[Element, ...]
-    full: tuple[tuple[Store, Index], ...]
-    stores: tuple[tuple[Store, Index], ...]
-    threads_across: int  # threads side by side along a row
-    threads_down: int  # threads of a block that share a column
-    splits: int = 1  # blocks that share a column
-    batch: int = 1  # rows that a thread loads before it sums them
-    blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
-    delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
-
-    @property
-    def long(self) -> list[TensorView]:
-        return [tv for tv, _ in self.reductions]
-
-    @property
-    def states(self) -> int:
-        """Bytes of the sums of a thread."""
-        return sum(map(state_bytes, self.long)) * self.axes.lanes
-
-    @property
-    def of_rows(self) -> list[Element]:
-        """What a row comes to."""
-        stored = [(s.value, index) for s, index in self.full]
-        return [*self.terms, *stored, *(line.own for line in self.delays)]
-
-    def needs_of(self, results: Sequence[Element]) -> Demand:
-        """What of a row is computed for `results`, down to memory and what it sums."""
-        own = [line.own for line in self.delays]
-        leaves = self.segment.leaves.union(self.long)
-        found = demand([*results, *own], leaves, self.axes.is_uniform)
-        return computed([*results, *own], found, self.delays) if own else found
-
-    @property
-    def is_reversed(self) -> bool:
-        """True for running sums from the last row to the first."""
-        return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))
-
-    def __str__(self) -> str:
-        names, tensors = self.axes.names, self.segment.names
-        stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
-        return "\n".join(
-            [
-                f"columns over {print_axes(names, names)}",
-                f"  {self.threads_across} threads across, {self.threads_down} down"
-                + (f", rows in {self.splits} splits" if self.splits > 1 else "")
-                + (f", {self.batch} at a time" if self.batch > 1 else ""),
-                f"  reduce {print_elements(self.reductions, tensors, names)} "
-                f"of {print_elements(self.terms, tensors, names)}",
-                f"  store {stored}",
-            ]
-        )
 
 
 def schedule(
