@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.delayed import Delayed, computed
+from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
@@ -53,6 +54,20 @@ class ColumnSchedule:
         leaves = self.segment.leaves.union(self.long)
         found = demand([*results, *own], leaves, self.axes.is_uniform)
         return computed([*results, *own], found, self.delays) if own else found
+
+    @property
+    def divisors(self) -> set[Element]:
+        """What elements of a row are divided by, where all rows of the column have the same."""
+        elements = self.needs_of(self.of_rows).elements.values()
+        quotients = (e for e in elements if e.tensor.expr.op.by_row)
+        found = {(s.producer, s.index) for e in quotients for s in e.sources[1:]}
+        return {divisor for divisor in found if not self._differs(divisor)}
+
+    def _differs(self, element: Element) -> bool:
+        """True for an element that reads others of memory in each row."""
+        layouts = self.segment.layouts
+        read = [(tv, i) for tv, i in self.needs_of([element]).leaves if tv in layouts]
+        return any(self.axes.row in offset_of(layouts[tv], i).bases for tv, i in read)
 
     @property
     def is_reversed(self) -> bool:

@@ -85,6 +85,7 @@ MIN_BATCH = 4  # rows
 BATCH_REGISTERS = 72  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
+DIVISOR_REGISTERS = 3  # of what elements of a column are divided by
 LANES_UP = 4  # of a thread that walks up, which has registers for several rows of as many columns
 MOST_DELAYED = 8  # values that a thread keeps of each of its columns for the rows above
 MANY_MORE = 4  # times as many rows of a thread as it computes again of those behind them
@@ -414,6 +415,7 @@ def _registers(work: ColumnSchedule, loaded: int) -> int:
     ]
     sums = work.states // REGISTER_BYTES
     held = sums + loaded + _of_vectors(columns, axes)
+    held += DIVISOR_REGISTERS * axes.lanes * len(work.divisors)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 
 
