@@ -49,12 +49,6 @@ def test_a_strict_kernel_divides() -> None:
     assert "truediv(T0_0, T1_0)" in text
 
 
-def test_what_differs_from_row_to_row_is_no_divisor() -> None:
-    x, of_rows = floats(40, 64), floats(40, 1)
-    segment = segment_of([x, of_rows], *quotients(x, of_rows))
-    assert not columns.schedule(segment, HOST).divisors
-
-
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("size", [64, 33])  # several lanes of a thread, and one
 @pytest.mark.parametrize("rows", [40, 300])

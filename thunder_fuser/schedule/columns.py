@@ -381,7 +381,8 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
 def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     """Bytes of an element of what is read of the plane."""
     terms = {packed_elements(tv) or prod(a.size for a in tv.domain.logical) for tv in long}
-    return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
+    read = (tv for tv in segment.inputs if prod(tv.shape) >= min(terms))
+    return min((tv.dtype.itemsize for tv in read), default=4)
 
 
 def _batch(work: ColumnSchedule, loaded: int) -> int:
