@@ -192,13 +192,18 @@ def test_odd_parts_of_longer_rows_are_read_in_vectors(columns: int, dtype: torch
     assert "(T0[" not in emit(kernel).text  # an element
 
 
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(("batch", "first"), [(1, 0), (3, 0), (3, 1)])
 @pytest.mark.parametrize("columns", [331, 20_001])
-def test_rows_of_a_part_of_a_batch_are_read_in_vectors(columns: int, batch: int) -> None:
-    """As logits of all tokens but the last, beside the one that each of them had to predict."""
+def test_rows_of_a_part_of_a_batch_are_read_in_vectors(
+    columns: int, batch: int, first: int
+) -> None:
+    """As logits of all tokens but the last, beside the one that each of them had to predict. Of all
+    but the first ones the last row ends where memory does."""
     x, target = whole(batch, 5, columns, dtype=torch.bfloat16), torch.randint(columns, (batch, 4))
     tv, t = like(x, target)
-    rows = call("cast", reshape(piece(tv, 1, 0, 4), batch * 4, columns), dtype=DataType.Float)
+    rows = call(
+        "cast", reshape(piece(tv, 1, first, first + 4), batch * 4, columns), dtype=DataType.Float
+    )
     below = call("sub", rows, spread(call("max", rows, dims=(1,)), rows, 1))
     chosen = call("take_along_axis", below, reshape(t, batch * 4, 1), dim=1)
     losses = call("sub", total(below, 1), reshape(chosen, batch * 4))
@@ -207,7 +212,7 @@ def test_rows_of_a_part_of_a_batch_are_read_in_vectors(columns: int, batch: int)
     _, (kernel,) = cuda_kernels(program, x, target)
     text = emit(kernel).text
     assert "tf::bf16, 8," in text
-    assert (", is_whole)" in text) == (batch > 1)  # all at once, but of the last row
+    assert (", is_whole)" in text) == (first > 0)  # all at once, but of the last row
 
 
 def test_what_columns_have_alike_is_read_beside_vectors_of_a_plane() -> None:

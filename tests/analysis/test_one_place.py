@@ -70,6 +70,7 @@ ALLOWED = {
     "schedule/slabs.py:_alike": THREADS,
     "schedule/slabs.py:_in_two_orders": LANES,
     "schedule/row_axes.py:whole_vectors": LANES,
+    "schedule/stored_columns.py:parts_of": PARTS,
     "schedule/stored_rows.py:_few": PARTS,
     "schedule/stored_rows.py:_parts": PARTS,
     "schedule/stretches.py:of_images_in_stretches": PARTS,

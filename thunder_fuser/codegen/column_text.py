@@ -85,7 +85,18 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
     loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
-    return [*lines, *_if_there(kernel, [*loop(kernel, first, last), *_end(kernel, kind)])]
+    walked = [*_ahead(kernel), *loop(kernel, first, last), *_end(kernel, kind)]
+    return [*lines, *_if_there(kernel, walked)]
+
+
+def _ahead(kernel: ColumnKernel) -> list[str]:
+    """The divisors that all rows have in common."""
+    if kernel.ahead is None:
+        return []
+    lanes = kernel.axes.lanes
+    held = [s.place.name for s in kernel.ahead.statements if isinstance(s, Hold)]
+    declared = (f"tf::Divisor {name.split('[')[0]}[{lanes}];" for name in held)
+    return [*declared, *scope_lines(kernel.ahead, kernel.names, lanes)]
 
 
 def _rows_of_vector(kernel: ColumnKernel, kind: str) -> list[str]:

@@ -49,7 +49,7 @@ class ColumnKernel:
     first where they are reversed. `blocks_at_once` are to fit on a multiprocessor, None for as many
     as do. Of a plane that ends inside a vector of the last row, one thread does the `end`. With
     `delays` a thread walks rows that follow each other from the last one up, and of as many rows
-    behind them does what is `behind`."""
+    behind them does what is `behind`. What is `ahead` it does before its rows."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -67,6 +67,7 @@ class ColumnKernel:
     end: Scope | None = None
     behind: Scope | None = None
     delays: tuple[Delay, ...] = ()
+    ahead: Scope | None = None
 
     @property
     def threads(self) -> int:
@@ -114,7 +115,7 @@ class ColumnKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = (self.loop, self.final, self.end, self.behind)
+        scopes = (self.loop, self.final, self.end, self.behind, self.ahead)
         forms = (form for scope in scopes if scope is not None for form in scope.forms)
         return max((form.reach for form in forms), default=0)
 
@@ -125,7 +126,10 @@ class ColumnKernel:
         rows += f", {self.batch} at a time," if self.batch > 1 else ""
         rows += f", {self.rows_per_thread} of a thread from the last one up" if self.delays else ""
         columns = f"rows {rows} vectors {self.axes.vector.size}"
-        lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}", "  per row"]
+        lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}"]
+        if self.ahead is not None:
+            lines += ["  before rows", *print_scope(self.ahead, self.names)]
+        lines += ["  per row"]
         lines += print_scope(self.loop, self.names)
         if self.end is not None:
             lines += ["  at the end of the plane", *print_scope(self.end, self.names)]

@@ -12,9 +12,11 @@ from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
+from thunder_fuser.kernel.divisors import with_divisors
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_values import RowValues
 from thunder_fuser.kernel.statements import (
     Accumulate,
     Hold,
@@ -25,7 +27,7 @@ from thunder_fuser.kernel.statements import (
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.columns import ColumnSchedule
+from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.segment.segment import Store
 
 
@@ -50,7 +52,11 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     loads = accesses.group_loads()
     writer.located = in_rows
     behind, delays = _behind(writer, planned, loads)
+    if planned.divisors and not delays:
+        once = (a.name for a in loads if axes.row not in a.bases)
+        writer.repeats = RowValues((axes.row,), once, names.scalars.values(), lanes=True).repeats
     loop, sums, scans = _loop(writer, planned, loads, delays)
+    ahead, loop = with_divisors(loop, axes.row, accesses.lane_index)
     writer.located = in_ends
     final = _final(writer, planned, ends, loads)
     return ColumnKernel(
@@ -63,6 +69,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         batch=1 if before_rows else planned.batch,
         loop=replace(loop, before=before_rows),
         end=_end(loop, axes),
+        ahead=ahead,
         sums=tuple(sums),
         final=replace(final, before=before_ends),
         scans=tuple(scans),

@@ -13,15 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from typing_extensions import assert_never
-
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.statements import (
     Assign,
-    Combine,
-    Compute,
-    Convert,
     Expression,
     IndexValue,
     LaneStatement,
@@ -31,42 +26,41 @@ from thunder_fuser.kernel.statements import (
     ReadElement,
     ReadSquare,
     ReadVector,
-    Round,
     Select,
+    operands_of,
 )
 
 
 class RowValues:
     """Knows of what a row has one: the results of its reductions, what is made of them, of the
     kernel's scalars and of the vectors that are loaded `once`, and of indices without the axes that
-    are `walked` in it."""
+    are `walked` in it. Of a column, whose rows are walked, all `lanes` have their own."""
 
     def __init__(
-        self, walked: Iterable[IterDomain], once: Iterable[str], scalars: Iterable[str]
+        self,
+        walked: Iterable[IterDomain],
+        once: Iterable[str],
+        scalars: Iterable[str],
+        *,
+        lanes: bool = False,
     ) -> None:
         self.walked, self.once = frozenset(walked), frozenset(once)
-        self.scalars = frozenset(scalars)
+        self.scalars, self.lanes = frozenset(scalars), lanes
 
     def repeats(self, value: Expression) -> bool:
         """True for one that is the same in all of a row."""
         match value:
-            case Compute(args=operands) | Combine(terms=operands):
-                return self._are_known(*operands)
-            case Convert(arg) | Round(arg):
-                return self._are_known(arg)
-            case ReadVector(vector, weight):
-                return weight == 0 and vector in self.once
-            case IndexValue(form):
-                return self._are_fixed(form)
-            case Random(_, operands, index):
-                return self._are_known(*operands) and self._are_fixed(index)
-            case Select(windows, inside, outside):
-                fixed = self._are_fixed(*(window.form for window in windows))
-                return fixed and self._are_known(inside, outside)
             case ReadElement() | ReadSquare():  # a load stays where it is
                 return False
+            case ReadVector(vector, weight):
+                return (self.lanes or weight == 0) and vector in self.once
+            case IndexValue(form) | Random(index=form):
+                forms: tuple[Form, ...] = (form,)
+            case Select(windows):
+                forms = tuple(window.form for window in windows)
             case _:
-                assert_never(value)
+                forms = ()
+        return self._are_fixed(*forms) and self._are_known(*operands_of(value))
 
     def _are_known(self, *operands: Operand) -> bool:
         return all(isinstance(o, Literal) or o.of_row or o.name in self.scalars for o in operands)

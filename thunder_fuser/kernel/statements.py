@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from typing_extensions import assert_never
+
 from thunder_fuser.analysis.digits import Form, format_form
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.dtypes import DataType
@@ -158,6 +160,21 @@ Expression: TypeAlias = (
     | Select
     | Combine
 )
+
+
+def operands_of(value: Expression) -> tuple[Operand, ...]:
+    """The variables and literals that it is computed of."""
+    match value:
+        case Compute(args=operands) | Random(args=operands) | Combine(terms=operands):
+            return operands
+        case Convert(arg) | Round(arg):
+            return (arg,)
+        case Select(_, inside, outside):
+            return inside, outside
+        case ReadVector() | ReadElement() | ReadSquare() | IndexValue():
+            return ()
+        case _:
+            assert_never(value)
 
 
 @dataclass(frozen=True)

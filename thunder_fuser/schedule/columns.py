@@ -17,11 +17,11 @@ vector on in which the plane ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Demand, Index, demand
-from thunder_fuser.analysis.delayed import Delayed, computed, delayed
+from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.delayed import Delayed, delayed
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of, registers_of
@@ -30,7 +30,6 @@ from thunder_fuser.analysis.reductions import (
     is_scan,
     packed_elements,
     scanned_dim,
-    state_bytes,
 )
 from thunder_fuser.analysis.views import without_padding
 from thunder_fuser.ir.domain import axis
@@ -43,12 +42,12 @@ from thunder_fuser.schedule.column_checks import (
     check_levels,
     check_writes,
 )
+from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
-from thunder_fuser.schedule.stored_columns import element_of
-from thunder_fuser.schedule.text import print_axes, print_elements
+from thunder_fuser.schedule.stored_columns import elements_of, parts_of
 from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import (
@@ -86,71 +85,12 @@ MIN_BATCH = 4  # rows
 BATCH_REGISTERS = 72  # that a thread has while it does so, unless what it holds needs more
 BATCH_SCRATCH = 24  # of them for what it computes
 SCRATCH = 40  # registers that a thread needs beside its sums
+DIVISOR_REGISTERS = 3  # of what elements of a column are divided by
 LANES_UP = 4  # of a thread that walks up, which has registers for several rows of as many columns
 MOST_DELAYED = 8  # values that a thread keeps of each of its columns for the rows above
 MANY_MORE = 4  # times as many rows of a thread as it computes again of those behind them
 IN_DELAY = 2  # rows that are on their way while a thread walks up
 PREFERRED = ColumnParameters()
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnSchedule:
-    """`full` are stores of every element of the plane, `stores` of one per column."""
-
-    segment: Segment
-    axes: ColumnAxes
-    reductions: tuple[Element, ...]
-    terms: tuple[Element, ...]
-    full: tuple[tuple[Store, Index], ...]
-    stores: tuple[tuple[Store, Index], ...]
-    threads_across: int  # threads side by side along a row
-    threads_down: int  # threads of a block that share a column
-    splits: int = 1  # blocks that share a column
-    batch: int = 1  # rows that a thread loads before it sums them
-    blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
-    delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
-
-    @property
-    def long(self) -> list[TensorView]:
-        return [tv for tv, _ in self.reductions]
-
-    @property
-    def states(self) -> int:
-        """Bytes of the sums of a thread."""
-        return sum(map(state_bytes, self.long)) * self.axes.lanes
-
-    @property
-    def of_rows(self) -> list[Element]:
-        """What a row comes to."""
-        stored = [(s.value, index) for s, index in self.full]
-        return [*self.terms, *stored, *(line.own for line in self.delays)]
-
-    def needs_of(self, results: Sequence[Element]) -> Demand:
-        """What of a row is computed for `results`, down to memory and what it sums."""
-        own = [line.own for line in self.delays]
-        leaves = self.segment.leaves.union(self.long)
-        found = demand([*results, *own], leaves, self.axes.is_uniform)
-        return computed([*results, *own], found, self.delays) if own else found
-
-    @property
-    def is_reversed(self) -> bool:
-        """True for running sums from the last row to the first."""
-        return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))
-
-    def __str__(self) -> str:
-        names, tensors = self.axes.names, self.segment.names
-        stored = print_elements([(s.value, index) for s, index in self.stores], tensors, names)
-        return "\n".join(
-            [
-                f"columns over {print_axes(names, names)}",
-                f"  {self.threads_across} threads across, {self.threads_down} down"
-                + (f", rows in {self.splits} splits" if self.splits > 1 else "")
-                + (f", {self.batch} at a time" if self.batch > 1 else ""),
-                f"  reduce {print_elements(self.reductions, tensors, names)} "
-                f"of {print_elements(self.terms, tensors, names)}",
-                f"  store {stored}",
-            ]
-        )
 
 
 def schedule(
@@ -197,12 +137,10 @@ def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     """What is reduced and stored, by one thread as yet. Raises Rejected."""
     reductions, terms = reduced_by(segment.long, axes)
     check_levels(segment, reductions, terms)
-    full, stores = [], []
-    for store in segment.written:
-        if prod(store.value.shape) == axes.size and not store.is_in_place:
-            full.append((store, element_of(store, segment, terms, reductions)))
-        else:
-            stores.append((store, place_of(store, axes)))
+    full = _full(segment, axes, terms, reductions)
+    of_plane = {store for store, _ in full}
+    others = [store for store in segment.written if store not in of_plane]
+    stores = [(s, i) for s in others for i in _places_of(s, segment, axes, reductions)]
     results = [(s.value, i) for s, i in full]
     check_levels(segment, reductions, results)
     check_ends(segment, axes, [*terms, *results], full)
@@ -210,6 +148,22 @@ def _work(segment: Segment, axes: ColumnAxes) -> ColumnSchedule:
     check_writes(segment, stores, [*terms, *results])
     given = (tuple(reductions), tuple(terms), tuple(full), tuple(stores))
     return ColumnSchedule(segment, axes, *given, threads_across=1, threads_down=1)
+
+
+def _full(
+    segment: Segment, axes: ColumnAxes, terms: Sequence[Element], reductions: Sequence[Element]
+) -> list[tuple[Store, Index]]:
+    """The stores of every element of the plane, some of several for each."""
+    anew = [store for store in segment.written if not store.is_in_place]
+    return [(s, i) for s in anew for i in elements_of(s, segment, axes.size, terms, reductions)]
+
+
+def _places_of(
+    store: Store, segment: Segment, axes: ColumnAxes, reductions: Sequence[Element]
+) -> tuple[Index, ...]:
+    """The indices of what a column has of a result. Raises Rejected."""
+    found = parts_of(store, segment, axes.column, axes.columns, reductions)
+    return found or (place_of(store, axes),)
 
 
 def _threaded(
@@ -324,8 +278,7 @@ def column_axes(
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:
     """How much of what is read and stored of the plane lies column beside column."""
     reductions, terms = reduced_by(long, axes)
-    full = [s for s in segment.written if prod(s.value.shape) == axes.size]
-    stored = [(s, element_of(s, segment, terms, reductions)) for s in full]
+    stored = _full(segment, axes, terms, reductions)
     results = [*terms, *((s.value, index) for s, index in stored)]
     read = needs_of(segment, long, results).leaves
     moved = [(tv, index) for tv, index in read if tv in segment.leaves]
@@ -428,7 +381,8 @@ def _threads_of(blocks: int, states: int, target: Target) -> int:
 def narrowest(segment: Segment, long: Sequence[TensorView]) -> int:
     """Bytes of an element of what is read of the plane."""
     terms = {packed_elements(tv) or prod(a.size for a in tv.domain.logical) for tv in long}
-    return min((tv.dtype.itemsize for tv in segment.inputs if prod(tv.shape) in terms), default=4)
+    read = (tv for tv in segment.inputs if prod(tv.shape) >= min(terms))
+    return min((tv.dtype.itemsize for tv in read), default=4)
 
 
 def _batch(work: ColumnSchedule, loaded: int) -> int:
@@ -440,9 +394,10 @@ def _batch(work: ColumnSchedule, loaded: int) -> int:
 
 def _loaded(work: ColumnSchedule) -> int:
     """Registers of what a thread loads for a row: of a convolution, several of one tensor."""
-    axes = work.axes
-    read = [tv for tv, _ in work.needs_of(work.of_rows).leaves if tv in work.segment.leaves]
-    return _of_vectors([tv for tv in read if prod(tv.shape) == axes.size], axes)
+    axes, segment = work.axes, work.segment
+    read = [(tv, i) for tv, i in work.needs_of(work.of_rows).leaves if tv in segment.leaves]
+    offsets = ((tv, offset_of(segment.layouts[tv], i)) for tv, i in read)
+    return _of_vectors([tv for tv, o in offsets if {axes.row, axes.vector} <= o.bases], axes)
 
 
 def _of_vectors(tensors: Sequence[TensorView], axes: ColumnAxes) -> int:
@@ -461,6 +416,7 @@ def _registers(work: ColumnSchedule, loaded: int) -> int:
     ]
     sums = work.states // REGISTER_BYTES
     held = sums + loaded + _of_vectors(columns, axes)
+    held += DIVISOR_REGISTERS * axes.lanes * len(work.divisors)
     return max(held + BATCH_SCRATCH, BATCH_REGISTERS)
 
 

@@ -59,7 +59,8 @@ class RowAxes(VectorAxes):
     deal the `rows` of the plane out, of which the last turns of some groups may have none, or only
     those of its first sides. Of shifted ones the plane `ends` inside a vector, or does for other
     numbers of rows; where they have edges, vectors are those that lie in the row, and each element
-    beside them is one thread's."""
+    beside them is one thread's. Of rows that are parts of others, vectors are aligned where these
+    `begin_at`."""
 
     group: IterDomain
     turn: IterDomain
@@ -72,6 +73,7 @@ class RowAxes(VectorAxes):
     keeps_sides: bool = False  # the sums down the columns are of each side
     has_edges: bool = False
     weights: int = 0  # inputs of as many columns, whose rows begin in other lanes
+    begin_at: Form | None = None  # places in what is read, where nothing is of the plane
     sample: Window | None = None  # where the rows of each were dealt unevenly: its row, of so many
 
     @property
@@ -231,15 +233,15 @@ class RowAxes(VectorAxes):
     @property
     def shifted(self) -> ShiftedAxes:
         """Those of a row."""
-        return ShiftedAxes(self.vector, self.lane, scale(self.row, self.columns), self.columns)
+        start = self.begin_at or scale(self.row, self.columns)
+        return ShiftedAxes(self.vector, self.lane, start, self.columns)
 
     @property
     def flat(self) -> Form:
         """The place in the plane, of shifted axes a whole number of vectors and the lane."""
-        start = scale(self.row, self.columns)
         if not self.is_shifted:
-            return add(start, self.column)
-        return self.aligned(start)
+            return add(scale(self.row, self.columns), self.column)
+        return self.aligned(self.shifted.start)
 
     @property
     def names(self) -> dict[IterDomain, str]:
@@ -250,7 +252,7 @@ class RowAxes(VectorAxes):
     def is_covered(self) -> bool:
         """True where the plane has all vectors of all rows: the last row needs as many as any."""
         is_least = self.vector.size == ceil_div(self.columns, self.lanes)
-        return self.has_edges or (not self.ends and is_least)
+        return self.has_edges or self.begin_at is not None or (not self.ends and is_least)
 
     @property
     def edges(self) -> int:

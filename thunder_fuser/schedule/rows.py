@@ -45,6 +45,7 @@ from thunder_fuser.schedule.needs import (
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import RowParameters
+from thunder_fuser.schedule.part_rows import of_parts
 from thunder_fuser.schedule.phases import Element, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
@@ -135,6 +136,7 @@ def _work(segment: Segment, target: Target, stretches: bool, ends: bool) -> RowW
     reductions = [tv for tv in segment.tensors if tv in {*reductions, *segment.met}]
     axes = _axes(segment, long, down, plane, staging)
     axes = replace(axes, ends=axes.ends or ends)
+    axes = of_parts(segment, axes, [term_of(tv, axes) for tv in reductions])
     return work_along(segment, axes, columns_of(segment, down, axes), reductions, totals)
 
 

@@ -4,14 +4,17 @@
 
 A square has the same shape turned, so a shape does not tell: the place is that for which least is
 read that the sums of the column do not read.
+
+    T4[r, 2 * c] = cat of T2[r, c], T3[r, c]    two elements for each of the plane, c apart
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from math import prod
 
 from thunder_fuser.analysis.access import Index
-from thunder_fuser.analysis.digits import unflatten
+from thunder_fuser.analysis.digits import Form, shift, unflatten
 from thunder_fuser.analysis.layout import linear
 from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.tensor import TensorView
@@ -19,6 +22,48 @@ from thunder_fuser.ops import Family
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store
+
+FEW = 4  # elements of a result for each of the plane, at most
+
+
+def elements_of(
+    store: Store,
+    segment: Segment,
+    size: int,
+    terms: Sequence[Element],
+    reductions: Sequence[Element],
+) -> tuple[Index, ...]:
+    """The elements of a store that go with a term of a plane of that `size`: one, or one of each of
+    the parts of a dim, such as the gradients of both halves of what was split; none where it has
+    others."""
+    if prod(store.value.shape) == size:
+        return (element_of(store, segment, terms, reductions),)
+    (term, index), *_ = terms
+    read = needs_of(segment, segment.long, terms).leaves
+    return parts_of(store, segment, linear(term.shape, index), size, read)
+
+
+def parts_of(
+    store: Store, segment: Segment, flat: Form, size: int, known: Container[Element]
+) -> tuple[Index, ...]:
+    """The elements, one of each of the parts of a dim that lie side by side, that go with place
+    `flat` of `size`, if each reads some of what is `known` there: those of the dim for which least
+    else is read."""
+    shape, found = store.value.shape, dict[tuple[Index, ...], int]()
+    count, rest = divmod(prod(shape), size)
+    if rest or not 1 < count <= FEW or store.is_in_place:
+        return ()
+    for dim, extent in enumerate(shape):
+        sizes = (*shape[:dim], extent // count, *shape[dim + 1 :])
+        if extent % count == 0 and prod(sizes[dim:]) > 1:
+            index = unflatten(flat, sizes)
+            places = (shift(index[dim], k * sizes[dim]) for k in range(count))
+            parts = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
+            reads = [needs_of(segment, segment.long, [(store.value, i)]).leaves for i in parts]
+            others = [[e for e in read if e not in known] for read in reads]
+            if all(len(o) < len(read) for o, read in zip(others, reads, strict=True)):
+                found[parts] = sum(map(len, others))
+    return min(found, key=found.__getitem__, default=())
 
 
 def element_of(

@@ -227,19 +227,34 @@ TF_FN float scale_of_divisor(float b) {
   return size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
 }
 
-// chunk: divided_by_row
-// The same by what many a share, of which the compiler computes the two parts once. They have all
-// their digits because the divisor is scaled; of 0 and infinity both are the reciprocal.
-TF_FN float divided_by_row(float a, float b) {
+// chunk: Divisor
+// What many are divided by, as two parts of its reciprocal. They have all their digits because the
+// divisor is scaled; of 0 and infinity both are the reciprocal.
+struct Divisor {
 #ifdef TF_HOST
-  return a / b;
+  float value;
+  TF_FN Divisor() {}
+  TF_FN Divisor(float b) : value(b) {}
 #else
-  const float scale = tf::scale_of_divisor(b);
-  const float divisor = b * scale, inverse = 1.0f / divisor;
-  const float most = inverse * (1.0f - 0x1p-23f), left = __fmaf_rn(-divisor, most, 1.0f);
-  const float rest = left != left ? inverse : left * inverse;
-  const float scaled = a * scale;
-  return __fmaf_rn(scaled, most, scaled * rest);
+  float scale, most, rest;
+  TF_FN Divisor() {}
+  TF_FN Divisor(float b) : scale(tf::scale_of_divisor(b)) {
+    const float divisor = b * scale, inverse = 1.0f / divisor;
+    most = inverse * (1.0f - 0x1p-23f);
+    const float left = __fmaf_rn(-divisor, most, 1.0f);
+    rest = left != left ? inverse : left * inverse;
+  }
+#endif
+};
+
+// chunk: divided_by_row
+// The same by what many a share, of which the parts are computed once.
+TF_FN float divided_by_row(float a, const tf::Divisor& b) {
+#ifdef TF_HOST
+  return a / b.value;
+#else
+  const float scaled = a * b.scale;
+  return __fmaf_rn(scaled, b.most, scaled * b.rest);
 #endif
 }
 

@@ -306,6 +306,15 @@ TF_FN float fast_divided_by_row(float a, float b) {
 #endif
 }
 
+// chunk: fast_divided_by_row when Divisor
+TF_FN float fast_divided_by_row(float a, const tf::Divisor& b) {
+#ifdef TF_HOST
+  return a / b.value;
+#else
+  return (a * b.scale) * b.most;
+#endif
+}
+
 // chunk: fast_log1p
 // Within 2^-16: the logarithm is off by 2^-22 near 1, which is little of what is above 1 / 32; below
 // that four terms of the series.

@@ -1,0 +1,74 @@
+"""What elements of a column are divided by, where all rows have the same, is prepared before them.
+
+    per row                                  per column, before its rows
+      T2_0: f32 = v1[1*lane + 0]               T2_0: f32 = v1[1*lane + 0]
+      T5_0: f32 = div(T0_0, T2_0)        =>    T2_0_by[lane] = T2_0
+                                             per row
+                                               T5_0: f32 = div(T0_0, T2_0_by[lane])
+
+Such an array has the parts of the reciprocals, of which a quotient is two products and a sum. A
+compiler would take them anew in each row: behind a test nothing is computed that may not be needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir.domain import IterDomain
+from thunder_fuser.kernel.row_ir import Scope
+from thunder_fuser.kernel.row_values import split
+from thunder_fuser.kernel.statements import (
+    Accuracy,
+    Assign,
+    Compute,
+    Hold,
+    LaneStatement,
+    Operand,
+    Variable,
+    operands_of,
+)
+
+
+def with_divisors(loop: Scope, row: IterDomain, lane: str) -> tuple[Scope | None, Scope]:
+    """What is done once a column, before its rows, if elements are divided by what it has one of;
+    and for each `row`."""
+    arrays, statements = dict[Variable, Variable](), list[LaneStatement]()
+    for statement in loop.statements:
+        match statement:
+            case Assign(_, Compute(op, (Variable(of_row=False) as first, divisor)) as quotient) if (
+                op.by_row
+                and quotient.accuracy is not Accuracy.STRICT
+                and quotient.dtype.compute_type is DataType.Float
+                and isinstance(divisor, Variable)
+                and divisor.of_row
+            ):
+                name = f"{divisor.name}_by[{lane}]"
+                arrays[divisor] = Variable(name, divisor.dtype, of_row=True)
+                divided = replace(quotient, args=(first, arrays[divisor]))
+                statement = replace(statement, value=divided)
+        statements.append(statement)
+    if not arrays:
+        return None, loop
+    once, others = split(statements)
+    held = tuple(Hold(array, divisor) for divisor, array in arrays.items())
+    again = _making(once, (o for s in others for o in _read(s)))
+    of_rows = tuple(a for a in loop.loads if row in a.bases)
+    of_columns = tuple(a for a in loop.loads if row not in a.bases)
+    made = Scope(of_columns, (*_making(once, arrays), *held))
+    return made, replace(loop, loads=of_rows, statements=(*again, *others))
+
+
+def _making(statements: Sequence[Assign], wanted: Iterable[Operand]) -> tuple[Assign, ...]:
+    """Those of the statements that lead to what is wanted."""
+    needed, found = set(wanted), list[Assign]()
+    for statement in reversed(statements):
+        if statement.variable in needed:
+            needed |= {*operands_of(statement.value)}
+            found.append(statement)
+    return tuple(reversed(found))
+
+
+def _read(statement: LaneStatement) -> tuple[Operand, ...]:
+    return operands_of(statement.value) if isinstance(statement, Assign) else (statement.value,)
