@@ -69,7 +69,7 @@ def of_rows_that_meet(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     own, row = within_block(kernel)
     is_first = "part == 0" if kernel.cluster == 1 else f"{own} == 0"
     first = f" + {row} / {phase.met} * {phase.met}" if kernel.rows_per_block != phase.met else ""
-    is_long = kernel.rows_per_block == phase.met > WARP
+    is_long = kernel.rows_per_block == phase.met and kernel.rows_per_block > WARP
     left, alone, results = list[str](), list[str](), list[str]()
     for reduction in phase.reductions:
         name, kind, combine = reduction.accumulator.name, _state(reduction), _combine(reduction)
