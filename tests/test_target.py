@@ -2,7 +2,14 @@
 
 import pytest
 
-from thunder_fuser.target import HOST, architecture, clusters_at_once, cuda, registers_among
+from thunder_fuser.target import (
+    HOST,
+    architecture,
+    blocks_among,
+    clusters_at_once,
+    cuda,
+    registers_among,
+)
 
 
 def test_targets_print_as_they_are_written() -> None:
@@ -56,6 +63,13 @@ def test_a_machine_has_a_cluster_at_a_time_however_small_it_is() -> None:
 @pytest.mark.parametrize(("threads", "most"), [(512, 128), (576, 96), (640, 96), (1024, 64)])
 def test_warps_take_registers_of_their_partition(threads: int, most: int) -> None:
     assert registers_among(threads) == most
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "blocks"), [(109, 32, 16), (86.4, 64, 10), (128, 512, 1), (24, 32, 32)]
+)
+def test_so_do_the_warps_of_several_blocks(registers: float, threads: int, blocks: int) -> None:
+    assert blocks_among(registers, threads) == blocks
 
 
 def test_the_host_has_the_clusters_of_a_gpu() -> None:

@@ -112,6 +112,12 @@ def registers_among(threads: int) -> int:
     return REGISTERS // (PARTITIONS * WARP * warps) // REGISTERS_AT_ONCE * REGISTERS_AT_ONCE
 
 
+def blocks_among(registers: float, threads: int) -> int:
+    """Blocks of so many threads that a multiprocessor has, which need so many registers each."""
+    warps = int(REGISTERS // (PARTITIONS * WARP * registers)) * PARTITIONS
+    return min(warps // -(-threads // WARP), MAX_BLOCKS)
+
+
 def architecture(major: int, minor: int) -> str:
     """The name of a compute capability, with the instructions of just that chip where it has them.
 

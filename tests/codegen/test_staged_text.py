@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.schedule.segments import halves
 from tests.schedule.test_staged import scheduled
 from thunder_fuser.codegen.emit import emit
@@ -30,3 +32,17 @@ def test_of_a_vector_in_which_the_plane_ends_a_thread_moves_each_element() -> No
     if (place >= 0 && place < 3136) """
     assert f"{rest}v0_rows[place] = T0[at];" in text
     assert text.count(rest) == 2
+
+
+def test_stretches_of_rows_that_begin_inside_a_vector_begin_with_it() -> None:
+    """The last block has three rows of five; a vector with elements of two blocks is stored in
+    parts."""
+    kernel = lower_rows(replace(scheduled(halves(4098, 49)), rows_per_block=5), strict=False)
+    text = emit(kernel).text
+    assert kernel.shared_bytes == 2 * 256 * 2
+    assert "const int begin = start * 49 / 8 * 8;" in text
+    assert "const int place = int(group * 49 - begin);" in text
+    assert "const int end = own + int(4098 - start < 5 ? 4098 - start : 5) * 49;" in text
+    assert "if (k * 8 >= own && k * 8 + 8 <= end) tf::store<16>(T" in text
+    assert "if (place < (own + 7) / 8 * 8) T" in text
+    assert "if (place >= end / 8 * 8) T" in text

@@ -46,7 +46,7 @@ def test_sums_are_stored_for_each_group_and_row() -> None:
     segment = beside(lambda x, left: [parts(x, 3), parts(left, 3, "max")])
     assert str(schedule_turned(segment, HOST)) == dedent("""\
         kept columns over row{64}, vector{24}, lane{4}, group{3}
-          4 threads across, 32 down
+          4 threads across, 32 down, 3 blocks on a multiprocessor
           phase 0: T2[4*vector + lane] of T1[4*vector + lane, row]
           beside, of groups of columns: T9[group, row], T12[group, row] of \
 T8[((vector/4)%3), (vector/12), 4*(vector%4) + lane, row], \

@@ -13,6 +13,7 @@ from tests.schedule.test_kept_columns import centred
 from tests.test_beside_kernels import gradients
 from tests.test_turned_image_kernels import gradients as of_turned
 from thunder_fuser import pipeline
+from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.kernel.kept_ir import KeptKernel
@@ -292,4 +293,19 @@ def test_images_of_wide_elements_are_a_group_each(dtype: torch.dtype, cluster: i
     assert schedule.beside is not None
     assert (schedule.beside.group.size == 1069) == (cluster > 1)
     kernel = draft(schedule.segment, H200, False).lower(False)
+    assert cubin_of(kernel).spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((20000, 33, 196), torch.float16), ((2000, 33, 1517), torch.float32)],
+)
+def test_all_blocks_that_walk_small_tiles_are_there_at_once(
+    shape: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    """Those that are not would walk behind the others, few at a time."""
+    planned = walked(shape, dtype, is_turned=True)
+    assert planned.beside is not None
+    assert planned.blocks_at_once == ceil_div(planned.beside.group.size, H200.multiprocessors) > 3
+    kernel = draft(planned.segment, H200, False).lower(False)
     assert cubin_of(kernel).spill_bytes == 0

@@ -21,12 +21,12 @@ from thunder_fuser.analysis.layout import registers_of
 from thunder_fuser.analysis.short_rows import in_warps
 from thunder_fuser.target import MAX_REGISTERS, MAX_THREADS, REGISTERS, WARP
 
-MAX_MET = 96  # rows in whole vectors of at most two blocks, whose values a thread combines one
-# after another: 80 of 256, as late layers of diffusion models have, are a fifth of its instructions
-MAX_MET_APART = 64  # of four blocks, or in single elements: 80 of 1024 took 177 us for 143
+MAX_MET = 96  # rows of at most two blocks
+MAX_MET_APART = 64  # of four blocks: 80 of 1024 took 177 us for 143
 SCRATCH = 32  # registers that a thread needs beside its row
 SCRATCH_BESIDE_KEPT = 24  # and beside what it keeps of each element too
 SHARERS = (1, 2, 4)  # blocks of a cluster: eight took longer than to read the planes twice
+BUSY = 15  # threads of a block for each that its last warp may lack
 WIDTH = 8  # bytes of a vector: of 98 of 16 bytes a warp takes 128 places, of twice as many 224
 
 
@@ -88,9 +88,9 @@ def met_rows_held(
 
 def groups_of_block(count: int, threads: int, block: int) -> int:
     """How many times `count` rows of so many threads a block of at least `block` has, or of about
-    as many where those would leave a warp without some of its threads."""
+    as many where those would leave a part of a warp without threads."""
     own = count * threads
-    whole = WARP // gcd(own, WARP)
     several = max(block // own, 1)
-    filled = ceil_div(several, whole) * whole
-    return filled if filled * own <= MAX_THREADS else several
+    most = max(several, MAX_THREADS // own)
+    found = (n for n in range(several, most + 1) if -n * own % WARP * BUSY <= n * own)
+    return next(found, several)

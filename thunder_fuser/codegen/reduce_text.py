@@ -64,18 +64,26 @@ def combined(
 
 
 def of_rows_that_meet(phase: ReducePhase, kernel: RowKernel) -> list[str]:
-    """What each of the rows of a block has, combined in their order over so many neighbours."""
+    """What each of the rows of a block has, combined in their order over so many neighbours: by
+    each thread, or by one warp where more rows than it has lanes are all those of the block."""
     own, row = within_block(kernel)
     is_first = "part == 0" if kernel.cluster == 1 else f"{own} == 0"
     first = f" + {row} / {phase.met} * {phase.met}" if kernel.rows_per_block != phase.met else ""
-    left, results = list[str](), list[str]()
+    is_long = kernel.rows_per_block == phase.met and kernel.rows_per_block > WARP
+    left, alone, results = list[str](), list[str](), list[str]()
     for reduction in phase.reductions:
-        name = reduction.accumulator.name
-        left.append(f"__shared__ {_state(reduction)} {name}s[{kernel.rows_per_block}];")
+        name, kind, combine = reduction.accumulator.name, _state(reduction), _combine(reduction)
+        left.append(f"__shared__ {kind} {name}s[{kernel.rows_per_block}];")
         left.append(f"if ({is_first}) {name}s[{row}] = {name};")
-        value = f"tf::combine_warps<{phase.met}>({name}s{first}, {_combine(reduction)})"
+        value = f"tf::combine_warps<{phase.met}>({name}s{first}, {combine})"
+        if is_long:
+            left.append(f"__shared__ {kind} {name}_met;")
+            alone.append(f"{name} = tf::combine_by_lanes<{phase.met}>({name}s, {combine});")
+            alone.append(f"if (threadIdx.x == 0) {name}_met = {name};")
+            value = f"{name}_met"
         results.append(_result(reduction, value))
-    return [*left, "__syncthreads();", *results]
+    behind = [*when([f"threadIdx.x < {WARP}"], alone), "__syncthreads();"] if is_long else []
+    return [*left, "__syncthreads();", *behind, *results]
 
 
 def _result(reduction: Reduce, value: str, is_finished: bool = True) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.codegen.blocks import unrolled, when
+from thunder_fuser.codegen.blocks import enclosed, unrolled, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import block_text, number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
@@ -16,15 +16,26 @@ UNROLL = 4  # vectors of a stretch that a thread has on their way together
 
 def staged_lines(kernel: RowKernel) -> list[str]:
     """The stretches of a block, on their way to shared memory and awaited."""
-    columns = number(kernel.axes.columns)
     return [
         *stretches(kernel),
         start_text(kernel, f"{block_text(kernel)} * {number(kernel.rows_per_block)}"),
-        f"const int place = int((group - start) * {columns});",
+        *_places(kernel),
         *(line for staged in kernel.staged for line in _copied(staged, kernel)),
         "tf::commit_copies();",
         "tf::await_copies<0>();",
         "__syncthreads();",
+    ]
+
+
+def _places(kernel: RowKernel) -> list[str]:
+    """Where the thread's row lies in the stretches, and where these begin if not with a row."""
+    columns, lanes = number(kernel.axes.columns), kernel.stretch_begins
+    if lanes == 1:
+        return [f"const int place = int((group - start) * {columns});"]
+    kind = index_of_stretch(kernel)
+    return [
+        f"const {kind} begin = start * {columns} / {lanes} * {lanes};",
+        f"const int place = int(group * {columns} - begin);",
     ]
 
 
@@ -46,8 +57,9 @@ def filled_lines(kernel: RowKernel) -> list[str]:
     for staged in kernel.filled:
         for pointer in staged.pointers:
             move = f"tf::store<16>({pointer} + at, {_vectors(staged)}[k]);"
-            stores += _over_stretch(staged, kernel, move, single_store(staged, pointer))
-    return ["__syncthreads();", *stores] if stores else []
+            store = _over_own if kernel.stretch_begins > 1 else _over_stretch
+            stores += store(staged, kernel, move, single_store(staged, pointer))
+    return ["__syncthreads();", *_own_rows(kernel), *stores] if stores else []
 
 
 def single_store(staged: Staged, pointer: str) -> str:
@@ -91,14 +103,52 @@ def single_load(staged: Staged) -> str:
 
 def _over_stretch(staged: Staged, kernel: RowKernel, move: str, single: str) -> list[str]:
     """A loop over the vectors of a stretch, as far as there are rows, with a `move` of each."""
+    vectors = _over_vectors(staged, kernel, move, f"at < {number(whole_vectors(staged, kernel))}")
+    return [*vectors, *over_rest(staged, kernel, single)]
+
+
+def _over_vectors(staged: Staged, kernel: RowKernel, move: str, test: str) -> list[str]:
+    """A loop over the vectors of a stretch, with a `move` of each of which a `test` holds."""
     kind, lanes = index_of_stretch(kernel), staged.lanes
-    vectors = kernel.rows_per_block * staged.per_row // lanes
-    head = f"for (int k = threadIdx.x; k < {number(vectors)}; k += {kernel.threads})"
-    moved = [
-        f"const {kind} at = {first_of(staged)} + k * {lanes};",
-        f"if (at < {number(whole_vectors(staged, kernel))}) {move}",
+    vectors = number(kernel.staged_length(staged) // lanes)
+    head = f"for (int k = threadIdx.x; k < {vectors}; k += {kernel.threads})"
+    at = f"const {kind} at = {_begin(staged, kernel)} + k * {lanes};"
+    return unrolled(head, [at, f"if ({test}) {move}"], UNROLL)
+
+
+def _own_rows(kernel: RowKernel) -> list[str]:
+    """Where the block's rows are in stretches that do not begin with one."""
+    if kernel.stretch_begins == 1:
+        return []
+    columns, rows = number(kernel.axes.columns), number(kernel.rows_per_block)
+    left = f"{number(kernel.rows)} - start"
+    return [
+        f"const int own = int(start * {columns} - begin);",
+        f"const int end = own + int({left} < {rows} ? {left} : {rows}) * {columns};",
     ]
-    return [*unrolled(head, moved, UNROLL), *over_rest(staged, kernel, single)]
+
+
+def _over_own(staged: Staged, kernel: RowKernel, move: str, single: str) -> list[str]:
+    """The same of vectors that have elements of the block's rows alone, and of the others what is
+    the block's."""
+    lanes = staged.lanes
+    test = f"k * {lanes} >= own && k * {lanes} + {lanes} <= end"
+    return [*_over_vectors(staged, kernel, move, test), *_edges(staged, kernel, single)]
+
+
+def _edges(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
+    """A `single` move of each element of a block's rows in vectors that have others too."""
+    kind, lanes = index_of_stretch(kernel), staged.lanes
+    last = lanes - 1
+    ends = [
+        ("own + threadIdx.x", f"< (own + {last}) / {lanes} * {lanes}"),
+        ("end - 1 - threadIdx.x", f">= end / {lanes} * {lanes}"),
+    ]
+    edges = []
+    for place, test in ends:
+        at = [f"const int place = {place};", f"const {kind} at = begin + place;"]
+        edges += enclosed([*at, f"if (place {test}) {single}"])
+    return when([f"threadIdx.x < {last}"], edges)
 
 
 def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
@@ -107,10 +157,10 @@ def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
     rest = kernel.rows * staged.per_row - whole_vectors(staged, kernel)
     if not (rest or kernel.axes.ends):
         return []
-    kind, size = index_of_stretch(kernel), kernel.rows_per_block * staged.per_row
+    kind, size = index_of_stretch(kernel), kernel.staged_length(staged)
     body = [
         f"const {kind} at = {number(whole_vectors(staged, kernel))} + threadIdx.x;",
-        f"const {kind} place = at - {first_of(staged)};",
+        f"const {kind} place = at - {_begin(staged, kernel)};",
         f"if (place >= 0 && place < {number(size)}) {single}",
     ]
     return when([f"threadIdx.x < {number(rest)}"], body)
@@ -119,6 +169,11 @@ def over_rest(staged: Staged, kernel: RowKernel, single: str) -> list[str]:
 def first_of(staged: Staged) -> str:
     """Where a stretch begins in its tensor."""
     return "start" if staged.per_row == 1 else f"start * {number(staged.per_row)}"
+
+
+def _begin(staged: Staged, kernel: RowKernel) -> str:
+    """The same, or where the vector begins that a block's rows begin in."""
+    return "begin" if kernel.stretch_begins > 1 else first_of(staged)
 
 
 def whole_vectors(staged: Staged, kernel: RowKernel) -> int:

@@ -330,9 +330,22 @@ class RowKernel:
         rows meet first, or by the warps of one row."""
         return max(self.threads_per_row, WARP)
 
+    @property
+    def stretch_begins(self) -> int:
+        """The elements of which a multiple lies before a block's stretches in memory, where those
+        before its rows do not fill vectors: the stretches have some of these too. Else 1."""
+        lanes = [s.lanes for s in (*self.staged, *self.filled) if s.per_row > 1]
+        most = max(lanes, default=1)
+        return most if self.rows_per_block * self.axes.columns % most else 1
+
+    def staged_length(self, staged: Staged) -> int:
+        """Elements of a stretch."""
+        begins = self.stretch_begins
+        return ceil_div(self.rows_per_block * staged.per_row + begins - 1, begins) * begins
+
     def staged_bytes(self, staged: Staged) -> int:
         """Of the rows of a block."""
-        return self.rows_per_block * staged.per_row * staged.access.dtype.itemsize
+        return self.staged_length(staged) * staged.access.dtype.itemsize
 
     def gathered_bytes(self, access: VectorAccess) -> int:
         """Of what a block has of all its rows."""

@@ -209,7 +209,7 @@ def _do_meet(
     held = met_rows_held(count, vectors, lanes, registers, max_cluster if is_whole else 1)
     if held is None or plane.columns <= MAX_SHORT_REDUCTION:
         return False
-    most = MAX_MET if is_whole and held.cluster <= 2 else MAX_MET_APART
+    most = MAX_MET if held.cluster <= 2 else MAX_MET_APART
     return count <= most and is_busy(groups * held.cluster, multiprocessors)
 
 

@@ -48,10 +48,11 @@ from thunder_fuser.presegment.split_reductions import Deal, in_two
 from thunder_fuser.presegment.stages import padded, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
+    LINE,
     REGISTER_BYTES,
-    REGISTERS,
     SECTOR,
     WARP,
+    blocks_among,
     clusters_at_once,
     clusters_up_to,
 )
@@ -408,7 +409,8 @@ class _Columns:
 
     def blocks(self, run: int) -> int:
         """That a multiprocessor has at a time, about: two, if fewer threads side by side do it."""
-        across = min(run, ACROSS if self.is_turned else WARP)
+        line = LINE // (self.lanes * min(self.itemsizes))
+        across = min(run, line if self.is_turned else WARP, WARP)
         while self._blocks(across) < 2 and across > self.least:
             across //= 2
         return max(self._blocks(across), 1)
@@ -418,7 +420,7 @@ class _Columns:
         down = column.threads()
         while column.may_deepen(across, down, self.is_turned):
             down *= 2
-        return int(REGISTERS / (SLACK * column.registers(down) * across * down))
+        return blocks_among(SLACK * column.registers(down), across * down)
 
     def _column(self) -> KeptRows:
         itemsizes = self.itemsizes[1:] if self.is_turned else self.itemsizes

@@ -351,7 +351,8 @@ def _plane(
     turned = Turned.of(moved.turned, axes)
     once = registers_of(of_columns, axes.lanes)
     held = Held(kept, turned, tuple(sums), dealt, row, slots, is_stored=bool(full), once=once)
-    held = replace(held, met=vectors_met(segment, axes))
+    groups = added.group.size if added else 0
+    held = replace(held, met=vectors_met(segment, axes), groups=groups)
     tensors = tuple(tv for tv, _ in (*reads, *writes))
     stored = tuple(full), tuple(stores), tuple(samples)
     return _Plane(axes, phases, added, *stored, held, tuple(known), tensors)

@@ -61,10 +61,10 @@ PREFERRED = KeptParameters()
 @dataclass(frozen=True)
 class Held:
     """What a thread has of a row: registers of what it reads, and the `sums` beside, while blocks
-    are `dealt` so many vectors of columns at a time; and what is `turned`. Columns may be
-    the places of images, of whose rows each has so many vectors, and which may be in `slots` of
-    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`.
-    Of columns that meet a sample has so many vectors."""
+    are `dealt` so many vectors of columns at a time, in `groups`; and what is `turned`. Columns may
+    be the places of images, of whose rows each has so many vectors, and which may be in `slots` of
+    shared memory. Whole rows may be stored. Registers of what is read of columns are `once`. Of
+    columns that meet a sample has so many vectors."""
 
     kept: int
     turned: Turned
@@ -75,6 +75,7 @@ class Held:
     is_stored: bool = True
     once: int = 0
     met: int | None = None
+    groups: int = 0
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,10 @@ def _told(room: Room, tile: Tile, parameters: KeptParameters) -> Tiling:
     is_odd = isinstance(room.axes, OddAxes)
     are_several = room.held.kept * REGISTER_BYTES > vector_bytes
     renews = are_halves and ((is_tight and bool(room.held.dealt)) or (is_odd and are_several))
-    return Tiling(tile, told if room.blocks(tile) == told else None, renews)
+    fit, walking = room.blocks(tile), ceil_div(room.held.groups, room.target.multiprocessors)
+    if tile.cluster == 1 and told < walking <= fit:  # else some would walk behind all others
+        return Tiling(tile, walking, renews)
+    return Tiling(tile, told if fit == told else None, renews)
 
 
 def _shared(room: Room, widths: Sequence[int], parameters: KeptParameters) -> Tile | None:

@@ -236,7 +236,9 @@ def _perhaps_staged(
     is_beside = bool(work.totals.reductions or scans or work.places)
     is_plain = not (is_beside or any(loads_in(form for _, form in reads)))
     is_held = found.registers == row.loads.keys() and not found.shared and found.cluster == 1
-    if not (is_plain and is_held and is_staged(segment, axes, several, reads, work.full)):
+    if not (
+        is_plain and is_held and is_staged(segment, axes, several, found.threads, reads, work.full)
+    ):
         return placed(work, row, found, several)
     taken = frozenset(tv for tv, offset in reads if is_of_row(offset, axes))
     return placed(work, row, replace(found, registers=taken), several, is_staged=True)

@@ -23,22 +23,29 @@ Reads = Sequence[tuple[TensorView, Form]]
 Stores = Sequence[tuple[Store, Index]]
 
 MAX_ROW = 128  # bytes, a line of memory: layer norm of 129 columns in 16 bits was 9 % slower so
-MAX_STAGED = 24 * 1024  # bytes of a block's shared memory, of which several are on a multiprocessor
+CRUMB = 16  # bytes: of less at a time of each row a store of a warp fills parts of eight sectors
+MAX_STAGED = 384  # bytes of shared memory for each thread, of which as many are on a multiprocessor
+# as hide what they wait for
 
 
-def is_staged(segment: Segment, axes: RowAxes, count: int, reads: Reads, full: Stores) -> bool:
-    """True where `count` rows of a block are whole vectors of all that it reads of them, at
-    `reads`, and stores, and lie there element by element as in the plane."""
-    if axes.lanes > 1 or axes.is_shifted or count == 1:
+def is_staged(
+    segment: Segment, axes: RowAxes, count: int, threads: int, reads: Reads, full: Stores
+) -> bool:
+    """True where `count` rows of a block, of so many `threads` each, lie element by element as in
+    the plane in all that it reads of them, at `reads`, and stores, and are short and odd, or would
+    be stored in crumbs, as rows of which many meet."""
+    if axes.is_shifted or count == 1:
         return False
     moved = moved_rows(segment, axes, reads, full)
     size = count * axes.columns * bytes_of(dict(moved))
     widths = [tv.dtype.itemsize for tv, offset in reads if is_of_row(offset, axes)]
-    is_narrow = min(widths, default=4) < 4 and max(widths) * axes.columns <= MAX_ROW
+    widest, at_once = max(widths, default=4), threads * axes.lanes
+    is_short = axes.lanes == 1 and min(widths, default=4) < 4 and widest * axes.columns <= MAX_ROW
+    is_in_crumbs = at_once < axes.columns and at_once * widest < CRUMB and bool(full)
     return (
-        is_narrow
-        and size <= MAX_STAGED
-        and all(lies_in_plane(segment, axes, count, *m) for m in moved)
+        (is_short or is_in_crumbs)
+        and size <= MAX_STAGED * count * threads
+        and all(lies_in_plane(segment, axes, *m) for m in moved)
     )
 
 
@@ -50,16 +57,18 @@ def moved_rows(
     return [*taken, *((s.target, offset_of(segment.layouts[s.target], i)) for s, i in full)]
 
 
-def lies_in_plane(
-    segment: Segment, axes: RowAxes, count: int, tv: TensorView, offset: Form
-) -> bool:
-    """True for a tensor whose rows lie one behind the other as those of the plane do, of which
-    `count` fill vectors."""
+def lies_in_plane(segment: Segment, axes: RowAxes, tv: TensorView, offset: Form) -> bool:
+    """True for a tensor whose rows lie one behind the other as those of the plane do."""
     layout, elements = segment.layouts[tv], prod(tv.shape)
-    lanes = MAX_ALIGNMENT // tv.dtype.itemsize
     is_dense = layout.strides == dense_strides(tv.shape) and layout.alignment == MAX_ALIGNMENT
     whole = axes.rows * axes.columns
-    repeated = elements if elements != whole else 0
-    fills = all(size % lanes == 0 for size in (count * axes.columns, repeated))
-    in_plane = axes.flat if elements == whole else divmod_form(axes.flat, elements)[1]
-    return is_dense and fills and whole % elements == 0 and offset == in_plane
+    if whole % elements or not is_dense:
+        return False
+    if elements == whole:
+        return offset == axes.flat
+    return elements % lanes_of(tv) == 0 and offset == divmod_form(axes.flat, elements)[1]
+
+
+def lanes_of(tv: TensorView) -> int:
+    """Elements of a vector of a stretch."""
+    return MAX_ALIGNMENT // tv.dtype.itemsize

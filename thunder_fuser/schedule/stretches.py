@@ -36,7 +36,7 @@ from thunder_fuser.schedule.residency import PREFERRED, RESERVED_BYTES, Residenc
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_row
 from thunder_fuser.schedule.row_reads import SMALL
 from thunder_fuser.schedule.row_schedule import RowWork
-from thunder_fuser.schedule.staged import Reads, lies_in_plane, moved_rows
+from thunder_fuser.schedule.staged import Reads, lanes_of, lies_in_plane, moved_rows
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import BANK, BANKS, REGISTERS, WARP, Target
 
@@ -118,7 +118,8 @@ def of_stretches(
     each = frozenset(tv for tv, offset in reads if _is_one_a_row(segment, axes, tv, offset))
     if not ((taken or each) and are_cached and are_neighbours and are_whole):
         return None
-    if not all(lies_in_plane(segment, axes, count, *m) for m in moved):
+    is_whole = all(count * axes.columns % lanes_of(tv) == 0 for tv, _ in moved)
+    if not (is_whole and all(lies_in_plane(segment, axes, *m) for m in moved)):
         return None
     read = count * (axes.columns * bytes_of(taken) + bytes_of(each))
     blocks = ceil_div(axes.group.size, target.multiprocessors)

@@ -107,6 +107,18 @@ TF_FN T combine_warps(const T* values, Combine combine) {
   }
 }
 
+// chunk: combine_by_lanes
+// COUNT values, as many as a warp has lanes or more, combined by all lanes of one; all of them get it.
+template <int COUNT, class T, class Combine>
+TF_FN T combine_by_lanes(const T* values, Combine combine) {
+  const int lane = threadIdx.x % 32;
+  T x = values[lane];
+#pragma unroll
+  for (int k = 32; k < COUNT; k += 32)
+    if (k + lane < COUNT) x = combine(x, values[k + lane]);
+  return tf::warp_reduce<32>(x, combine);
+}
+
 // chunk: combine_columns
 // DOWN parts of each of some columns, combined into the first: by a thread a column or, where there are
 // more threads, by several, each with every so many-th part. All THREADS of the block take part. The last
