@@ -31,23 +31,27 @@ from thunder_fuser.ops.reductions import EXPONENTIALS
 MIN_PACKED = 1024  # rows of odd columns, below which blocks keep them one by one
 
 
-def one_pass_exponentials(fusion: Fusion, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks."""
+def one_pass_exponentials(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Fusion:
+    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks. Several
+    blocks share each row of a sum that `is_shared`."""
     stored = stored_planes(fusion, column_shape)
 
-    def is_kept(tv: TensorView) -> bool:
-        rows, columns = column_shape(tv) or (0, 0)
+    def is_read_twice(tv: TensorView) -> bool:
+        shape = column_shape(tv)
+        if shape is None:
+            return is_shared(tv)
+        rows, columns = shape
         is_packed = rows >= MIN_PACKED and plane_of(tv) == (rows, columns)
         if is_packed and are_packed(fusion, rows, columns):
-            return False
+            return True
         blocks = max_cluster if (rows, columns) in stored else 1
-        return are_kept(fusion, rows, columns, blocks)
+        return not are_kept(fusion, rows, columns, blocks)
 
-    return rewrite(fusion, partial(_rule, is_kept))
+    return rewrite(fusion, partial(_rule, is_read_twice))
 
 
-def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    if not tv.is_of("sum") or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
+def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    if not tv.is_of("sum") or not is_long(tv) or not is_read_twice(tv):
         return None
     (term,) = inputs
     assert isinstance(term, TensorView)
