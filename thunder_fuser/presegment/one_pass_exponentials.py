@@ -1,4 +1,4 @@
-"""Sum exponentials below the maximum of a column in the pass that finds it.
+"""Sum exponentials below the maximum of a column, or a shared row, in the pass that finds it.
 
     T1 = max(T0);  T2 = sub(T0, T1);  T3 = exp(T2);  T4 = sum(T3)
         =>   T1 = max(T0);  T5 = exponentials(T0);  T4 = add(T5, sub(T1, T1))
@@ -10,7 +10,8 @@ unless the trace takes another one in its place:
     T2 = where(isinf(T1), 0, T1);  T3 = exp(T0 - T2)   =>   T4 = exponentials(T0)
 
 Where a block keeps columns, both passes read registers. So only those are rewritten that would be
-read again from memory: long ones, and odd ones that are packed (`presegment/pack_rows.py`).
+read again from memory: long ones, odd ones that are packed (`presegment/pack_rows.py`), and rows
+that several blocks share.
 """
 
 from __future__ import annotations
