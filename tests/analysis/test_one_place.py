@@ -210,6 +210,7 @@ ALLOWED = {
     "schedule/residency.py:_with_room": THREADS,
     "schedule/residency.py:_in_both": THREADS,
     "schedule/residency.py:_preferred": LANES,
+    "schedule/residency.py:most": THREADS,
     "schedule/residency.py:_in_one_block": THREADS,
     "schedule/residency.py:_told": THREADS,
     "schedule/residency.py:held_of_edged": THREADS,

@@ -9,6 +9,7 @@ import torch
 
 from tests.programs import expand, fusion, like, total, unsqueeze
 from tests.schedule.segments import floats
+from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, tensor
@@ -17,7 +18,11 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.runtime.evaluate import evaluate
 
-CLUSTER = 8
+SMS, CLUSTER = 132, 8
+
+
+def in_one_pass(program: Fusion, max_cluster: int = 1) -> Fusion:
+    return one_pass_exponentials(program, shared_rows(program, SMS, max_cluster), max_cluster)
 
 
 def spread(of: TensorView, x: TensorView, dim: int = 0) -> TensorView:
@@ -28,9 +33,9 @@ def top(x: TensorView, dim: int = 0) -> TensorView:
     return call("max", x, dims=(dim,))
 
 
-def guarded(x: TensorView) -> TensorView:
+def guarded(x: TensorView, dim: int = 0) -> TensorView:
     """The maximum, and 0 where it is infinite."""
-    found = top(x)
+    found = top(x, dim)
     is_infinite = call("eq", call("abs", found), sc.constant(float("inf")))
     return call("where", is_infinite, sc.constant(0.0), found)
 
@@ -46,13 +51,13 @@ def softmax(x: TensorView, dim: int = 0) -> TensorView:
 
 
 def is_rewritten(x: TensorView, *results: TensorView) -> bool:
-    return "exponentials" in str(one_pass_exponentials(Fusion((x,), results), CLUSTER))
+    return "exponentials" in str(in_one_pass(Fusion((x,), results), CLUSTER))
 
 
 def test_exponentials_are_summed_as_one_reduction_of_the_operand() -> None:
     x = floats(9000, 8)
     program = Fusion((x,), (total(below(x, top(x)), 0),))
-    assert str(one_pass_exponentials(program)) == dedent("""\
+    assert str(in_one_pass(program)) == dedent("""\
         fusion(T0: f32[i9000, i8]) {
           T1: f32[r9000, i8] = exponentials(T0, dims=[0])
           T2: f32[r9000, i8] = max(T0, dims=[0])
@@ -65,7 +70,7 @@ def test_exponentials_are_summed_as_one_reduction_of_the_operand() -> None:
 def test_those_below_a_number_in_place_of_an_infinite_maximum_are_finite() -> None:
     x = floats(9000, 8)
     program = Fusion((x,), (total(below(x, guarded(x)), 0),))
-    assert str(one_pass_exponentials(program)) == dedent("""\
+    assert str(in_one_pass(program)) == dedent("""\
         fusion(T0: f32[i9000, i8]) {
           T1: f32[r9000, i8] = exponentials(T0, dims=[0])
           return T1
@@ -95,9 +100,19 @@ def test_only_blocks_without_a_cluster_keep_columns_of_which_nothing_is_stored()
         assert is_rewritten(x, total(below(x, top(x)), 0)) is expected
 
 
-def test_rows_are_streamed_instead() -> None:
-    x = floats(4096, 16384)
-    assert not is_rewritten(x, softmax(x, 1))
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [
+        (8, 1 << 20, True),
+        (8, 1 << 18, False),  # a cluster holds a row
+        (SMS, 1 << 20, False),  # streamed
+    ],
+)
+def test_rows_that_blocks_share_are_read_once_more_to_be_stored(
+    rows: int, columns: int, expected: bool
+) -> None:
+    x = floats(rows, columns)
+    assert is_rewritten(x, softmax(x, 1)) is expected
 
 
 def test_the_maximum_of_other_columns_stays() -> None:
@@ -113,6 +128,6 @@ def test_the_value_is_that_of_two_passes(is_guarded: bool) -> None:
     values[::2, 3] = -torch.inf
     (x,) = like(values)
     program = fusion([x], total(below(x, guarded(x) if is_guarded else top(x)), 0))
-    (got,) = evaluate(one_pass_exponentials(program), [values])
+    (got,) = evaluate(in_one_pass(program), [values])
     (want,) = evaluate(program, [values])
     torch.testing.assert_close(got, want, equal_nan=True)

@@ -70,6 +70,16 @@ def test_rows_far_apart_are_stored_by_the_thread_that_sums_them(
     assert len(groups(segment_of([x], chain(x, "neg"), chain(some, "exp")), owned)) == 2
 
 
+@pytest.mark.parametrize(("weights", "count"), [(1, 1), (16, 2)])
+def test_rows_far_apart_that_need_some_more_are_stored_there(weights: int, count: int) -> None:
+    """As the gradient of a norm of few rows needs its weight."""
+    x, scale, *others = floats(8, NEAR), floats(8), *(floats(NEAR) for _ in range(weights))
+    scaled = call("mul", x, expand(unsqueeze(scale, 1), 8, NEAR))
+    for other in others:
+        scaled = call("mul", scaled, expand(unsqueeze(other, 0), 8, NEAR))
+    assert len(groups(segment_of([x, scale, *others], scaled, total(x, 0)))) == count
+
+
 def test_sharing_stops_where_too_few_elements_would_run_in_parallel() -> None:
     x = floats(10, 5, 64)
     segment = segment_of([x], chain(piece(x, 1, 0, 4), "neg"), chain(piece(x, 1, 4, 5), "exp"))

@@ -151,6 +151,27 @@ def test_a_row_that_is_walked_once_or_scanned_stays_in_a_block() -> None:
     assert scanned.cluster == 1
 
 
+@pytest.mark.parametrize(
+    ("columns", "left", "threads", "cluster"),
+    [
+        (8192, 8, 256, 1),  # has few of a row anyway
+        (10000, 0, 160, 1),
+        (10000, 8, 320, 1),
+        (16384, 0, 256, 1),
+        (16384, 8, 256, 2),  # beside two others
+        (50256, 8, 224, 8),
+        (262144, 8, 512, 8),  # no three blocks have room for values
+        (262144, 0, 512, 8),
+    ],
+)
+def test_threads_that_leave_values_for_each_other_have_less_of_a_long_row(
+    columns: int, left: int, threads: int, cluster: int
+) -> None:
+    found = of_rows(replace(halves_of(columns), left=left), H200)
+    assert found is not None
+    assert (found.threads, found.cluster) == (threads, cluster)
+
+
 def test_where_blocks_do_not_reach_each_other_a_row_is_in_one() -> None:
     old = replace(H200, max_cluster=1)
     assert of_rows(halves_of(65536), old) == Residency(1024, frozenset({X}))

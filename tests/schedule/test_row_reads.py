@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.programs import H200, chain, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from tests.schedule.test_rows import along, centred
+from tests.schedule.test_streams import softmax
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule import rows
@@ -34,6 +35,15 @@ def test_a_sum_that_is_only_stored_is_one_walk() -> None:
     x = floats(8, 4096)
     row = row_of([x], total(x, 1))
     assert (row.walks, row.again, row.count) == (1, frozenset(), 8)
+
+
+def test_what_three_walks_compute_alike_is_left_if_it_is_no_fast_function() -> None:
+    x, y = halves(8, 4096), floats(8, 4096)
+    capped, given = chain(x, "tanh", "neg"), chain(y, "tanh")
+    assert row_of([x], softmax(capped)).left == 8
+    assert row_of([x], total(call("mul", capped, capped), 1), capped).left == 0  # two walks
+    assert row_of([y], softmax(chain(y, "neg"))).left == 0
+    assert row_of([y], call("sub", softmax(given), given)).left == 4
 
 
 def test_what_each_turn_has_one_of_is_waited_for() -> None:

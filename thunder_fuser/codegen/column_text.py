@@ -24,11 +24,11 @@ from thunder_fuser.codegen.statements import (
     scope_lines,
     vector_type,
 )
+from thunder_fuser.codegen.terms_text import Terms, at_once
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
-from thunder_fuser.kernel.row_ir import Accumulator, Scope
+from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
-from thunder_fuser.kernel.statements import Accumulate, Hold, LaneStatement, Variable
 
 UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
 MAX_TAKEN = 512  # bytes of parts in flight: of more a thread of 80 registers spilled some
@@ -194,12 +194,16 @@ def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
     """A batch of rows, none of which is behind `last`. All loads stand before what is computed: a
     compiler that may choose saves registers, and waits for each load."""
     kind, names = index_type(kernel.reach), kernel.names
-    scope, terms, added = (kernel.loop, [], []) if last is not None else _at_once(kernel)
+    scope, lanes = kernel.loop, kernel.axes.lanes
+    terms = Terms(scope.statements)
+    if last is None:
+        terms = at_once(scope.statements, f"[{lanes}][{kernel.batch}]", "[k]")
     loads = [a for a in scope.loads if kernel.axes.row in a.bases]
     declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in loads]
     taken = [f"{a.name}_rows[k] = {load_call(a, names)};" for a in loads]
     given = [f"const auto {a.name} = {a.name}_rows[k];" for a in loads]
-    summed = lane_lines(scope.statements, scope.stores, names, kernel.axes.lanes)
+    summed = lane_lines(terms.statements, scope.stores, names, lanes)
+    added = [line for each_lane in terms.added for line in per_lane(each_lane, lanes)]
     place, test = f"start + k * {_step(kernel)}", f"row < {last}"
     if kernel.is_reversed:
         place, test = f"{number(kernel.axes.row.size)} - 1 - ({place})", "row >= 0"
@@ -208,25 +212,8 @@ def _batch(kernel: ColumnKernel, last: str | None) -> list[str]:
         tested = when([] if last is None else [test], lines)
         return each("k", kernel.batch, [f"const {kind} row = {place};", *tested])
 
-    return [*declared, *of_batch(taken), *terms, *of_batch([*given, *summed]), *added]
-
-
-def _at_once(kernel: ColumnKernel) -> tuple[Scope, list[str], list[str]]:
-    """What leaves the terms of a batch, for sums that take several at once, in arrays; these; and
-    what adds them."""
-    lanes, statements = kernel.axes.lanes, list[LaneStatement]()
-    declared, added = list[str](), list[str]()
-    for statement in kernel.loop.statements:
-        match statement:
-            case Accumulate(so_far, op, value) if op.steps:
-                terms = so_far.name.replace("_part", "_terms")
-                name, _ = terms.split("[")
-                declared.append(f"{COMPUTE_TYPES[value.dtype]} {name}[{lanes}][{kernel.batch}];")
-                statements.append(Hold(Variable(f"{terms}[k]", value.dtype), value))
-                added += per_lane(f"{so_far.name} = {op.steps.format(so_far.name, terms)};", lanes)
-            case _:
-                statements.append(statement)
-    return replace(kernel.loop, statements=tuple(statements)), declared, added
+    left = of_batch([*given, *summed])
+    return [*declared, *of_batch(taken), *terms.declared, *left, *added]
 
 
 def _meet(kernel: ColumnKernel, split: Split) -> list[str]:

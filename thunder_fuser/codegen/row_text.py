@@ -59,6 +59,7 @@ from thunder_fuser.codegen.statements import (
 )
 from thunder_fuser.codegen.stretch_text import taken_once, turns_of_stretches
 from thunder_fuser.codegen.tail_text import with_tail
+from thunder_fuser.codegen.terms_text import Terms, at_once
 from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.pairs import beside_pairs
 from thunder_fuser.kernel.row_ir import (
@@ -381,7 +382,11 @@ def _reduced(phase: ReducePhase, kernel: RowKernel) -> list[str]:
     loads = [_load(a, kernel) for a in scope.loads]
 
     def of_vectors(scope: Scope, pairs: Sequence[Pairs]) -> list[str]:
-        lanes = scope_lines(replace(scope, loads=()), kernel)
+        terms = Terms(scope.statements)
+        if kernel.lanes > 1:
+            terms = at_once(scope.statements, f"[{kernel.lanes}]", "[lane]")
+        lanes = scope_lines(replace(scope, loads=(), statements=terms.statements), kernel)
+        lanes = [*terms.declared, *lanes, *terms.added]
         return over_vectors(kernel, [*loads, *taken_in_pairs(pairs), *lanes])
 
     return reduced(phase, kernel, of_vectors, edge_scope(scope, kernel))

@@ -9,13 +9,13 @@ from math import prod
 
 from thunder_fuser.analysis.access import Demand, Index, Key, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
+from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.chosen import of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, rounding
-from thunder_fuser.kernel.held import computed_again, is_costly, is_mask
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
 from thunder_fuser.kernel.pairs import pairs_of
 from thunder_fuser.kernel.rising import risen_from

@@ -83,7 +83,7 @@ def arrange(
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
     fusion = fusion if strict else sum_apart(fusion)
     shared = shared_rows(fusion, multiprocessors, max_cluster)
-    fusion = fusion if strict else one_pass_exponentials(fusion, max_cluster)
+    fusion = fusion if strict else one_pass_exponentials(fusion, shared, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = share_sums(fusion, multiprocessors, apart, max_cluster)

@@ -1,4 +1,4 @@
-"""Sum exponentials below the maximum of a column in the pass that finds it.
+"""Sum exponentials below the maximum of a column, or a shared row, in the pass that finds it.
 
     T1 = max(T0);  T2 = sub(T0, T1);  T3 = exp(T2);  T4 = sum(T3)
         =>   T1 = max(T0);  T5 = exponentials(T0);  T4 = add(T5, sub(T1, T1))
@@ -10,7 +10,8 @@ unless the trace takes another one in its place:
     T2 = where(isinf(T1), 0, T1);  T3 = exp(T0 - T2)   =>   T4 = exponentials(T0)
 
 Where a block keeps columns, both passes read registers. So only those are rewritten that would be
-read again from memory: long ones, and odd ones that are packed (`presegment/pack_rows.py`).
+read again from memory: long ones, odd ones that are packed (`presegment/pack_rows.py`), and rows
+that several blocks share.
 """
 
 from __future__ import annotations
@@ -31,23 +32,27 @@ from thunder_fuser.ops.reductions import EXPONENTIALS
 MIN_PACKED = 1024  # rows of odd columns, below which blocks keep them one by one
 
 
-def one_pass_exponentials(fusion: Fusion, max_cluster: int = 1) -> Fusion:
-    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks."""
+def one_pass_exponentials(fusion: Fusion, is_shared: Test, max_cluster: int = 1) -> Fusion:
+    """`fusion` with such sums in one pass, on a machine with clusters of so many blocks. Several
+    blocks share each row of a sum that `is_shared`."""
     stored = stored_planes(fusion, column_shape)
 
-    def is_kept(tv: TensorView) -> bool:
-        rows, columns = column_shape(tv) or (0, 0)
+    def is_read_twice(tv: TensorView) -> bool:
+        shape = column_shape(tv)
+        if shape is None:
+            return is_shared(tv)
+        rows, columns = shape
         is_packed = rows >= MIN_PACKED and plane_of(tv) == (rows, columns)
         if is_packed and are_packed(fusion, rows, columns):
-            return False
+            return True
         blocks = max_cluster if (rows, columns) in stored else 1
-        return are_kept(fusion, rows, columns, blocks)
+        return not are_kept(fusion, rows, columns, blocks)
 
-    return rewrite(fusion, partial(_rule, is_kept))
+    return rewrite(fusion, partial(_rule, is_read_twice))
 
 
-def _rule(is_kept: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-    if not tv.is_of("sum") or not is_long(tv) or column_shape(tv) is None or is_kept(tv):
+def _rule(is_read_twice: Test, tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+    if not tv.is_of("sum") or not is_long(tv) or not is_read_twice(tv):
         return None
     (term,) = inputs
     assert isinstance(term, TensorView)

@@ -24,7 +24,7 @@ from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.nest import MAX_INSTANCES, Nest, instances, replace_axis, split_axis
-from thunder_fuser.schedule.parameters import MAX_LANES, MAX_LOADED, MapParameters
+from thunder_fuser.schedule.parameters import FIFTH, MAX_LANES, MAX_LOADED, MapParameters
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.target import LINE, SECTOR
 
@@ -248,13 +248,20 @@ def _join(
         return None
     found = IterationClass(segment, tuple(members))
     are_near = all(_stays_near(segment, n, a, parameters.near) for n, a in stored)
-    return found if are_near or _adds_no_load(found, group, joined) else None
+    return found if are_near or _saves_loads(found) else None
 
 
-def _adds_no_load(found: IterationClass, *apart: IterationClass) -> bool:
-    """True where a thread of one of the classes loads all that it does with the other's stores, as
-    one that sums a few rows does with stores of these rows."""
-    return len(found.loads) <= max(len(group.loads) for group in apart)
+def _saves_loads(found: IterationClass) -> bool:
+    """True where threads load so much for several nests that they would load again for each, as
+    those that sum a few rows do with stores of these rows: what differs from lane to lane."""
+    innermost = found.axes[-1]
+
+    def loaded(group: IterationClass) -> int:
+        return sum(tv.dtype.itemsize for tv, form in group.loads if innermost in form.bases)
+
+    apart = sum(loaded(IterationClass(found.segment, (nest,))) for nest in found.nests)
+    stored = sum(n.instances * n.store.target.dtype.itemsize for n in found.nests)
+    return 100 * (apart - loaded(found)) >= FIFTH * (apart + stored)
 
 
 def _align(

@@ -14,7 +14,7 @@ rows beside them. Where rows are while a block walks them, `walking.py` says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from thunder_fuser.analysis.digits import ceil_div
 from thunder_fuser.analysis.layout import registers_of
@@ -81,7 +81,8 @@ class Row:
     read, of the `weights` that all rows share, and of what scans leave. The template `walks` it so
     many times, and reads what it needs `again` in more than one of them; what follows may be stored
     as whole rows. What it sums `is_sent` from block to block, a word or two for each: `states` are
-    bytes of all that. One that `is_shifted` begins at another lane than the weights. Its sums wait
+    bytes of all that, and `left` the registers of a vector of what phases leave for each other, if
+    threads have few. One that `is_shifted` begins at another lane than the weights. Its sums wait
     for so many bytes of each tensor that has one value a row, `waited`, and what follows from them
     for those of each that is `late`."""
 
@@ -97,12 +98,18 @@ class Row:
     is_shifted: bool = False
     states: int = 0
     count: int = 1 << 20  # enough for any machine
+    left: int = 0
     waited: Mapping[TensorView, int] = field(default_factory=dict)
     late: Mapping[TensorView, int] = field(default_factory=dict)
 
     @property
     def loaded(self) -> int:
         return sum(self.loads.values())
+
+    @property
+    def most(self) -> int:
+        """Vectors of a thread of a cluster, at most."""
+        return min(max(HELD // self.left, 1), HELD_IN_CLUSTER) if self.left else HELD_IN_CLUSTER
 
     @property
     def by_width(self) -> list[TensorView]:
@@ -120,19 +127,27 @@ def of_rows(row: Row, target: Target, parameters: RowParameters = PREFERRED) -> 
     of them, if more than one fits then. None for a row whose scans no registers hold."""
     if not (parameters.keeps or row.scanned or row.vectors * row.lanes <= FEW):
         return _again(row)
+    plain, is_long = replace(row, left=0), row.vectors * row.lanes > FEW
+    found = _of_held(row, target, parameters) if row.left and is_long else None
+    return found or _of_held(plain, target, parameters)
+
+
+def _of_held(row: Row, target: Target, parameters: RowParameters) -> Residency | None:
+    """None for a row whose scans no registers hold, and where too few threads would have room for
+    what phases leave for each other."""
     alone = _in_one_block(row, target, parameters.held)
     is_single = row.scanned or row.walks < 2 or not row.loads or not row.is_sent
     if alone is None or is_single:
         return alone
     if _leaves_room(alone, row) and not _leaves_idle(row, target):
         return alone
-    is_held = bool(alone.registers or alone.shared)
-    least, wanted = MIN_IN_TURN if is_held else 1, parameters.cluster
+    is_held, wanted = bool(alone.registers or alone.shared), parameters.cluster
+    least = IN_TURN if row.left else MIN_IN_TURN if is_held else 1
     for sizes in clusters_of(target.max_cluster, row.is_sent):
         allowed = [size for size in sizes if wanted in (None, size)]
         if (found := _in_cluster(row, allowed, target, least)) is not None:
             return found
-    return alone
+    return None if row.left else alone
 
 
 def held_of_edged(row: Row) -> int | None:
@@ -151,7 +166,7 @@ def _again(row: Row) -> Residency:
 
 def _leaves_room(alone: Residency, row: Row) -> bool:
     """True for a row in registers beside those of as many threads again."""
-    registers = ceil_div(row.vectors, alone.threads) * row.loaded + SCRATCH
+    registers = ceil_div(row.vectors, alone.threads) * (row.loaded + row.left) + SCRATCH
     return bool(alone.registers) and 2 * registers * alone.threads <= REGISTERS
 
 
@@ -179,7 +194,7 @@ def _in_blocks(row: Row, cluster: int, target: Target) -> tuple[int, Residency |
     fit on a multiprocessor, and how many; where it is the same, with more in shared memory, which
     does not spill."""
     piece = ceil_div(row.vectors, cluster)
-    threads = min(max(in_warps(ceil_div(piece, HELD_IN_CLUSTER)), MIN_BLOCK), MAX_THREADS)
+    threads = min(max(in_warps(ceil_div(piece, row.most)), MIN_BLOCK), MAX_THREADS)
     held = ceil_div(piece, threads)
     best: tuple[int, Residency | None] = 0, None
     for count in range(len(row.loads) + 1):
@@ -204,7 +219,7 @@ def _told(
     if registers or not (row.is_shifted and row.weights):
         return None
     fitting = _with_room(4 * held * threads * row.loaded, target)
-    return min(REGISTERS // (TOLD * threads), fitting) or None
+    return min(REGISTERS // ((TOLD + held * row.left) * threads), fitting) or None
 
 
 def _with_room(moved: int, target: Target) -> int:
@@ -214,7 +229,7 @@ def _with_room(moved: int, target: Target) -> int:
 
 def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, target: Target) -> int:
     """Blocks on a multiprocessor whose threads hold `held` vectors of each tensor."""
-    kept = held * sum(row.loads[tv] for tv in registers)
+    kept = held * (row.left + sum(row.loads[tv] for tv in registers))
     kept += SCRATCH_WITH_WEIGHTS if row.weights else SCRATCH
     if kept > MAX_REGISTERS - SCRATCH:
         return 0
@@ -232,7 +247,7 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
     held = _preferred(row) if wanted is None else max(wanted // row.lanes, 1)
     while True:
         threads = min(in_warps(ceil_div(row.vectors, held)), MAX_THREADS)
-        registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned) + SCRATCH
+        registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned + row.left) + SCRATCH
         if (
             registers * max(threads, MIN_BLOCK) <= REGISTERS
             and registers <= MAX_REGISTERS - SCRATCH
@@ -250,7 +265,7 @@ def _preferred(row: Row) -> int:
     more if that leaves fewer threads without one: of 12 vectors four threads have three each, where
     of sixteen a quarter would do nothing for what the others compute."""
     elements = row.vectors * row.lanes
-    most = max((HELD if elements <= FEW else 2 * HELD) // row.lanes, 1)
+    most = max((HELD if elements <= FEW or row.left else 2 * HELD) // row.lanes, 1)
     if not row.is_stored or row.lanes == 1 or elements > SHORT:
         return most
     least = max(HELD_OF_SHORT // row.lanes, 1)

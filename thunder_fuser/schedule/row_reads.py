@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
+from thunder_fuser.analysis.access import Demand
 from thunder_fuser.analysis.digits import Form, loads_in
+from thunder_fuser.analysis.held import computed_again, is_costly
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
@@ -19,6 +21,7 @@ from thunder_fuser.schedule.staged import Reads
 
 SMALL = 8  # times smaller than the plane is what the L2 cache has: no row keeps it for a single use
 COPIED = 4  # bytes of the least that is copied in the background
+MANY_WALKS = 3  # from which on threads have few vectors, to leave values for each other
 TINY = 32 * 1024  # bytes, which the L1 cache has for more
 
 
@@ -52,9 +55,27 @@ def row_read(work: RowWork) -> Row:
         is_shifted=axes.is_shifted,
         states=sum(map(state_bytes, work.reduced)),
         count=axes.rows,
+        left=axes.lanes * _left(work, walks),
         waited=waited,
         late={tv: size for tv, size in late.items() if tv not in waited and size >= COPIED},
     )
+
+
+def _left(work: RowWork, walks: Sequence[Sequence[Element]]) -> int:
+    """Values of each element that walks compute alike by exact functions of what they read, if
+    they are three: twice as many threads have a row for it, and what each does for a row whatever
+    its length takes as many instructions an element as a logistic function."""
+    segment, vector = work.segment, work.axes.vector
+
+    def needs(results: Sequence[Element]) -> Demand:
+        return needs_of(segment, work.reduced, results)
+
+    exact = {tv for tv in segment.tensors if is_costly(tv)} - segment.fast
+    if len(walks) < MANY_WALKS or not exact:
+        return 0
+    found = computed_again([(w, needs(w)) for w in walks], set(work.reduced))
+    own = (alike[:1] for alike in found if any(vector in form.bases for form in alike[0][1]))
+    return sum(any(tv in exact for tv, _ in needs(value).elements) for value in own)
 
 
 def reads_of(work: RowWork, results: Sequence[Element]) -> list[tuple[TensorView, Form]]:

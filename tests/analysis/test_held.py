@@ -81,6 +81,27 @@ def test_rows_that_are_only_read_are_held_beside_their_edges(columns: int) -> No
     assert len(held(kernel)) == 1
 
 
+@pytest.mark.parametrize("columns", [9000, 16384, 50257])
+def test_long_rows_have_threads_for_what_three_walks_need(columns: int) -> None:
+    x = halves(400, columns)
+    kernel = kernel_of(segment_of([x], softmax(chain(x, *CAPPED))))
+    assert held(kernel) == ["T2_held"]
+    assert kernel.vectors_per_thread * kernel.lanes == 32
+
+
+@pytest.mark.sanitizer
+@pytest.mark.usefixtures("device", "wide_host")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", [16384, 33_001])
+def test_values_of_long_rows_are_those_of_the_first_walk(columns: int, order: str) -> None:
+    x = 4 * torch.randn(3, columns)
+    x[1, ::7], x[2, 5] = -inf, torch.nan
+    (a,) = like(x)
+    (found,) = run(fusion([a], softmax(chain(a, *CAPPED))), x, options=Options(thread_order=order))
+    exact = torch.softmax(-torch.tanh(x.double()), 1)
+    torch.testing.assert_close(found.cpu().double(), exact, rtol=1e-5, atol=1e-9, equal_nan=True)
+
+
 def test_what_depends_on_the_place_is_computed_once() -> None:
     x = floats(1000, 577)
     kernel = kernel_of(segment_of([x], softmax(causal(x))))
@@ -118,7 +139,7 @@ def test_scores_of_what_came_before(columns: int) -> None:
         (("exp",), 5, 4096, True),
         (("neg",), 5, 4096, False),  # what is cheap is computed again
         ((), 5, 4096, False),
-        (CAPPED, 4000, 16384, False),  # a thread has 64 elements of such a row
+        (CAPPED, 400, 1 << 22, False),  # no thread keeps such a row
     ],
 )
 def test_what_is_cheap_or_too_much_is_computed_again(
