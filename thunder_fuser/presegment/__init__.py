@@ -41,6 +41,7 @@ from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
+from thunder_fuser.presegment.sum_each import sum_each
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.undo_turns import undo_turns
@@ -78,7 +79,7 @@ def arrange(
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
     fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
-    fusion = undo_turns(slice_first(fusion), max_cluster)
+    fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
     fusion = fusion if strict else sum_apart(fusion)
