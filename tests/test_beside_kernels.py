@@ -8,7 +8,8 @@ from importlib import import_module
 import pytest
 import torch
 
-from tests.devices import ORDERS
+from tests.devices import ORDERS, copies
+from tests.presegment.test_one_pass_exponentials import softmax
 from tests.programs import (
     chain,
     check,
@@ -18,6 +19,7 @@ from tests.programs import (
     fusion,
     like,
     permute,
+    plan_of,
     total,
     unsqueeze,
     whole,
@@ -29,6 +31,7 @@ from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.kept_ir import KeptKernel
+from thunder_fuser.options import Options
 
 walk_columns = import_module("thunder_fuser.presegment.walk_columns")  # not the function
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
@@ -102,6 +105,37 @@ def test_of_columns_that_no_number_of_blocks_divides(shape: tuple[int, ...]) -> 
     if 2 * x.shape[1] * x.itemsize <= walk_columns.MAX_ROW:
         is_walked(plan)
     is_walked(check(fusion([a], below_sums(a, 1), total(a, 0, 2)), x, orders=ORDERS))
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("shape", [(7, 64, 128), (18, 20, 512), (24, 31, 80)], ids=str)
+def test_of_channels_of_each_sample(shape: tuple[int, ...]) -> None:
+    """Its columns are dealt to blocks of its own."""
+    x = whole(*shape)
+    (a,) = like(x)
+    plan = check(fusion([a], below_sums(a, 1), total(chain(a, "neg"), 2)), x, orders=ORDERS)
+    assert "int group = blockIdx.x" in plan.kernels[0].text  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("small_planes")
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((9, 19, 16, 64), torch.bfloat16), ((18, 12, 8, 48), torch.float32)],
+    ids=str,
+)
+def test_of_shares_of_a_few_classes(shape: tuple[int, ...], dtype: torch.dtype, order: str) -> None:
+    """In the launch that reads these, though a thread could sum them for each share anew."""
+    x = torch.randn(*shape).to(dtype)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    program = fusion([a], call("max", wide, dims=(1,)), total(softmax(wide, 1), 2, 3))
+    plan = plan_of(program, *copies([x]), options=Options(thread_order=order))
+    assert "int group = blockIdx.x" in plan.kernels[0].text  # type: ignore[union-attr]
+    top, sums = (tv.cpu() for tv in plan.run(*copies([x])))
+    torch.testing.assert_close(top, x.float().amax(1))
+    exact = torch.softmax(x.double(), 1).sum((2, 3))
+    torch.testing.assert_close(sums.double(), exact, rtol=1e-5, atol=1e-6)
 
 
 def gradients(x: TensorView, y: TensorView, dim: int) -> Fusion:

@@ -18,6 +18,7 @@ from thunder_fuser.analysis.short_rows import (
     is_short,
     rows_at_once,
     share_alone,
+    share_beside,
     share_of,
     share_of_image,
     share_of_sides,
@@ -83,6 +84,23 @@ def test_few_threads_that_take_a_row_out_of_shared_memory_have_nothing(
 ) -> None:
     assert share_of(columns, 2) == expected
     assert share_of(columns, 8) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (9, Share(1, 1, 9)),
+        (63, Share(4, 1, 16)),
+        (64, Share(4, 8, 16)),
+        (256, Share(16, 8, 16)),
+        (768, share_of(768, 2)),
+    ],
+)
+def test_threads_have_twice_as_much_beside_sums_where_nothing_is_stored(
+    columns: int, expected: Share | None
+) -> None:
+    assert share_beside(columns, 2, is_stored=False) == expected
+    assert share_beside(columns, 2, is_stored=True) == share_of(columns, 2)
 
 
 @pytest.mark.parametrize(

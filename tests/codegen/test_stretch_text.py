@@ -13,6 +13,8 @@ import torch
 from tests.codegen.test_side_text import arguments, gradients, is_right, walked
 from tests.devices import ORDERS, copies
 from tests.pairwise import in_turn
+from tests.presegment.test_fold_places import place
+from tests.presegment.test_one_pass_exponentials import softmax
 from tests.programs import (
     H200,
     check,
@@ -20,6 +22,7 @@ from tests.programs import (
     cuda_kernels,
     expand,
     fusion,
+    ints,
     like,
     plan_of,
     total,
@@ -182,6 +185,48 @@ def test_nvrtc_compiles_rows_that_are_only_read_without_spills(
     x = torch.empty((1 << 23) // columns, columns, dtype=dtype)
     for kernel in cuda_kernels(measured(x), x)[1]:
         assert cubin_of(kernel).spill_bytes == 0
+
+
+def routed(x: torch.Tensor) -> Fusion:
+    """What rows are reduced to, and of how many each column is the largest share, all of them."""
+    (tokens,) = like(x)
+    wide = call("cast", tokens, dtype=DataType.Float)
+    shares = softmax(wide, 1)
+    index = call("broadcast", place(shares), is_broadcast_dim=(False, True))
+    count = call("iota", *ints([0, 1]), length=ints([x.shape[1]]), dtype=DataType.Int)
+    is_chosen = call("eq", call("broadcast", count, is_broadcast_dim=(True, False)), index)
+    chosen = call("cast", is_chosen, dtype=DataType.Float)
+    return fusion([tokens], call("max", wide, dims=(1,)), total(shares, 0), total(chosen, 0))
+
+
+@on_devices
+@pytest.mark.sanitizer
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype"), [(1277, 64, BF16), (1061, 63, F16), (601, 200, BF16)]
+)
+def test_threads_have_more_of_rows_that_only_sums_are_of(
+    rows: int, columns: int, dtype: torch.dtype, order: str
+) -> None:
+    x = torch.randn(rows, columns).to(dtype)
+    plan = plan_of(routed(x), *copies([x]), options=Options(thread_order=order))
+    assert is_in_stretches(plan)
+    top, shares, chosen = (t.cpu() for t in plan.run(*copies([x])))
+    exact = torch.softmax(x.double(), 1)
+    torch.testing.assert_close(top, x.float().amax(1))
+    torch.testing.assert_close(shares.double(), exact.sum(0), rtol=1e-5, atol=1e-6)
+    wanted = torch.bincount(x.float().argmax(1), minlength=columns)
+    assert torch.equal(chosen.long(), wanted)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1 << 20, 64), (1 << 19, 126), (1 << 18, 256)])
+def test_nvrtc_compiles_more_of_a_row_beside_sums_without_spills(rows: int, columns: int) -> None:
+    x = torch.empty(rows, columns, dtype=BF16)
+    bound = bind(routed(x), [x])
+    made = arrange(tidy(bound.fusion), bound.layouts, H200.multiprocessors, H200.max_cluster)
+    kernel = cuda_kernels(made, x)[1][0]
+    assert isinstance(kernel, RowKernel)
+    assert cubin_of(kernel).spill_bytes == 0
 
 
 def bias_gradients(*tensors: torch.Tensor) -> Fusion:

@@ -240,20 +240,22 @@ def test_short_rows_are_dealt_as_many_at_a_time_as_a_block_has(
 
 
 @pytest.mark.parametrize(
-    ("terms", "columns", "expected"),
+    ("terms", "columns", "is_stored", "expected"),
     [
-        (1_342_177, 50, (80, 263, 64)),  # 4 threads a row; two blocks of a multiprocessor
-        (1_065_220, 63, (85, 392, 32)),  # three
-        (1 << 20, 64, (83, 395, 32)),
-        (261_123, 257, (83, 394, 8)),
-        (1 << 16, 63, None),
+        (1_342_177, 50, True, (80, 263, 64)),  # 4 threads a row; two blocks of a multiprocessor
+        (1_065_220, 63, True, (85, 392, 32)),  # three
+        (1 << 20, 64, True, (83, 395, 32)),
+        (1 << 20, 64, False, (63, 261, 64)),  # 4 threads a row again
+        (261_123, 257, True, (83, 394, 8)),
+        (1 << 16, 63, True, None),
     ],
 )
 def test_short_rows_that_pass_through_shared_memory_are_dealt_in_stretches(
-    terms: int, columns: int, expected: tuple[int, ...] | None
+    terms: int, columns: int, is_stored: bool, expected: tuple[int, ...] | None
 ) -> None:
     x = tensor(DataType.BFloat16, terms, columns)
-    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1))), SMS, max_cluster=8)
+    stored = (call("neg", x),) if is_stored else ()
+    made = split_reductions(Fusion((x,), (total(x, 0), total(x, 1), *stored)), SMS, max_cluster=8)
     dealt = [tv.shape[:-1] for tv in made.tensors if is_reshape(tv)]
     assert dealt == ([] if expected is None else [expected])
 

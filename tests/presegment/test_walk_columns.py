@@ -56,6 +56,16 @@ def test_some_have_none_in_the_last_turn_where_no_number_of_blocks_divides_the_c
     assert "dims=[1, 2], walked=65268)" in made
 
 
+def test_columns_of_each_sample_are_dealt_to_blocks_of_its_own() -> None:
+    x = floats(64, 64, 28, 28)
+    made = str(
+        walk_columns(fusion([x], below(total(x, 1), x, 1), total(chain(x, "neg"), 2, 3)), {}, 4)
+    )
+    assert "reshape(T7, new_shape=[64, 7, 1, 112, 64])" in made
+    assert "f32[i64, i1, r7, r112, i64] = sum(" in made
+    assert "walked=50176)" in made
+
+
 def test_one_image_has_rows_where_its_elements_wait_for_their_sums() -> None:
     """The sums over all of its columns are of one dim as well."""
     x = floats(1, 64, 12544)

@@ -31,6 +31,7 @@ MIN_SHORT = 40 * 1024  # elements of short rows, per multiprocessor: fewer are i
 # they are read again, and kernels that walk are others for other numbers of rows
 MAX_STAGED = 14  # elements of a row that one thread takes out of shared memory
 MAX_READ = 36  # of a row that it only reads
+MAX_SUMMED = 16  # of one that it only reads, with sums down the columns beside
 MAX_READ_OF_ALL = 40  # of the rows of all planes: a divergence takes 102 us by 20 of two, 125 by 10
 MAX_RUN = 20  # of one that it scans
 STAGED_LANES = (8, 4, 2, 1)  # of them at a time
@@ -140,6 +141,14 @@ def share_of(columns: int, itemsize: int) -> Share | None:
         if found:
             return min(found, key=lambda share: share.work)
     return None
+
+
+def share_beside(columns: int, itemsize: int, is_stored: bool) -> Share | None:
+    """The same with sums down the columns beside. Where no row is stored a thread has twice as much
+    of each: what all of a row compute alike, as reciprocals, takes half of the instructions."""
+    found = [] if is_stored else _shares(columns, itemsize, WHOLE_PARTS, MAX_SUMMED)
+    least = min(found, key=lambda share: share.work_alone, default=None)
+    return least or share_of(columns, itemsize)
 
 
 def share_alone(columns: int, itemsize: int, planes: int) -> Share | None:

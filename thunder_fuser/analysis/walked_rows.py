@@ -58,7 +58,8 @@ class WalkedRow:
     """A row of `columns`, read of tensors whose elements have `itemsizes`, those that are read
     `again` behind its sums too, with so many `sums` down each column. What it is reduced to
     `is_sent` from block to block: a word or two. One that is gathered is not `is_plain`: such rows
-    do not pass through shared memory side by side, nor do they begin in a lane of a plane."""
+    do not pass through shared memory side by side, nor do they begin in a lane of a plane. Of some
+    something `is_stored`."""
 
     columns: int
     itemsizes: Sequence[int]
@@ -66,6 +67,7 @@ class WalkedRow:
     again: Sequence[int] = ()
     is_sent: bool = True
     is_plain: bool = True
+    is_stored: bool = True
 
     @property
     def lanes(self) -> int:
@@ -91,7 +93,8 @@ def walked_row(plane: tuple[int, int] | None, fusion: Fusion, sums: int) -> Walk
     gathered = (t for t in fusion.tensors if t.family is Family.GATHER)
     is_plain = all(prod(t.shape) != rows * columns for t in gathered)
     itemsizes, twice = (tuple(t.dtype.itemsize for t in found) for found in (read, again))
-    return WalkedRow(columns, itemsizes, sums, twice, is_sent, is_plain)
+    is_stored = any(prod(tv.shape) == rows * columns for tv in fusion.roots)
+    return WalkedRow(columns, itemsizes, sums, twice, is_sent, is_plain, is_stored)
 
 
 def clusters_of(max_cluster: int, is_sent: bool) -> tuple[list[int], list[int]]:

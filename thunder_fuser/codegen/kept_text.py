@@ -160,10 +160,14 @@ def _first(kernel: KeptKernel, width: int | str) -> str:
         return f"({index_type(kernel.reach)}){tile_number(kernel)} * {width}"
     if not kernel.walks:
         return f"group * {width}"
-    groups, tiles = number(kernel.group.size), number(kernel.tiles)
+    parts, tiles = number(kernel.parts), number(kernel.tiles)
+    run, group = "turn" if kernel.tiles == 1 else f"turn / {tiles}", "group"
+    if kernel.parts < kernel.group.size:
+        runs = number(kernel.turns // kernel.tiles)
+        run, group = f"(group / {parts} * {runs} + {run})", f"group % {parts}"
     if kernel.tiles == 1:
-        return f"(turn * {groups} + group) * {width}"
-    return f"((turn / {tiles} * {groups} + group) * {tiles} + turn % {tiles}) * {width}"
+        return f"({run} * {parts} + {group}) * {width}"
+    return f"(({run} * {parts} + {group}) * {tiles} + turn % {tiles}) * {width}"
 
 
 def _in_shared(kernel: KeptKernel) -> list[str]:

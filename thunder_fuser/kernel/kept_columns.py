@@ -101,6 +101,7 @@ class _KeptWriter:
             fills=() if turned is None else turned.turned_loads,
             empties=() if turned is None else turned.stores,
             group=None if planned.beside is None else planned.beside.group,
+            parts=1 if planned.beside is None else planned.beside.parts,
             tiles=1 if planned.beside is None else planned.beside.vectors // planned.threads_across,
             beside=tuple(total for total, _ in sums),
             results=self._results(),
@@ -172,7 +173,7 @@ class _KeptWriter:
             by_lane, by_column = tv in self.by_lane, tv in self.by_column
             sums.append(KeptSum(name, dtype, op, rounded, by_lane, by_column))
             known = f"{name}_row" if phase.met else f"{name}_row{lane}"
-            self.writer.known[tv, index] = Variable(known, dtype)
+            self.writer.known[tv, index] = Variable(known, dtype, of_row=True)
         statements = (*self.writer.statements, *accumulated)
         scope = Scope(self._used(loads, statements), statements)
         if phase.met:

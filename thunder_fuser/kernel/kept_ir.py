@@ -76,7 +76,8 @@ class KeptKernel:
     the next one; `full` is done for every row behind all phases, `final` once per vector of
     columns. `blocks_at_once` are to fit on a multiprocessor, None for as many as do. What is turned
     `fills` a `strip` of its name each before the phases, or `empties` one behind them. With a
-    `group` each block walks columns, so many `tiles` of neighbours at a time, while `full` adds to
+    `group` each block walks columns, so many `tiles` of neighbours at a time, those of a sample by
+    turns with so many `parts` of it, while `full` adds to
     the sums `beside`, one per row of a thread; `results` are stored behind the last turn. Where it
     `renews` what is kept, each phase converts that anew. The blocks of a `cluster` have an equal
     part of the rows of a tile each. Where columns are `spread`, `final` is of one of them, in each
@@ -99,6 +100,7 @@ class KeptKernel:
     fills: tuple[VectorAccess, ...] = ()
     empties: tuple[VectorAccess, ...] = ()
     group: IterDomain | None = None
+    parts: int = 1
     tiles: int = 1
     beside: tuple[Accumulator, ...] = ()
     results: Scope = NOTHING

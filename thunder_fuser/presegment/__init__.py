@@ -16,6 +16,7 @@ from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
 from thunder_fuser.presegment.fold_logs import fold_logs
 from thunder_fuser.presegment.fold_maxima import fold_maxima
+from thunder_fuser.presegment.fold_places import fold_places
 from thunder_fuser.presegment.fold_powers import fold_powers
 from thunder_fuser.presegment.fold_sums import fold_sums
 from thunder_fuser.presegment.follow_memory import follow_memory
@@ -41,6 +42,7 @@ from thunder_fuser.presegment.split_scans import split_scans
 from thunder_fuser.presegment.stop_gathers import stop_gathers
 from thunder_fuser.presegment.store_turned import store_turned
 from thunder_fuser.presegment.sum_apart import sum_apart
+from thunder_fuser.presegment.sum_each import sum_each
 from thunder_fuser.presegment.sum_places import by_places, sum_places
 from thunder_fuser.presegment.sum_rows_first import sum_rows_first
 from thunder_fuser.presegment.undo_turns import undo_turns
@@ -77,8 +79,8 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
-    fusion = fusion if strict else scale_masks(fold_logs(join_pads(fusion)))
-    fusion = undo_turns(slice_first(fusion), max_cluster)
+    fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
+    fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
     fusion = fusion if strict else sum_apart(fusion)

@@ -30,12 +30,12 @@ def fold_maxima(fusion: Fusion) -> Fusion:
         if not tv.is_of("max") or tv in looked_for:
             return None
         made = again(tv.expr, inputs)
-        return _largest(terms_of(made), of_rows(made, known))
+        return largest_share(terms_of(made), of_rows(made, known))
 
     return rewrite(fusion, rule)
 
 
-def _largest(shares: TensorView, rows: OfRows) -> TensorView | None:
+def largest_share(shares: TensorView, rows: OfRows) -> TensorView | None:
     """The largest of exponentials below a maximum, also divided by a sum of such; None for
     others."""
     if (top := distance_from_max(shares)) is not None:
@@ -45,7 +45,7 @@ def _largest(shares: TensorView, rows: OfRows) -> TensorView | None:
         return call("exp", call("sub", top, of_row))
     match shares.definition:
         case Expr(OpDef(name="div"), (TensorView() as raised, TensorView() as total)):
-            of_row, largest = rows.value(total), _largest(raised, rows)
+            of_row, largest = rows.value(total), largest_share(raised, rows)
             if of_row is not None and largest is not None and _is_sum_of_powers(total):
                 return call("div", largest, of_row)
     return None

@@ -52,6 +52,7 @@ from thunder_fuser.analysis.reductions import (
     plane_of,
     runs_of,
 )
+from thunder_fuser.analysis.short_rows import share_of
 from thunder_fuser.analysis.walked_rows import blocks_of_row, walked_row
 from thunder_fuser.ir.build import produce
 from thunder_fuser.ir.fusion import Fusion, topological
@@ -143,7 +144,8 @@ def _way(
     has_rest = any(tv.expr.op.neutral is None for tv in sums)
     if _stores_beside(sums, outputs):  # pieces would be stored, and read for it, anew
         is_dealt = walks and is_in_one_dim and not has_rest
-        dealt = in_stretches(rows, columns, min(itemsizes), multiprocessors) if is_dealt else None
+        share = share_of(columns, min(itemsizes)) if is_dealt else None
+        dealt = in_stretches(rows, share, multiprocessors)
         if dealt is not None:
             return dealt
         is_filled = is_in_one_dim and not has_rest and _reads_columns(plane, rows, columns)

@@ -72,8 +72,10 @@ from thunder_fuser.analysis.reductions import (
 )
 from thunder_fuser.analysis.short_rows import (
     THREADS,
+    Share,
     is_much,
     is_short,
+    share_beside,
     share_of,
     shifted_vectors,
     threads_beside,
@@ -273,7 +275,8 @@ def _dealt(
     shifted = shifted_vectors(columns, row.lanes)
     found = None
     if is_long_walk and not is_even and row.is_plain and max_cluster > 1:
-        found = in_stretches(terms, columns, MAX_ALIGNMENT // row.lanes, multiprocessors)
+        share = share_beside(columns, MAX_ALIGNMENT // row.lanes, row.is_stored)
+        found = in_stretches(terms, share, multiprocessors)
     is_apart = period > 1 and is_short(shifted) and columns >= MIN_SHIFTED * row.lanes
     if found is None and is_apart and row.is_plain and is_long_walk:
         found = _shifted(terms, shifted, row.sums, period, is_even, multiprocessors)
@@ -368,10 +371,9 @@ def _divisor(size: int, limit: int, factor: int) -> int | None:
     return next((d for d in range(most, least - 1, -factor) if size % d == 0), None)
 
 
-def in_stretches(terms: int, columns: int, itemsize: int, multiprocessors: int) -> Deal | None:
-    """Of short rows, the neighbours that pass through a block's shared memory at once, where there
-    is an engine for that: GPUs with clusters have it."""
-    share = share_of(columns, itemsize)
+def in_stretches(terms: int, share: Share | None, multiprocessors: int) -> Deal | None:
+    """Of short rows of which a thread has such a share, the neighbours that pass through a block's
+    shared memory at once, where there is an engine for that: GPUs with clusters have it."""
     if share is None:
         return None
     runs, most = ceil_div(terms, share.rows), terms // MIN_SHORT_ROWS

@@ -34,6 +34,7 @@ from thunder_fuser.analysis.kept_rows import (
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, Layout, output_layout, registers_of
 from thunder_fuser.analysis.odd_columns import STORED, lanes_of, odd_sharing, tiles_of
 from thunder_fuser.analysis.reductions import (
+    WALKED,
     inputs_of_size,
     is_long_reduction,
     mark_of,
@@ -45,7 +46,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.split_reductions import Deal, in_two
-from thunder_fuser.presegment.stages import padded, reshaped, widened
+from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 from thunder_fuser.target import (
     HOPPER_SHARED_BYTES,
     LINE,
@@ -102,6 +103,9 @@ def walk_columns(
             continue
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
+        samples = {_samples(tv) for tv in beside}
+        if len(samples) > 1:
+            continue
         count = _groups(fusion, layouts, plane, dim, beside, *machine)
         if count is not None:
             groups[plane] = count
@@ -165,10 +169,18 @@ def _forms(
 
 
 def _form_of(tv: TensorView) -> _Form:
-    """Of what a sum over all dims but one is of. For other reductions there is no dim: -1."""
+    """Of what a sum over all dims but one is of, also of each sample, of which the outermost dims
+    are. For other reductions there is no dim: -1."""
     shape, dims = terms_of(tv).shape, tv.expr.dims()
-    kept = [d for d, size in enumerate(shape) if size != 1 and d not in dims]
-    return shape, kept[0] if len(kept) == 1 and tv.expr.op.state_size == 1 else -1
+    *outer, dim = [d for d, size in enumerate(shape) if size != 1 and d not in dims] or [-1]
+    leads = outer == [d for d, size in enumerate(shape[: len(outer)]) if size != 1]
+    return shape, dim if leads and tv.expr.op.state_size == 1 else -1
+
+
+def _samples(tv: TensorView) -> int:
+    """Of how many samples each such sum is: of all columns, or of those of an outermost dim."""
+    _, dim = _form_of(tv)
+    return prod(tv.shape) // terms_of(tv).shape[dim]
 
 
 def _groups(
@@ -202,6 +214,8 @@ def _groups(
     columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), True in turned.values())
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
+    if (samples := _samples(sums[0])) > 1:
+        return _of_samples(columns, vectors, samples, multiprocessors)
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
     if are_many and (blocks := _in_slots(fusion, turned, plane, dim, sums, inner, shared_bytes)):
@@ -231,6 +245,27 @@ def _groups(
     tiles, places = ceil_div(vectors, run), clusters_at_once(cluster, multiprocessors)
     count = _fastest(tiles, at_once * places, part, places, vectors % run == 0, may_pad)
     return None if count is None else Dealt(count, run * lanes)
+
+
+def _of_samples(
+    columns: _Columns, vectors: int, samples: int, multiprocessors: int
+) -> Dealt | None:
+    """The same of samples of as many columns, each in tiles that several groups have by turns: so
+    many that the machine is full, and soonest done. None where no tiles divide a sample, or a block
+    has no room for one."""
+    own = vectors // samples
+    run = next((n for n in range(columns.run, 0, -1) if own % n == 0), 0)
+    if run < columns.least or not columns.fit:
+        return None
+    tiles, slots = own // run, max(columns.blocks(run), 1) * multiprocessors
+    filling = [n for n in range(1, tiles + 1) if tiles % n == 0 and samples * n >= slots]
+
+    def cost(parts: int) -> float:
+        return ceil_div(samples * parts, multiprocessors) * (tiles // parts + BEGINNING)
+
+    parts = min(filling, key=cost, default=tiles)
+    is_busy = 2 * samples * parts >= multiprocessors
+    return Dealt(parts, run * columns.lanes, samples=samples) if is_busy else None
 
 
 def _fastest(
@@ -317,11 +352,12 @@ def _is_turned(
 @dataclass(frozen=True)
 class Dealt:
     """To so many `groups`, a `run` of columns at a time. Of images that are `padded` each has so
-    many columns, and so many then."""
+    many columns, and so many then. Each of so many `samples` has groups of its own."""
 
     groups: int
     run: int
     padded: tuple[int, int] | None = None
+    samples: int = 1
 
 
 @dataclass(frozen=True)
@@ -458,6 +494,8 @@ def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> Tenso
     """Part g sums every so many-th stretch of columns."""
     last = _rows_last(source, dim)
     columns, rows = prod(last.shape[:-1]), last.shape[-1]
+    if dealt.samples > 1:
+        return _in_samples(tv, last, dealt)
     if dealt.padded is not None:
         inner, width = dealt.padded
         images = reshaped(widened(tv, last), (columns // inner, inner, rows))
@@ -465,3 +503,13 @@ def _in_two(tv: TensorView, source: TensorView, dim: int, dealt: Dealt) -> Tenso
         columns = columns // inner * width
     made = in_two(tv, reshaped(last, (columns, rows)), Deal(dealt.groups, dealt.run))
     return reshaped(made, tv.shape)
+
+
+def _in_samples(tv: TensorView, source: TensorView, dealt: Dealt) -> TensorView:
+    """Part g of each sample sums every so many-th stretch of its columns."""
+    columns, rows = prod(source.shape[:-1]), source.shape[-1]
+    turns = columns // (dealt.samples * dealt.groups * dealt.run)
+    sizes = dealt.samples, turns, dealt.groups, dealt.run, rows
+    pieces = call("permute", reshaped(widened(tv, source), sizes), dims=(0, 2, 1, 3, 4))
+    parts = produce(tv.expr.op, [pieces], {"dims": (2, 3), WALKED: columns})
+    return reshaped(reduced(tv, parts, (1,)), tv.shape)

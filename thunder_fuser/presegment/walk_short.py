@@ -5,8 +5,9 @@
 
 One thread combines a few terms in registers. But to compute one element of a softmax over 21
 channels it combines all of them, 21 times what is needed, and the sums of a norm's gradient are
-added by threads that do so for each of their terms. Marked, such reductions are those of any plane:
-a block keeps its rows or columns (`schedule/rows.py`, `schedule/kept_columns.py`).
+added by threads that do so for each of their terms; so are those of each channel's shares. Marked,
+such reductions are those of any plane: a block keeps its rows or columns (`schedule/rows.py`,
+`schedule/kept_columns.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from thunder_fuser.analysis.reductions import (
     MAX_SHORT_REDUCTION,
     WALKED,
     is_long,
+    is_long_reduction,
     is_reduction,
     runs_of,
     terms_and_results,
+    terms_of,
 )
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
@@ -36,10 +39,23 @@ def walk_short(fusion: Fusion) -> Fusion:
         for plane in planes
         if plane is not None
     }
+    beside = {
+        tv: set(topological([terms_of(tv)]))
+        for tv in fusion.tensors
+        if is_long_reduction(tv) and any(prod(terms_of(tv).shape) == prod(p) for p in whole)
+    }
+
+    def is_summed_beside(tv: TensorView) -> bool:
+        """True where long sums over the other axes of the plane have terms that need it."""
+        shape, dims = terms_of(tv).shape, set(tv.expr.dims())
+        return any(
+            terms_of(other).shape == shape and dims.isdisjoint(other.expr.dims()) and tv in needed
+            for other, needed in beside.items()
+        )
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         plane = _plane(tv)
-        if plane is None or tv not in whole[plane]:
+        if plane is None or not (tv in whole[plane] or is_summed_beside(tv)):
             return None
         return marked(tv, inputs, **{WALKED: plane[0]})
 

@@ -30,10 +30,11 @@ from thunder_fuser.target import WARP
 @dataclass(frozen=True, eq=False)
 class Beside:
     """Sums over the columns of each `group`, their results at (group, row), and their terms at
-    (row, column). Nothing but their stores follows from them. Groups have so many neighbouring
-    `vectors` of columns each in turn."""
+    (row, column). Nothing but their stores follows from them. Groups, so many `parts` of each
+    sample, have so many neighbouring `vectors` of columns each in turn."""
 
     group: IterDomain
+    parts: int
     vectors: int
     reductions: tuple[Element, ...]
     terms: tuple[Element, ...]
@@ -43,8 +44,8 @@ class Beside:
 def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Beside:
     """Of `sums` over the columns. Raises Rejected."""
     rows, columns = axes.row.size, axes.columns
-    groups = {(prod(tv.shape), *reduced_sizes(tv)) for tv in sums}
-    results, *dealt = groups.pop()
+    groups = {(prod(tv.shape), _parts(tv), *reduced_sizes(tv)) for tv in sums}
+    results, parts, *dealt = groups.pop()
     if groups or len(dealt) != 2 or results % rows or dealt[1] % axes.lanes:
         raise Rejected("sums over other columns than a block walks")
     group, (_, run) = axis(results // rows), dealt
@@ -52,7 +53,9 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
     if odd is not None and run != odd.stored:
         raise Rejected("sums over other columns than a block walks")
     stretch, place = divmod_form(axes.column if odd is None else odd.padded, run)
-    turn, number = divmod_form(stretch, group.size)
+    sample, inside = divmod_form(stretch, dealt[0] * parts)
+    turn, part = divmod_form(inside, parts)
+    number = combine(sample, part, parts)
     reductions, terms, stores = [], [], []
     for tv in sums:
         if plane_of(tv) != (columns, rows) or column_shape(tv) is None or is_scan(tv):
@@ -71,9 +74,16 @@ def beside(segment: Segment, sums: Sequence[TensorView], axes: ColumnAxes) -> Be
             raise Rejected("a sum over columns is read before all blocks are done")
         stores += [(s, own) for s in found]
     vectors = run // axes.lanes if odd is None else WARP
-    return Beside(group, vectors, tuple(reductions), tuple(terms), tuple(stores))
+    return Beside(group, parts, vectors, tuple(reductions), tuple(terms), tuple(stores))
 
 
 def reduced_sizes(tv: TensorView) -> list[int]:
     """Of the reduced axes."""
     return [a.size for a in tv.domain.logical if a.is_reduction]
+
+
+def _parts(tv: TensorView) -> int:
+    """Of each sample: the axis before those that are reduced."""
+    axes = tv.domain.logical
+    first = next(k for k, a in enumerate(axes) if a.is_reduction)
+    return axes[first - 1].size if first else 1

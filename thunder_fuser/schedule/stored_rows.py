@@ -106,13 +106,14 @@ def _parts(
     store: Store, segment: Segment, axes: RowAxes, reductions: Elements
 ) -> tuple[Index, ...]:
     """The indices of several elements for each of a row, one in each of the parts of a dim, side by
-    side or in turns, such as the gradients of both halves of what was split. None where no dim has
-    such parts, or where they are of other rows; nor for rows that are shifted, beside which these
-    are not."""
+    side or in turns, such as the gradients of both halves of what was split: those that read least.
+    None where no dim has such parts, or where they are of other rows; nor for rows that are
+    shifted, beside which these are not."""
     shape, rows = store.value.shape, dict(reductions)
     count, rest = divmod(prod(shape), axes.rows * axes.columns)
     if rest or not 1 < count <= FEW or axes.is_shifted or store.is_in_place:
         return ()
+    found = dict[tuple[Index, ...], int]()  # and how many elements of planes they read
     for dim, size in enumerate(shape):
         sizes = (*shape[:dim], size // count, *shape[dim + 1 :])
         cuts = (k for k in range(len(sizes) + 1) if prod(sizes[k:]) == axes.columns)
@@ -124,11 +125,11 @@ def _parts(
         for apart, step in ((sizes[dim], 1), *in_turns):
             place = scale(index[dim], step)
             places = (shift(place, k * apart) for k in range(count))
-            found = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
-            needs = needs_of(segment, rows, [(store.value, i) for i in found])
-            if all(i == rows[tv] for tv, i in needs.leaves if tv in rows):
-                return found
-    return ()
+            parts = tuple((*index[:dim], place, *index[dim + 1 :]) for place in places)
+            leaves = needs_of(segment, rows, [(store.value, i) for i in parts]).leaves
+            if all(i == rows[tv] for tv, i in leaves if tv in rows):
+                found[parts] = sum(prod(tv.shape) >= axes.columns for tv, _ in leaves)
+    return min(found, key=lambda parts: found[parts], default=())
 
 
 def _whole(

@@ -25,6 +25,7 @@ from thunder_fuser.analysis.short_rows import (
     Share,
     is_much,
     share_alone,
+    share_beside,
     share_of,
     share_of_sides,
     share_scanned,
@@ -52,11 +53,13 @@ def beside_sums_in_stretches(
 ) -> RowAxes | None:
     """The axes of rows that were dealt to blocks in such stretches, for the sums `down` their
     columns; None where they were not."""
-    share = _share(segment, axes, target)
     dealt = [a.size for a in down[0].domain.logical if a.is_reduction and a.size != 1]
-    if share is None or dealt[-1:] != [share.rows] or axes.group.size == 1:
+    if target.max_cluster == 1 or axes.group.size == 1:
         return None
-    return axes.staged(share).side_by_side(share.rows)
+    itemsize = _itemsize(segment, axes)
+    shares = [share_beside(axes.columns, itemsize, is_stored) for is_stored in (True, False)]
+    share = next((s for s in shares if s is not None and [s.rows] == dealt[-1:]), None)
+    return None if share is None else axes.staged(share).side_by_side(share.rows)
 
 
 def of_images_in_stretches(
@@ -68,8 +71,10 @@ def of_images_in_stretches(
     sides = found.pop()
     if sides is None or found or axes.turn.size == 1 or axes.group.size % sides:
         return None
+    if target.max_cluster == 1:
+        return None
     kept = axes.keeping_sides(sides)
-    share = _share(segment, kept, target)
+    share = share_of_sides(kept.sides, kept.columns, _itemsize(segment, kept))
     return None if share is None else kept.staged(share)
 
 
@@ -160,20 +165,11 @@ def _blocks_alone(segment: Segment, scans: int, axes: RowAxes, share: Share, tar
     return max(min(room, MAX_BLOCKS), MIN_BLOCKS)
 
 
-def _share(segment: Segment, axes: RowAxes, target: Target) -> Share | None:
-    """What a thread has of such rows, where GPUs copy stretches in the background."""
-    if target.max_cluster == 1:
-        return None
-    itemsize = _itemsize(segment, axes)
-    if axes.keeps_sides:
-        return share_of_sides(axes.sides, axes.columns, itemsize)
-    return share_of(axes.columns, itemsize)
-
-
 def _share_alone(
     segment: Segment, long: Sequence[TensorView], axes: RowAxes, target: Target
 ) -> Share | None:
-    """The same of rows without sums down their columns: stored, scanned or only read."""
+    """What a thread has of rows without sums down their columns, where GPUs copy stretches in the
+    background: stored, scanned or only read."""
     read, stored = _of_plane(segment, axes)
     if target.max_cluster == 1:
         return None

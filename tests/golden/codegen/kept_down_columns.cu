@@ -68,7 +68,7 @@ kernel(tf::bf16* T0, tf::bf16* __restrict__ T5) {
         for (int lane = 0; lane < 8; ++lane) {
           const float T0_2 = tf::convert<float>(v0[k].v[lane]);
           const float T4_1 = T0_2 - T1_row[lane];
-          const float T8_0 = tf::fast_divide(T4_1, T5_row[lane]);
+          const float T8_0 = tf::fast_divided_by_row(T4_1, T5_row[lane]);
           w0.v[lane] = tf::convert<tf::bf16>(T8_0);
         }
         tf::store<16>(T0 + (1200 * (vector / 3) + 24 * row + 8 * (vector % 3)), w0);
