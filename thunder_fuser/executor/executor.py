@@ -104,6 +104,8 @@ REPLACEMENTS: tuple[Replacement, ...] = (
     *REPLACED_LOSSES,
 )
 GRADIENTS = diagonals.GRADIENTS | missing_gradients.GRADIENTS | stable_gradients.GRADIENTS
+# Of symbols of which Thunder has one, which is left behind.
+OVER_THUNDERS = products.GRADIENTS | missing_gradients.LOST
 # While Thunder traces.
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | products.PRODUCTS
 SEEN_INTO = (
@@ -133,7 +135,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         missing_gradients.register(GRADIENTS)
-        missing_gradients.register_over_opaque(products.GRADIENTS)
+        missing_gradients.register_over(OVER_THUNDERS)
         self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO) | FACTORIES)
         for one in REPLACEMENTS:
             self.register_supported(
