@@ -105,7 +105,7 @@ REPLACEMENTS: tuple[Replacement, ...] = (
 )
 GRADIENTS = diagonals.GRADIENTS | missing_gradients.GRADIENTS | stable_gradients.GRADIENTS
 # Of symbols of which Thunder has one, which is left behind.
-OVER_THUNDERS = products.GRADIENTS | missing_gradients.LOST
+OVER_THUNDERS = products.GRADIENTS | missing_gradients.LOST | stable_gradients.AT_ZERO
 # While Thunder traces.
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | products.PRODUCTS
 SEEN_INTO = (
