@@ -57,6 +57,7 @@ from thunder_fuser.executor.inplace import (
 )
 from thunder_fuser.executor.integers import INTEGERS
 from thunder_fuser.executor.joint import returned
+from thunder_fuser.executor.limits import LIMITS
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.log_softmax import LOG_SOFTMAX
 from thunder_fuser.executor.logsumexp import LOGSUMEXP
@@ -116,6 +117,7 @@ SEEN_INTO = (
     POOLS,
     INTERPOLATIONS,
     BORDERS,
+    LIMITS,
 )  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
