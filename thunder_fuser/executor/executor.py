@@ -37,7 +37,7 @@ from thunder_fuser.executor.borders import BORDERS
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
-from thunder_fuser.executor.compositions import COMPOSITIONS
+from thunder_fuser.executor.compositions import COMPOSITIONS, NORMALIZED
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cross_entropy import CROSS_ENTROPY
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -118,6 +118,7 @@ SEEN_INTO = (
     INTERPOLATIONS,
     BORDERS,
     LIMITS,
+    NORMALIZED,
 )  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
