@@ -46,7 +46,7 @@ from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.extrema import extrema_again
-from thunder_fuser.executor.factories import FACTORIES
+from thunder_fuser.executor.factories import FACTORIES, has_zeros, zeros
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.idle_pads import drop_idle_pads
 from thunder_fuser.executor.inplace import (
@@ -147,6 +147,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
                 execution_transform=one.forward,
                 grad_transform=one.gradient,
             )
+        self.register_supported("torch.zeros", has_zeros, execution_transform=zeros)
         self.register_translator(scans.SYMBOL, scans.translate, scans.refusal)
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel
