@@ -67,7 +67,7 @@ GROUPED = (
     "F.group_norm({a}, {groups}, like({w}, {a}), like({bias}, {a}))",
     "F.batch_norm({a}, None, None, like({w}, {a}), like({bias}, {a}), True)",
     "F.batch_norm(wide({a}), {mean}, {variance}, wide({w}), wide({bias}), True, 0.2)",
-    "F.batch_norm(wide({a}), {mean}, {variance}.square(), wide({w}), wide({bias}), False)",
+    "F.batch_norm(wide({a}), {mean}, {variance}.square() + 0.5, wide({w}), wide({bias}), False)",
 )  # fmt: skip
 # By an index of rows or of places along a dim.
 LOOKED_UP = (
