@@ -60,11 +60,12 @@ def _check(made: RandomFunction, seed: int, dtype: torch.dtype) -> None:
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     rounded, exact = compiled(made, exact=False), compiled(made, exact=True)
     jfn = jit(rounded, fuser_strict=rng.random() < 0.2)
-    for is_again in (False, True):  # in other layouts, with what the first left in caches
+    for is_again in range(rng.randint(1, 2)):  # in other layouts, with what caches have by then
         args = {
             name: _argument(name, shape, made, dtype, rng, generator)
             for name, shape in made.arguments.items()
         }
+        # Of an argument given twice to what writes, Thunder's gradient is wrong.
         if is_again and rng.random() < 0.3 and not made.writes:
             first, second, *_ = args
             args[second] = args[first]
@@ -73,9 +74,10 @@ def _check(made: RandomFunction, seed: int, dtype: torch.dtype) -> None:
         widened = {name: wide[id(a)] for name, a in args.items()}
         true, _ = _passes(exact, widened, cotangents)
         _assert_near(_passes(jfn, args, cotangents)[0], eager, true, dtype, args)
-    with torch.no_grad():
-        ours, _ = _passes(jfn, args, cotangents)
-    _assert_near(ours, eager[: len(ours)], true[: len(ours)], dtype, args)
+    if rng.random() < 0.3:
+        with torch.no_grad():
+            ours, _ = _passes(jfn, args, cotangents)
+        _assert_near(ours, eager[: len(ours)], true[: len(ours)], dtype, args)
 
 
 def _argument(
