@@ -24,6 +24,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "index_put of a row": lambda x: x.index_put((PLACES,), x[0] * x[1], accumulate=True),
     "isfinite": lambda x: torch.where(torch.isfinite(x), x * x, 0.0),
     "lerp": lambda x: torch.lerp(x, x * x, 0.3),
+    "lerp alone": lambda x: torch.lerp(x, x, 0.3),
     "lerp by a tensor": lambda x: torch.lerp(x, x.sin(), x.cos()),
     "minimum": lambda x: torch.minimum(x * 0.3, x * x),
     "minimum of equals": lambda x: torch.minimum(x * 2, x + x),
