@@ -27,6 +27,8 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "linalg norm": lambda x: torch.linalg.norm(x),
     "linalg norm along": lambda x: torch.linalg.norm(x, 2, 1),
     "cosine": lambda x: F.cosine_similarity(x, x * x + 0.3, dim=-1),
+    "normalised": lambda x: F.normalize(x, dim=-1),
+    "normalised by the largest": lambda x: F.normalize(x, p=inf),
     "distance": lambda x: F.pairwise_distance(x, x * x),
     "min": lambda x: x.min(),
     "clipped": lambda x: torch.min(x * 0.3, x.clip(-0.2, 0.2) * 0.3),
@@ -56,6 +58,7 @@ def test_the_gradient_of_the_norm_of_nothing_but_zeros_is_zero(order: float) -> 
     x[2] = 0
     jfn = check(lambda x: NORM(x * 2, order, dim=1), x.requires_grad_(), **KERNELS)
     assert "no rule for" not in explain(jfn)
+    check(lambda x: F.normalize(x * 2, order, eps=0.1) * 3, x, **KERNELS)
 
 
 def test_rows_without_length_are_similar_to_nothing() -> None:

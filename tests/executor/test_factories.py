@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from tests.devices import here
 from tests.executor.jitted import check, jit, regions
+from thunder_fuser import explain
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -31,6 +32,15 @@ def test_a_contrastive_loss_is_one_region() -> None:
 
     found = regions(check(program, torch.randn(9, 9, requires_grad=True), fuser_evaluator=False))
     assert len(found.forward) == len(found.backward) == 1
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (1,)])
+def test_zeros_for_what_nobody_read_are_in_the_region(dims: tuple[int, ...]) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x - torch.var_mean(x, dims, keepdim=True)[1]
+
+    jfn = check(program, torch.randn(9, 7, requires_grad=True), fuser_evaluator=False)
+    assert "zeros" not in explain(jfn)
 
 
 def test_what_is_not_taken_is_told() -> None:

@@ -56,6 +56,10 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], Callable[[], tuple[torch.Ten
         lambda i, w: F.embedding(i, w, padding_idx=3) * 2,
         lambda: (torch.where(torch.rand(60) < 0.5, 3, places(50, 60)), table(50, 24)),
     ),
+    "with padding from the end": (
+        lambda i, w: F.embedding(i, w, padding_idx=-47) * 2,
+        lambda: (torch.where(torch.rand(60) < 0.5, 3, places(50, 60)), table(50, 24)),
+    ),
     "tied weights": (
         lambda i, w: F.linear(F.embedding(i, w) * 2, w),
         lambda: (places(50, 3, 13), table(50, 24)),

@@ -1,4 +1,4 @@
-"""Gradients of functions whose parts overflow are torch's, and finite, far from zero too."""
+"""Gradients of functions whose parts overflow are torch's, and finite, far from zero and at it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "celu in place": lambda x: F.celu(x * 1, alpha=0.7, inplace=True) * 2,
     "sigmoid": lambda x: (x * 1).sigmoid(),
 }
+
+
+ZEROS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "angle": lambda x: torch.atan2(x, x * 2) * x.cos(),
+    "product": lambda x: x.prod(1, keepdim=True) * x,
+    "product of columns": lambda x: torch.prod(x * 2, 0),
+    "product of all": lambda x: torch.prod(x[2:]) * 2,
+}
+
+
+@pytest.mark.parametrize("program", ZEROS)
+def test_where_they_are_divided_by_zero(program: str) -> None:
+    x = torch.rand(5, 33) + 0.5
+    x[1], x[2, 3], x[3, 1:3] = 0, 0, 0
+    check(ZEROS[program], x.requires_grad_(), **KERNELS)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

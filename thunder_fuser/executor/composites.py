@@ -1,11 +1,12 @@
-"""Composites of Thunder's that give other memory than torch's op.
+"""Composites of Thunder's that give other memory than torch's op, or other gradients.
 
     y = ltorch.repeat(x, 1, 3)    =>    t = ltorch.repeat(x, 1, 3);  y = ltorch.clone(t)
 
 Torch's result is a copy, where Thunder's parts, an expand and a reshape, may be a view of `x`: a
 write into one would change the other. `idle_pads` drops the clone again where nobody can tell.
 The diagonals of an einsum are a view in torch, a product with a mask in Thunder, which gathers the
-elements of a diagonal also where there are none.
+elements of a diagonal also where there are none. A padding that counts from the end of a table is
+none to Thunder.
 """
 
 from __future__ import annotations
@@ -86,6 +87,12 @@ def _diagonal(a: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return ltorch.squeeze(part(part(planes, -2, 0, 1), -1, 0, 0), -2)
 
 
+def _embedding(input: Any, weight: Any, padding_idx: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(padding_idx, int) or padding_idx >= 0:
+        return NotImplemented
+    return ltorch.embedding(input, weight, padding_idx + weight.shape[0], *args, **kwargs)
+
+
 def _getitem(a: Any, key: Any) -> Any:
     """`True` stands for a dim of extent 1, of a copy; Thunder takes it for the index 1."""
     keys = key if isinstance(key, tuple) else (key,)
@@ -108,6 +115,7 @@ COMPOSITES: dict[Any, Compose] = {
     torch.diagonal: _diagonal,
     torch.einsum: _einsum,
     torch.flip: _flip,
+    torch.nn.functional.embedding: _embedding,
     torch.repeat_interleave: _repeat_interleave,
     torch.Tensor.__getitem__: _getitem,
     torch.Tensor.repeat: _repeat,

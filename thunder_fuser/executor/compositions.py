@@ -17,6 +17,7 @@ import thunder.torch as ltorch
 import torch
 from thunder.core.proxies import TensorProxy
 
+from thunder_fuser.executor.limits import clamp
 from thunder_fuser.executor.operands import is_ours, is_whole, part, wide_type
 from thunder_fuser.executor.stand_ins import Compose
 
@@ -75,6 +76,16 @@ def _linalg_norm(
     if is_matrix:
         return NotImplemented
     return _vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+def _normalize(
+    input: Any, p: float = 2.0, dim: Dims = 1, eps: float = 1e-12, out: Any = None
+) -> Any:
+    """Thunder's raises a sum to a power, which has no gradient at 0."""
+    length = NotImplemented if out is not None else _vector_norm(input, p, dim, True)
+    if length is NotImplemented:
+        return NotImplemented
+    return ltorch.true_divide(input, clamp(length, min=eps))
 
 
 def _pairwise_distance(
@@ -143,3 +154,5 @@ COMPOSITIONS: dict[Any, Compose] = {
     torch.nn.functional.pairwise_distance: _pairwise_distance,
     torch.norm: _norm,
 }
+# Of what Thunder sees into.
+NORMALIZED: dict[Any, Compose] = {torch.nn.functional.normalize: _normalize}

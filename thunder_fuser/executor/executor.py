@@ -37,7 +37,7 @@ from thunder_fuser.executor.borders import BORDERS
 from thunder_fuser.executor.casts import remove_redundant_casts
 from thunder_fuser.executor.class_weights import CLASS_WEIGHTS
 from thunder_fuser.executor.composites import COMPOSITES
-from thunder_fuser.executor.compositions import COMPOSITIONS
+from thunder_fuser.executor.compositions import COMPOSITIONS, NORMALIZED
 from thunder_fuser.executor.conversions import CONVERSIONS
 from thunder_fuser.executor.cross_entropy import CROSS_ENTROPY
 from thunder_fuser.executor.cse import eliminate_common_subexpressions
@@ -46,7 +46,7 @@ from thunder_fuser.executor.draw import draw
 from thunder_fuser.executor.early_sums import sums_beside_terms
 from thunder_fuser.executor.explain import explain, regions_of
 from thunder_fuser.executor.extrema import extrema_again
-from thunder_fuser.executor.factories import FACTORIES
+from thunder_fuser.executor.factories import FACTORIES, has_zeros, zeros
 from thunder_fuser.executor.facts import Facts, facts
 from thunder_fuser.executor.idle_pads import drop_idle_pads
 from thunder_fuser.executor.inplace import (
@@ -57,6 +57,7 @@ from thunder_fuser.executor.inplace import (
 )
 from thunder_fuser.executor.integers import INTEGERS
 from thunder_fuser.executor.joint import returned
+from thunder_fuser.executor.limits import LIMITS
 from thunder_fuser.executor.liveness import Boundary, boundaries, live, trim
 from thunder_fuser.executor.log_softmax import LOG_SOFTMAX
 from thunder_fuser.executor.logsumexp import LOGSUMEXP
@@ -105,6 +106,8 @@ REPLACEMENTS: tuple[Replacement, ...] = (
     *REPLACED_LOSSES,
 )
 GRADIENTS = diagonals.GRADIENTS | missing_gradients.GRADIENTS | stable_gradients.GRADIENTS
+# Of symbols of which Thunder has one, which is left behind.
+OVER_THUNDERS = products.GRADIENTS | missing_gradients.LOST | stable_gradients.AT_ZERO
 # While Thunder traces.
 STAND_INS = CONVERSIONS | SYNONYMS | COMPOSITIONS | MOVEMENTS | products.PRODUCTS
 SEEN_INTO = (
@@ -115,6 +118,8 @@ SEEN_INTO = (
     POOLS,
     INTERPOLATIONS,
     BORDERS,
+    LIMITS,
+    NORMALIZED,
 )  # refused first
 # Replaced where a composite holds them too, because their values are not Thunder's: it takes a
 # negative class from the end, and has no NaN beside an infinite logit.
@@ -134,7 +139,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
             if (symbol_id := getattr(PrimIDs, prim, None)) is not None:
                 self.register_supported(symbol_id)
         missing_gradients.register(GRADIENTS)
-        missing_gradients.register_over_opaque(products.GRADIENTS)
+        missing_gradients.register_over(OVER_THUNDERS)
         self._lookasides.update(lookasides(STAND_INS, *SEEN_INTO) | FACTORIES)
         for one in REPLACEMENTS:
             self.register_supported(
@@ -143,6 +148,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
                 execution_transform=one.forward,
                 grad_transform=one.gradient,
             )
+        self.register_supported("torch.zeros", has_zeros, execution_transform=zeros)
         self.register_translator(scans.SYMBOL, scans.translate, scans.refusal)
         fuel = current().fuel
         self._fuel: int | FUEL_LEVEL = FUEL_LEVEL.UNLIMITED if fuel is None else fuel

@@ -1,4 +1,5 @@
-"""Gradients that Thunder 0.2.6 does not have: it fails at the first tensor that needs one.
+"""Gradients that Thunder 0.2.6 does not have: it fails at the first tensor that needs one, or gives
+none.
 
 They are registered beside Thunder's own, once, where there is none: whoever writes
 `torch.minimum(ratio * a, clipped * a)` gets torch's gradient.
@@ -20,6 +21,7 @@ from thunder.core.transforms import (
     get_grad,
     put_grad,
     register_grad,
+    sum_to,
 )
 
 
@@ -75,6 +77,22 @@ def _unfold(a: Any, dim: int, size: int, step: int) -> Any:
     return result
 
 
+def _index_add(a: Any, index: Any, value: Any, dim: int) -> Any:
+    result = prims.index_add(a, index, value, dim)
+    g = get_grad(result)
+    put_grad(a, g)
+    put_grad(value, ltorch.index_select(g, dim, index))
+    return result
+
+
+def _index_put(a: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    result = ltorch.index_put(a, indices, values, accumulate)
+    g = get_grad(result)
+    put_grad(a, g if accumulate else ltorch.index_put(g, indices, ltorch.zeros_like(values)))
+    put_grad(values, sum_to(ltorch.getitem(g, tuple(indices)), values.shape))
+    return result
+
+
 def _flat(prim: Any) -> Callable[..., Any]:
     """Of what is constant but for steps."""
 
@@ -91,6 +109,7 @@ GRADIENTS: dict[Any, Callable[..., Any]] = {
     PrimIDs.CEIL: _flat(prims.ceil),
     PrimIDs.FLIP: _flip,
     PrimIDs.FLOOR: _flat(prims.floor),
+    PrimIDs.INDEX_ADD: _index_add,
     PrimIDs.ISFINITE: prims.isfinite,  # no gradient
     PrimIDs.LERP: _lerp,
     PrimIDs.MINIMUM: _minimum,
@@ -102,9 +121,13 @@ GRADIENTS: dict[Any, Callable[..., Any]] = {
 }
 
 
+# Thunder's own takes that of the values for an index's.
+LOST: dict[str, Callable[..., Any]] = {"torch.index_put": _index_put}
+
+
 def register(rules: Mapping[Any, Callable[..., Any]]) -> None:
     """Register the gradients of those symbols, by id, for which Thunder has none of its own."""
-    register_over_opaque(
+    register_over(
         {
             symbol: rule
             for symbol, rule in rules.items()
@@ -113,9 +136,9 @@ def register(rules: Mapping[Any, Callable[..., Any]]) -> None:
     )
 
 
-def register_over_opaque(rules: Mapping[Any, Callable[..., Any]]) -> None:
-    """Register the gradients of those symbols, by id, also for which Thunder would run torch's op
-    again, but where somebody has registered a rule."""
+def register_over(rules: Mapping[Any, Callable[..., Any]]) -> None:
+    """Register the gradients of those symbols, by id, also for which Thunder has one of parts or
+    would run torch's op again, but where somebody has registered a rule."""
     for symbol, rule in rules.items():
         if symbol not in _grad_fn_map:
             register_grad(symbol, rule)

@@ -62,15 +62,16 @@ def _why_little(work: Sequence[BoundSymbol], settings: Settings) -> str | None:
 
 
 def must_fuse(group: Group) -> bool:
-    """True if nobody else runs the group: torch takes a philox offset only as a constant, and what
-    Thunder makes of a scatter_add of bf16 for torch is not complete once regions are formed."""
+    """True if nobody else runs the group: torch takes a philox offset only as a constant, what
+    Thunder makes of a scatter_add of bf16 for torch is not complete once regions are formed, and of
+    a lerp as a prim it makes nothing."""
     return group.claimed and any(_is_ours_alone(leaf) for leaf in leaves(group.bsyms))
 
 
 def _is_ours_alone(leaf: BoundSymbol) -> bool:
     name = prim_name(leaf)
     adds = name == "SCATTER_ADD" and to_strong_dtype(leaf.args[0].dtype) is bfloat16
-    return adds or name == "UNIFORM_PHILOX"
+    return adds or name in {"LERP", "UNIFORM_PHILOX"}
 
 
 def _is_slow(leaf: BoundSymbol, strided: _Strided) -> bool:

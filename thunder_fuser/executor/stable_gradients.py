@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import thunder.core.dtypes as dtypes
+import thunder.core.prims as prims
 import thunder.torch as ltorch
-from thunder.core.transforms import get_grad, put_grad
+from thunder.core.prims import PrimIDs
+from thunder.core.transforms import get_grad, put_grad, restore_reduced_dims
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017, section 3
 
@@ -51,6 +54,31 @@ def _mish(a: Any, inplace: bool = False) -> Any:
     return result
 
 
+def _prod(a: Any, dims: Any) -> Any:
+    """To the only zero of a row goes the product of the others."""
+    result = prims.prod(a, dims)
+    is_zero = ltorch.eq(a, 0)
+    count = ltorch.to(is_zero, dtypes.float32)
+    known = ltorch.where(is_zero, 1, a)
+    product = ltorch.mul(get_grad(result), prims.prod(known, dims))
+    zeros, others = (
+        restore_reduced_dims(t, dims, a.shape) for t in (prims.sum(count, dims), product)
+    )
+    g = ltorch.true_divide(others, known)
+    put_grad(a, ltorch.where(ltorch.eq(zeros, count), g, 0))
+    return result
+
+
+def _atan2(a: Any, b: Any) -> Any:
+    """0 at the origin."""
+    result = prims.atan2(a, b)
+    square = ltorch.add(ltorch.mul(a, a), ltorch.mul(b, b))
+    g = ltorch.true_divide(get_grad(result), ltorch.where(ltorch.eq(square, 0), 1, square))
+    put_grad(a, ltorch.mul(g, b))
+    put_grad(b, ltorch.neg(ltorch.mul(g, a)))
+    return result
+
+
 def _exponential_below(a: Any, g: Any, alpha: float, rate: float = 1.0) -> Any:
     """The gradient of x above 0, and of alpha / rate * (exp(rate * x) - 1) below."""
     below = ltorch.where(ltorch.gt(a, 0.0), 0.0, a)
@@ -65,3 +93,5 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "torch.selu": _selu,
     "torch.sigmoid": _sigmoid,
 }
+# Of functions of which Thunder's gradient divides by zero.
+AT_ZERO: dict[Any, Callable[..., Any]] = {PrimIDs.ATAN2: _atan2, PrimIDs.PROD: _prod}

@@ -13,6 +13,7 @@ from typing import Any
 import thunder.torch as ltorch
 import torch
 
+from thunder_fuser.executor.limits import clamp
 from thunder_fuser.executor.stand_ins import Compose
 
 
@@ -25,15 +26,11 @@ def _divide(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _clamp_min(a: Any, min: Any) -> Any:
-    return ltorch.clamp(a, min=min)
+    return clamp(a, min=min)
 
 
 def _clamp_max(a: Any, max: Any) -> Any:
-    return ltorch.clamp(a, max=max)
-
-
-def _clip(a: Any, min: Any = None, max: Any = None) -> Any:
-    return ltorch.clamp(a, min, max)
+    return clamp(a, max=max)
 
 
 SYNONYMS: dict[Any, Compose] = {
@@ -47,7 +44,7 @@ SYNONYMS: dict[Any, Compose] = {
     torch.arctanh: ltorch.atanh,
     torch.clamp_max: _clamp_max,
     torch.clamp_min: _clamp_min,
-    torch.clip: _clip,
+    torch.clip: clamp,
     torch.divide: _divide,
     torch.greater: ltorch.gt,
     torch.greater_equal: ltorch.ge,

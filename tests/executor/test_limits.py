@@ -1,0 +1,35 @@
+"""The gradient of what equals a limit, as torch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+
+import pytest
+import torch
+
+from tests.executor.jitted import check
+
+pytestmark = pytest.mark.usefixtures("device")
+KERNELS = {"fuser_evaluator": False}
+VALUES = (-inf, -2.0, 0.0, 0.25, 0.5, 1.0, 3.0, inf)
+PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "clamp": lambda x: torch.clamp(x * 1, 0, 0.5),
+    "clamp from below": lambda x: (x * 1).clamp(min=0.25) * 2,
+    "clamp to the larger": lambda x: x.clamp(0.5, 0.25),
+    "clip": lambda x: torch.clip(x, -2.0, 1),
+    "clamp_max": lambda x: torch.clamp_max(x * 1, 1),
+    "clamp_min": lambda x: x.clamp_min(0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_it_is_handed_on(program: str, dtype: torch.dtype) -> None:
+    check(PROGRAMS[program], torch.tensor(VALUES, dtype=dtype, requires_grad=True), **KERNELS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_no_number_stays_so(program: str, device: torch.device) -> None:
+    x = torch.full((5,), nan, device=device)
+    assert check(PROGRAMS[program], x[:0].requires_grad_())(x).isnan().all()
