@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from thunder_fuser.codegen.blocks import block, each, per_lane, unrolled, when
+from thunder_fuser.codegen.chain_text import chain_lines
 from thunder_fuser.codegen.column_sums import (
     cleared,
     declared_sums,
@@ -38,7 +39,9 @@ SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
     """The statements of the entry point."""
-    lines = [*_places(kernel), *declared_sums((*kernel.scans, *kernel.sums), kernel)]
+    if kernel.ahead is not None:
+        return chain_lines(kernel, kernel.ahead)
+    lines = [*_places(kernel), *declared_sums(kernel.carried, kernel)]
     lines += [*_walk(kernel), *shared_sums(kernel.sums, kernel)]
     if (split := split_of(kernel)) is not None:
         lines += _meet(kernel, split)

@@ -50,7 +50,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     loads = accesses.group_loads()
     writer.located = in_rows
     behind, delays = _behind(writer, planned, loads)
-    loop, sums, scans = _loop(writer, planned, loads, delays)
+    loop, ahead, sums, scans = _loop(writer, planned, loads, delays)
     writer.located = in_ends
     final = _final(writer, planned, ends, loads)
     return ColumnKernel(
@@ -70,6 +70,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         blocks_at_once=planned.blocks_at_once,
         behind=behind,
         delays=delays,
+        ahead=ahead if planned.is_chain else None,
     )
 
 
@@ -109,10 +110,12 @@ def _loop(
     planned: ColumnSchedule,
     loads: Sequence[VectorAccess],
     delays: Sequence[Delay],
-) -> tuple[Scope, list[Accumulator], list[Accumulator]]:
-    """What is done for each row, the sums to which it adds, and the running sums."""
+) -> tuple[Scope, Scope, list[Accumulator], list[Accumulator]]:
+    """What is done for each row, what only adds it up, the sums to which it adds, and the running
+    sums."""
     writer.begin()
     accumulated, sums, scans = _accumulated(writer, planned)
+    added = (*writer.statements, *accumulated)
     writer.evaluate(planned.needs_of([(s.value, i) for s, i in planned.full]))
     writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.full))
     kept = _kept(writer, planned, delays)
@@ -120,7 +123,8 @@ def _loop(
     read = loads_read_by(loads, statements)
     if not (vectors or delays):
         read = tuple(_read_once(load, planned.axes) for load in read)
-    return Scope(read, statements, vectors), sums, scans
+    ahead = Scope(loads_read_by(loads, added), added)
+    return Scope(read, statements, vectors), ahead, sums, scans
 
 
 def _end(loop: Scope, axes: ColumnAxes) -> Scope | None:
