@@ -14,7 +14,12 @@ from thunder_fuser.ir.build import call
 
 pytestmark = [pytest.mark.usefixtures("device", "wide_host"), pytest.mark.sanitizer]
 RELAXED = replace(STRICT, strict=False)
-SHAPES = {"one block": (1600, 40), "several blocks": (9001, 16), "packed": (2051, 33)}
+SHAPES = {
+    "one block": (1600, 40),
+    "whole batches": (3072, 40),
+    "several blocks": (9001, 16),
+    "packed": (2051, 33),
+}
 
 
 def columns(*shape: int) -> torch.Tensor:

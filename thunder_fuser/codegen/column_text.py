@@ -167,6 +167,7 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     in the last one: a thread has seven predicates, and would wait for those loads first. Nor have
     those whose rows are added at once."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
+    end = _step(kernel, kernel.batch - 1)
     row, tested = kernel.axes.row, _batch(kernel, last)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.bases]
     if not kernel.scans and not any(total.op.steps for total in kernel.sums):
@@ -177,7 +178,7 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     return [
         *others,
         f"{kind} start = {first};",
-        *block(f"for (; start + {step} <= {last}; start += {step})", _batch(kernel, None)),
+        *block(f"for (; start + {end} < {last}; start += {step})", _batch(kernel, None)),
         *([] if is_divided else when([f"start < {last}"], tested)),
     ]
 
