@@ -165,12 +165,14 @@ def _declared(delay: Delay, lanes: int) -> list[str]:
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. Batches of running sums have many rows and no tests but
     in the last one: a thread has seven predicates, and would wait for those loads first. Nor have
-    those whose rows are added at once."""
+    those whose rows are added at once, and of integers, of which a maximum takes three instructions
+    more where it stands alone."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
     end = _step(kernel, kernel.batch - 1)
     row, tested = kernel.axes.row, _batch(kernel, last)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.bases]
-    if not kernel.scans and not any(total.op.steps for total in kernel.sums):
+    are_tested = all(total.dtype.is_floating and not total.op.steps for total in kernel.sums)
+    if are_tested and not kernel.scans:
         head = f"for ({kind} start = {first}; start < {last}; start += {step})"
         return [*others, *block(head, tested)]
     of_batches = kernel.splits * kernel.threads_down * kernel.batch
