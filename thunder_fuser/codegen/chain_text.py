@@ -40,6 +40,7 @@ from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import COUNTED, TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import VectorAccess
 from thunder_fuser.schedule.column_scans import WINDOW
+from thunder_fuser.target import REGISTER_BYTES
 
 AT_ONCE = 4  # blocks of a window, of which a thread loads what they left
 
@@ -177,11 +178,15 @@ def _asked(kernel: ColumnKernel) -> list[str]:
 
 
 def _stored(kernel: ColumnKernel) -> list[str]:
-    """Each row again, from what lies before it on."""
+    """Each row again, from what lies before it on: as wide integers the compiler would keep what
+    it converted before, and spill it."""
     loop, last = kernel.loop, number(kernel.axes.row.size)
     whole = _of_batch(kernel, loop, loop.loads)
     tested = _of_batch(kernel, loop, loop.loads, f"start + k < {last}")
-    return when(["is_there"], otherwise(when(["is_whole"], whole), tested))
+    wide = any(total.itemsize > REGISTER_BYTES for total in kernel.carried)
+    kept = [a for a in loop.loads if kernel.axes.row in a.bases and wide]
+    renewed = each("k", kernel.batch, [f"tf::renew({a.name}_rows[k]);" for a in kept])
+    return when(["is_there"], [*renewed, *otherwise(when(["is_whole"], whole), tested)])
 
 
 def _ended(kernel: ColumnKernel) -> list[str]:
