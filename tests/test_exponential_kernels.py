@@ -17,6 +17,7 @@ RELAXED = replace(STRICT, strict=False)
 # Of columns of one block, of several and packed; of rows that several blocks share, odd ones too.
 CASES = {
     "one block": ((1600, 40), 0),
+    "whole batches": ((3072, 40), 0),
     "several blocks": ((9001, 16), 0),
     "packed": ((2051, 33), 0),
     "rows": ((7, 65536), 1),

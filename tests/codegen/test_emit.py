@@ -150,6 +150,13 @@ def scanned_in_runs() -> Case:
     return fusion([a], call("cumsum", a, dim=1, reverse=True)), [x]
 
 
+def scanned_by_blocks() -> Case:
+    """Columns whose rows blocks share, from the last row on."""
+    x = torch.empty(100_001, 4097, dtype=torch.bfloat16)
+    (a,) = like(x)
+    return fusion([a], call("cumsum", a, dim=0, reverse=True)), [x]
+
+
 def met_by_neighbours() -> Case:
     """Rows of which a block has sixteen groups of three, less the sum of their group."""
     x = torch.empty(40, 3, 90)
@@ -303,6 +310,7 @@ CASES = {
         walked_side_by_side,
         walked_by_clusters,
         scanned_in_runs,
+        scanned_by_blocks,
         met_by_neighbours,
         roped,
         embedded,

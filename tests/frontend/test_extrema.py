@@ -11,7 +11,7 @@ from tests.devices import copies
 from tests.frontend.fusions import defined, example
 from tests.programs import cubin_of, cuda_kernels
 from thunder_fuser.dtypes import DataType
-from thunder_fuser.frontend import FusionCache, FusionDefinition
+from thunder_fuser.frontend import FusionCache, FusionDefinition, extrema
 from thunder_fuser.program import Program
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -117,7 +117,34 @@ def test_keys_of_16_bit_floats_are_short_while_they_have_room_for_places(
     (found,) = fd.execute(copies([x]))
     assert torch.equal(found.cpu(), getattr(x, name)(1))
     key = "i64" if more else "i32"
-    assert f": {key}[i3, r{places + more}] = {name[3:]}(" in str(fd.leaf.fusion)
+    assert f": {key}[i3, r{places + more}] = max(" in str(fd.leaf.fusion)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(("shape", "dim"), [((60, 130), None), ((3, 9000), 1), ((5120, 7), 0)])
+def test_a_long_dim_has_the_best_of_its_pieces(
+    shape: tuple[int, ...],
+    dim: int | None,
+    dtype: torch.dtype,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(extrema, "LONG", 5000)
+    monkeypatch.setattr(extrema, "PIECES", (100, 700))
+    kind = {torch.bfloat16: DataType.BFloat16, torch.float16: DataType.Half}[dtype]
+    monkeypatch.setitem(extrema.OF_VALUE, kind, 22)  # which leaves room for 1,024 places
+    with FusionDefinition(cache=FusionCache(Program, 8)) as fd:
+        a = fd.define_tensor(shape=list(shape), contiguity=True, dtype=kind)
+        fd.add_output(getattr(fd.ops, name)(a, dim))
+    x = draws(shape, dtype)
+    for chosen in ([], [-math.inf, math.inf, math.inf], [math.nan, -math.nan]):
+        x.view(-1)[4000 : 4000 + len(chosen)] = torch.tensor(chosen).to(dtype)
+        (found,) = fd.execute(copies([x]))
+        assert torch.equal(found.cpu(), getattr(x, name)(dim))
+    made = (tv.definition for tv in fd.leaf.fusion.tensors if tv.definition is not None)
+    best = [e.tensors[0].dtype for e in made if e.op.name == "max"]
+    assert best == [DataType.Int32, DataType.Int]
 
 
 @pytest.mark.parametrize("dim", [None, 0, 2, -1])

@@ -26,7 +26,9 @@ from tests.programs import (
 )
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.analysis.layout import output_layout
+from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION
 from thunder_fuser.codegen.column_text import column_lines
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel
@@ -219,3 +221,17 @@ def test_what_is_read_as_zero_beside_a_pad_is_not_selected(value: float, selects
     text = printed(segment_of([x], total(call("mul", before, x), 0)))
     assert text.count(f" else {value} where 0 <= -1 + row < 39") == selects
     assert text.count(" else ") == selects
+
+
+@pytest.mark.parametrize("rows", [5, 96, 1000, 3072])
+def test_truths_are_counted_in_words_and_integers_without_tests(rows: int) -> None:
+    """Of whole batches and of what is left over, in all orders of threads."""
+    x = torch.randint(-9, 9, (rows, 40)).to(torch.int32)
+    (a,) = like(x)
+    truths = call("cast", call("gt", a, chain(a, "neg")), dtype=DataType.Int)
+    program = fusion([a], total(truths, 0), call("max", a, dims=(0,)))
+    check(program, x, orders=ORDERS)
+    segment = segment_of([a], total(truths, 0))
+    if rows > MAX_SHORT_REDUCTION:
+        kernel = lower_columns(columns.schedule(segment, H200), False)
+        assert [total.dtype for total in kernel.sums] == [DataType.Int32]

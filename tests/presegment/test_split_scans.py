@@ -53,12 +53,7 @@ def test_each_part_goes_on_from_the_sum_of_those_before() -> None:
         ((1, 32767), 1, None),  # no room for eight parts
         ((1, 65537), 1, None),  # a prime
         ((SMS, 1 << 20), 1, None),  # rows enough
-        ((1 << 14, 64), 0, 256),
-        ((1 << 14, 8192), 0, 256),
-        ((511, 64), 0, None),  # short
-        ((1 << 14, 1 << 20), 0, None),  # columns enough
-        ((1 << 14, SMS * 96 - 1), 0, 128),  # nearly
-        ((1 << 14, SMS * 96), 0, None),  # for threads with many rows in flight
+        ((1 << 14, 64), 0, None),  # columns, which blocks share
     ],
 )
 def test_axes_are_split_where_they_are_long_and_few(
@@ -69,7 +64,7 @@ def test_axes_are_split_where_they_are_long_and_few(
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.int32])
-@pytest.mark.parametrize(("shape", "dim"), [((3, 40960), 1), ((640, 7), 0), ((2, 512, 3), 1)])
+@pytest.mark.parametrize(("shape", "dim"), [((3, 40960), 1), ((2, 2, 32768), 2)])
 def test_values_stay(shape: tuple[int, ...], dim: int, dtype: torch.dtype, reverse: bool) -> None:
     x = (torch.arange(torch.Size(shape).numel()) % 3 - 1).reshape(shape).to(dtype)
     (a,) = like(x)

@@ -6,7 +6,7 @@ from functools import partial, reduce
 
 import pytest
 
-from tests.programs import H200, chain, expand, total, unsqueeze
+from tests.programs import H200, chain, cubin_of, expand, total, unsqueeze
 from tests.schedule.segments import floats, halves, segment_of
 from thunder_fuser.codegen.emit import emit
 from thunder_fuser.ir.build import call
@@ -111,3 +111,15 @@ def test_blocks_take_the_pieces_of_rows_as_they_lie_in_memory(
     kernel = lower_rows(planned, strict=False)
     assert (", outermost" in str(kernel)) is expected
     assert ("const int split = blockIdx.x / " in emit(kernel).text) is expected
+
+
+def test_two_large_blocks_fit_on_a_multiprocessor_unless_functions_take_registers() -> None:
+    x = halves(1 << 26)
+    plain, costly = (
+        lower_rows(rows.schedule(segment_of([x], call("max", tv, dims=(0,))), H200), strict=False)
+        for tv in (chain(x, "neg"), chain(x, "tanh"))
+    )
+    assert (plain.blocks_at_once, costly.blocks_at_once) == (2, None)
+    made = cubin_of(plain)
+    assert made.registers == 32
+    assert made.spill_bytes == 0

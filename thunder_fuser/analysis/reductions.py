@@ -8,6 +8,7 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
@@ -111,6 +112,23 @@ def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
     if prod(tv.shape[dim + 1 :]) != 1:
         return None
     return prod(tv.shape[:dim]), tv.shape[dim]
+
+
+def is_count(tv: TensorView) -> bool:
+    """True for a count of truths, of up to 2^31 elements: a word holds what it comes to."""
+    if tv.dtype is not DataType.Int or tv.definition is None or tv.definition.op.name != "sum":
+        return False
+    (terms,) = tv.definition.tensors
+    few, made = prod(terms.shape) < 1 << 31, terms.definition
+    while few and made is not None and made.op.name in ("cast", "slice", "reshape"):
+        (terms,) = made.tensors
+        made = terms.definition
+    return few and terms.dtype is DataType.Bool
+
+
+def combined_type(tv: TensorView) -> DataType:
+    """The type in which threads of rows and columns combine the terms of a reduction."""
+    return DataType.Int32 if is_count(tv) else tv.dtype.compute_type
 
 
 def state_bytes(tv: TensorView) -> int:

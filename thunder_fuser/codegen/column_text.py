@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from thunder_fuser.codegen.blocks import block, each, per_lane, unrolled, when
+from thunder_fuser.codegen.chain_text import chain_lines
 from thunder_fuser.codegen.column_sums import (
     cleared,
     declared_sums,
@@ -29,6 +30,7 @@ from thunder_fuser.codegen.types import COMPUTE_TYPES, index_type
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
 from thunder_fuser.kernel.row_ir import Accumulator
 from thunder_fuser.kernel.split_ir import TICKETS, Split, split_of
+from thunder_fuser.kernel.statements import Hold
 
 UNROLL = 4  # rows, or parts of a column, whose loads are in flight together
 MAX_TAKEN = 512  # bytes of parts in flight: of more a thread of 80 registers spilled some
@@ -38,7 +40,9 @@ SCAN_UNROLL = 8  # rows of running sums, of which a thread has no more
 
 def column_lines(kernel: ColumnKernel) -> list[str]:
     """The statements of the entry point."""
-    lines = [*_places(kernel), *declared_sums((*kernel.scans, *kernel.sums), kernel)]
+    if kernel.ahead is not None:
+        return chain_lines(kernel, kernel.ahead)
+    lines = [*_places(kernel), *declared_sums(kernel.carried, kernel)]
     lines += [*_walk(kernel), *shared_sums(kernel.sums, kernel)]
     if (split := split_of(kernel)) is not None:
         lines += _meet(kernel, split)
@@ -85,18 +89,18 @@ def _walk(kernel: ColumnKernel) -> list[str]:
             lines.append(f"const {kind} last = {end} < {rows} ? {end} : {rows};")
             last = "last"
     loop = _upwards if kernel.delays else _one_by_one if kernel.batch == 1 else _in_batches
-    walked = [*_ahead(kernel), *loop(kernel, first, last), *_end(kernel, kind)]
+    walked = [*_prepared(kernel), *loop(kernel, first, last), *_end(kernel, kind)]
     return [*lines, *_if_there(kernel, walked)]
 
 
-def _ahead(kernel: ColumnKernel) -> list[str]:
+def _prepared(kernel: ColumnKernel) -> list[str]:
     """The divisors that all rows have in common."""
-    if kernel.ahead is None:
+    if kernel.prepared is None:
         return []
     lanes = kernel.axes.lanes
-    held = [s.place.name for s in kernel.ahead.statements if isinstance(s, Hold)]
+    held = [s.place.name for s in kernel.prepared.statements if isinstance(s, Hold)]
     declared = (f"tf::Divisor {name.split('[')[0]}[{lanes}];" for name in held)
-    return [*declared, *scope_lines(kernel.ahead, kernel.names, lanes)]
+    return [*declared, *scope_lines(kernel.prepared, kernel.names, lanes)]
 
 
 def _rows_of_vector(kernel: ColumnKernel, kind: str) -> list[str]:
@@ -173,11 +177,14 @@ def _declared(delay: Delay, lanes: int) -> list[str]:
 def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     """The thread's rows, a batch at a time. Batches of running sums have many rows and no tests but
     in the last one: a thread has seven predicates, and would wait for those loads first. Nor have
-    those whose rows are added at once."""
+    those whose rows are added at once, and of integers, of which a maximum takes three instructions
+    more where it stands alone."""
     kind, step = index_type(kernel.reach), _step(kernel, kernel.batch)
+    end = _step(kernel, kernel.batch - 1)
     row, tested = kernel.axes.row, _batch(kernel, last)
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if row not in a.bases]
-    if not kernel.scans and not any(total.op.steps for total in kernel.sums):
+    are_tested = all(total.dtype.is_floating and not total.op.steps for total in kernel.sums)
+    if are_tested and not kernel.scans:
         head = f"for ({kind} start = {first}; start < {last}; start += {step})"
         return [*others, *block(head, tested)]
     of_batches = kernel.splits * kernel.threads_down * kernel.batch
@@ -185,7 +192,7 @@ def _in_batches(kernel: ColumnKernel, first: str, last: str) -> list[str]:
     return [
         *others,
         f"{kind} start = {first};",
-        *block(f"for (; start + {step} <= {last}; start += {step})", _batch(kernel, None)),
+        *block(f"for (; start + {end} < {last}; start += {step})", _batch(kernel, None)),
         *([] if is_divided else when([f"start < {last}"], tested)),
     ]
 

@@ -1,12 +1,13 @@
 """Where the largest or smallest element lies: one reduction over keys that hold value and place.
 
-    key = order_key(x) * 2^32 + (2^32 - 1 - index);  argmax = 2^32 - 1 - max(key) % 2^32
+    key = order_key(x) * 2^32 | ~index;  argmax = ~max(key) % 2^32;  argmin(x) = argmax(-x)
 
 Integers order as the values do, and of equal values the first has the largest key, so the place
-follows from an extremum that any template reduces in one pass and in any order. As in torch NaN
-wins, the first of several. Keys of 16-bit floats have 32 bits where their places leave room for
-them, which takes a third of the instructions. Values of 64 bits leave no room for a place: theirs
-is the first one that holds the extremum.
+follows from a maximum that any template reduces in one pass and in any order. As in torch NaN
+wins, the first of several: it is above all numbers, of which the smallest is the largest of their
+negatives. Keys of 16-bit floats have 32 bits where their places leave room for them, which takes a
+third of the instructions, and in pieces of a long dim, of whose best the place is found then.
+Values of 64 bits leave no room for a place: theirs is the first one that holds the extremum.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Kind, Param
 
 PLACES = 2**32  # values of the low half of a key
-LEAST_KEY = -(2**31)
 SHORT_KEY = 32  # bits
 OF_VALUE = {DataType.BFloat16: 16, DataType.Half: 19}  # first bits of an order key, of a float then
+PIECES = (1 << 10, 1 << 14)  # elements of a piece: as many as rows that a block reads have
+LONG = 1 << 20  # elements of a dim that is worth a launch for the best of its pieces
 
 _PARAMS = (
     Param("x", Kind.TENSOR),
@@ -61,38 +63,67 @@ def _flat(scope: Scope, x: TensorView) -> TensorView:
 
 
 def _packed(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:
-    places = _short_places(x, dim)
-    key = _key(scope, x, name)
-    if places is None:
-        last, index = constant(PLACES - 1), _index(scope, x, dim, DataType.Int)
+    key, room = _key(scope, x, name), _room(x.dtype)
+    size = x.logical[dim].size if isinstance(x.extents[dim], Constant) else None
+    if room is None or size is None or not (size <= room or _piece(size, room)):
         key = call(scope, "mul", key, constant(PLACES))
-    else:
-        last, index = constant(places - 1), _index(scope, x, dim, DataType.Int32)
-        short = call(scope, "cast", key, dtype=DataType.Int32)
-        key = call(scope, "bitwise_and", short, constant(-places))
-    place = call(scope, "sub", last, index) if name == "max" else index
-    best = call(scope, name, call(scope, "add", key, place), dims=(dim,))
-    low = call(scope, "bitwise_and", best, last)
-    found = call(scope, "sub", last, low) if name == "max" else low
-    return found if places is None else call(scope, "cast", found, dtype=DataType.Int)
+        return _place(scope, _best(scope, key, dim, PLACES), PLACES)
+    short = call(scope, "cast", key, dtype=DataType.Int32)
+    short = call(scope, "bitwise_and", short, constant(-room))
+    if size > room:
+        return _of_pieces(scope, short, dim, room, _piece(size, room) or size)
+    found = _place(scope, _best(scope, short, dim, room), room)
+    return call(scope, "cast", found, dtype=DataType.Int)
 
 
-def _short_places(x: TensorView, dim: int) -> int | None:
-    """As many as a key of 32 bits has room for, if these are enough; else None."""
-    if x.dtype not in OF_VALUE or not isinstance(x.extents[dim], Constant):
+def _room(dtype: DataType) -> int | None:
+    """For so many places a key of 32 bits has room; None if for no value beside them."""
+    return 1 << (SHORT_KEY - OF_VALUE[dtype]) if dtype in OF_VALUE else None
+
+
+def _piece(size: int, room: int) -> int | None:
+    """Elements of the equal pieces of a long dim, if there is a size of which a key has room."""
+    if size < LONG:
         return None
-    places = 1 << (SHORT_KEY - OF_VALUE[x.dtype])
-    return places if x.logical[dim].size <= places else None
+    least, most = PIECES
+    return next((n for n in range(min(most, room), least - 1, -1) if size % n == 0), None)
+
+
+def _of_pieces(scope: Scope, short: TensorView, dim: int, room: int, piece: int) -> TensorView:
+    """The place of the largest of short keys, from those of its pieces."""
+    shape, count = short.extents, constant(short.logical[dim].size // piece)
+    sizes = (*shape[:dim], count, constant(piece), *shape[dim + 1 :])
+    pieces = call(scope, "reshape", short, new_shape=sizes)
+    best = _best(scope, pieces, dim + 1, room)
+    value = call(scope, "bitwise_and", best, constant(-room))
+    key = call(scope, "mul", call(scope, "cast", value, dtype=DataType.Int), constant(PLACES))
+    inner = call(scope, "cast", _place(scope, best, room), dtype=DataType.Int)
+    before = call(scope, "mul", _index(scope, best, dim, DataType.Int), constant(piece))
+    place = call(scope, "add", before, inner)
+    return _place(scope, _largest(scope, key, place, dim, PLACES), PLACES)
+
+
+def _best(scope: Scope, key: TensorView, dim: int, places: int) -> TensorView:
+    """The largest key with its place among so many, of which the first is the largest number."""
+    return _largest(scope, key, _index(scope, key, dim, key.dtype), dim, places)
+
+
+def _largest(scope: Scope, key: TensorView, place: TensorView, dim: int, places: int) -> TensorView:
+    low = call(scope, "bitwise_xor", place, constant(places - 1))
+    return call(scope, "max", call(scope, "bitwise_or", key, low), dims=(dim,))
+
+
+def _place(scope: Scope, best: TensorView, places: int) -> TensorView:
+    low = call(scope, "bitwise_and", best, constant(places - 1))
+    return call(scope, "bitwise_xor", low, constant(places - 1))
 
 
 def _key(scope: Scope, x: TensorView, name: str) -> TensorView:
-    """An integer of 32 bits that orders as the values do; where NaN is to win, it does."""
-    if not x.dtype.is_floating:
-        return call(scope, "cast", x, dtype=DataType.Int)
-    key = call(scope, "order_key", x)
-    if name == "max":
-        return key
-    return call(scope, "where", call(scope, "isnan", x), constant(LEAST_KEY), key)
+    """An integer of 32 bits that orders as the values do, or as their negatives."""
+    if x.dtype.is_floating:
+        return call(scope, "order_key", x if name == "max" else call(scope, "neg", x))
+    key = call(scope, "cast", x, dtype=DataType.Int)
+    return key if name == "max" else call(scope, "bitwise_not", key)
 
 
 def _first(scope: Scope, x: TensorView, dim: int, name: str) -> TensorView:

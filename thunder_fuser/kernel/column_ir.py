@@ -49,7 +49,9 @@ class ColumnKernel:
     first where they are reversed. `blocks_at_once` are to fit on a multiprocessor, None for as many
     as do. Of a plane that ends inside a vector of the last row, one thread does the `end`. With
     `delays` a thread walks rows that follow each other from the last one up, and of as many rows
-    behind them does what is `behind`. What is `ahead` it does before its rows."""
+    behind them does what is `behind`. What it has `prepared` is done before its rows. With what is
+    done `ahead`, to add up its batch, it goes on from the rows of threads before it, the last ones
+    in the blocks of another split."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -67,7 +69,13 @@ class ColumnKernel:
     end: Scope | None = None
     behind: Scope | None = None
     delays: tuple[Delay, ...] = ()
+    prepared: Scope | None = None
     ahead: Scope | None = None
+
+    @property
+    def carried(self) -> tuple[Accumulator, ...]:
+        """What threads that go on from each other's rows have of these."""
+        return (*self.scans, *self.sums)
 
     @property
     def threads(self) -> int:
@@ -96,7 +104,7 @@ class ColumnKernel:
         """True where blocks that share columns walk rows side by side, through one place of memory;
         those that store rows too have a stretch each, 1.5 % better for gelu's gradient, and so have
         those whose rows keep something for each other."""
-        return self.splits > 1 and not self.loop.stores and not self.delays
+        return self.splits > 1 and not (self.loop.stores or self.delays or self.scans)
 
     def warp_parts(self, total: Accumulator) -> int | None:
         """None: all threads of the block combine what each of them has."""
@@ -115,7 +123,7 @@ class ColumnKernel:
     @property
     def reach(self) -> int:
         """The largest absolute value of an offset."""
-        scopes = (self.loop, self.final, self.end, self.behind, self.ahead)
+        scopes = (self.loop, self.final, self.end, self.behind, self.prepared, self.ahead)
         forms = (form for scope in scopes if scope is not None for form in scope.forms)
         return max((form.reach for form in forms), default=0)
 
@@ -127,10 +135,12 @@ class ColumnKernel:
         rows += f", {self.rows_per_thread} of a thread from the last one up" if self.delays else ""
         columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}"]
-        if self.ahead is not None:
-            lines += ["  before rows", *print_scope(self.ahead, self.names)]
+        if self.prepared is not None:
+            lines += ["  before rows", *print_scope(self.prepared, self.names)]
         lines += ["  per row"]
         lines += print_scope(self.loop, self.names)
+        if self.ahead is not None:
+            lines += ["  per row, ahead", *print_scope(self.ahead, self.names)]
         if self.end is not None:
             lines += ["  at the end of the plane", *print_scope(self.end, self.names)]
         if self.behind is not None:

@@ -9,7 +9,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_scan
+from thunder_fuser.analysis.reductions import combined_type, is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
 from thunder_fuser.kernel.divisors import with_divisors
@@ -52,11 +52,14 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
     loads = accesses.group_loads()
     writer.located = in_rows
     behind, delays = _behind(writer, planned, loads)
-    if planned.divisors and not delays:
+    prepares = bool(planned.divisors) and not (delays or planned.is_chain)
+    if prepares:
         once = (a.name for a in loads if axes.row not in a.bases)
         writer.repeats = RowValues((axes.row,), once, names.scalars.values(), lanes=True).repeats
-    loop, sums, scans = _loop(writer, planned, loads, delays)
-    ahead, loop = with_divisors(loop, axes.row, accesses.lane_index)
+    loop, ahead, sums, scans = _loop(writer, planned, loads, delays)
+    prepared = None
+    if prepares:
+        prepared, loop = with_divisors(loop, axes.row, accesses.lane_index)
     writer.located = in_ends
     final = _final(writer, planned, ends, loads)
     return ColumnKernel(
@@ -69,7 +72,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         batch=1 if before_rows else planned.batch,
         loop=replace(loop, before=before_rows),
         end=_end(loop, axes),
-        ahead=ahead,
+        prepared=prepared,
         sums=tuple(sums),
         final=replace(final, before=before_ends),
         scans=tuple(scans),
@@ -77,6 +80,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         blocks_at_once=planned.blocks_at_once,
         behind=behind,
         delays=delays,
+        ahead=ahead if planned.is_chain else None,
     )
 
 
@@ -116,10 +120,12 @@ def _loop(
     planned: ColumnSchedule,
     loads: Sequence[VectorAccess],
     delays: Sequence[Delay],
-) -> tuple[Scope, list[Accumulator], list[Accumulator]]:
-    """What is done for each row, the sums to which it adds, and the running sums."""
+) -> tuple[Scope, Scope, list[Accumulator], list[Accumulator]]:
+    """What is done for each row, what only adds it up, the sums to which it adds, and the running
+    sums."""
     writer.begin()
     accumulated, sums, scans = _accumulated(writer, planned)
+    added = (*writer.statements, *accumulated)
     writer.evaluate(planned.needs_of([(s.value, i) for s, i in planned.full]))
     writes, vectors = writer.accesses.group_stores(targets_of(writer, planned.full))
     kept = _kept(writer, planned, delays)
@@ -127,7 +133,8 @@ def _loop(
     read = loads_read_by(loads, statements)
     if not (vectors or delays):
         read = tuple(_read_once(load, planned.axes) for load in read)
-    return Scope(read, statements, vectors), sums, scans
+    ahead = Scope(loads_read_by(loads, added), added)
+    return Scope(read, statements, vectors), ahead, sums, scans
 
 
 def _end(loop: Scope, axes: ColumnAxes) -> Scope | None:
@@ -174,7 +181,7 @@ def _accumulated(
     lane = f"[{writer.accesses.lane_index}]"
     accumulated, accumulators, scans = list[LaneStatement](), list[Accumulator](), []
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
-        dtype, name, op = tv.dtype.compute_type, writer.tensors[tv], tv.expr.op
+        dtype, name, op = combined_type(tv), writer.tensors[tv], tv.expr.op
         writer.evaluate(planned.needs_of([term]))
         value = writer.convert(tv, writer.values[term], dtype)
         so_far = Variable(f"{name}_part{lane}", dtype)

@@ -11,9 +11,8 @@ from thunder_fuser.analysis.access import Demand, Index, Key, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import is_scan
-from thunder_fuser.dtypes import DataType
-from thunder_fuser.ir.tensor import Expr, TensorView
+from thunder_fuser.analysis.reductions import combined_type, is_scan
+from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.chosen import of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, rounding
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -44,7 +43,6 @@ from thunder_fuser.kernel.statements import (
     WriteElement,
 )
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
-from thunder_fuser.ops import OpDef
 from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.row_axes import is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowSchedule
@@ -236,7 +234,7 @@ class _RowWriter:
         scans: list[Scan] = []
         for (tv, index), whole, term in zip(phase.reductions, phase.terms, terms, strict=True):
             row, name = tv.expr.op, self.names.tensors[tv]
-            dtype = DataType.Int32 if _is_count(tv) else tv.dtype.compute_type
+            dtype = combined_type(tv)
             value = self.writer.convert(tv, self.writer.values[term], dtype)
             rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
@@ -466,13 +464,3 @@ class _RowWriter:
         """The loads that a scope repeats for every vector."""
         used = loads_read_by(loads, statements)
         return tuple(a for a in used if self.axes.vector in a.bases)
-
-
-def _is_count(tv: TensorView) -> bool:
-    """True for a count of truths, of up to 2^31 elements: a word holds what it comes to."""
-    match tv.definition:
-        case Expr(OpDef(name="sum"), (TensorView() as terms,)) if tv.dtype is DataType.Int:
-            made = terms.definition
-            truths = made.tensors[0] if made is not None and made.op.name == "cast" else terms
-            return truths.dtype is DataType.Bool and prod(terms.shape) < 1 << 31
-    return False

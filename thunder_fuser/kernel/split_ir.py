@@ -13,6 +13,13 @@ results are the same in every run, and the ticket is back at 0 for the next laun
     the last of a bundle    of_row[128 * bundle], [128 * bundle + 1], ...  ->  of_bundle[bundle]
     the last of all         of_bundle[0], [1], ...                         ->  result
 
+    block (split 1, group 3)    what its rows add up to  ->  workspace[3][2], marked by a ticket
+    block (split 2, group 3)    workspace[3][1], [3][2]  ->  what lies before its rows
+
+Blocks of running sums that share a column are a chain: each waits until those before it have marked
+what they left. The last of a window of them leaves what it learned as well, so that those behind
+ask no more blocks than one window has. Who comes last of all makes the marks zeros.
+
 Rows come in bundles, of about as many rows as there are bundles, so that nobody reads much and few
 blocks draw one ticket. Each row leaves a value of its own, whatever rows a block has, so that all
 kernels of a segment take the same workspace.
@@ -30,6 +37,7 @@ from thunder_fuser.kernel.streams import StreamKernel
 
 WORKSPACE = "workspace"  # the parameter: bytes that belong to this launch
 TICKETS = "tickets"  # the parameter: zeros that no other launch uses at the same time
+COUNTED = 2  # tickets of a chain before its marks: of blocks that begin, and that have been told
 ALIGNMENT = 16  # bytes
 MIN_BUNDLE = 128  # rows, and a power of two: any number of rows that a block has divides it
 
@@ -80,7 +88,9 @@ def room_of(kernel: object) -> Room | None:
     split = split_of(kernel)
     if split is None:
         return None
-    return Room(split.starts(accumulators_of(kernel))[-1], split.groups)
+    is_chain = isinstance(kernel, ColumnKernel) and kernel.ahead is not None
+    tickets = COUNTED + split.groups * split.parts if is_chain else split.groups
+    return Room(split.starts(accumulators_of(kernel))[-1], tickets)
 
 
 def rows_left(kernel: RowKernel) -> tuple[int, ...]:
@@ -141,6 +151,6 @@ def accumulators_of(kernel: object) -> tuple[Accumulator, ...]:
         case RowKernel(phases=(phase,)):
             found = ((r.accumulator, r.op) for r in phase.reductions)
             return tuple(Accumulator(v.name, v.dtype, op) for v, op in found)
-        case ColumnKernel(sums=sums):
-            return sums
+        case ColumnKernel():
+            return kernel.sums if kernel.ahead is None else kernel.carried
     return ()

@@ -1,4 +1,4 @@
-"""Split a running sum along an axis whose other axes leave most of the machine idle.
+"""Split a running sum along rows that are too few for the machine.
 
     T1: f32[i8, i1048576] = cumsum(T0, dim=1)
         =>   T2: f32[i8, i32, i32768] = reshape(T0);   T3: f32[i8, i32] = sum(T2, dims=[2])
@@ -11,9 +11,8 @@ The operand is read twice, by as many times more threads. The order of summation
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 
-from thunder_fuser.analysis.reductions import MAX_SHORT_REDUCTION, is_scan, row_shape, scanned_dim
+from thunder_fuser.analysis.reductions import is_scan, row_shape, scanned_dim
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, produce
@@ -23,13 +22,9 @@ from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import constants, part, reduced, reshaped, widened
 
 MIN_PART = 4096  # elements of a part of a row
-MIN_PART_OF_COLUMN = 2 * MAX_SHORT_REDUCTION  # a thread would sum a shorter one where it is needed
 FEWEST = 8  # parts that an axis must have room for: a shorter one is walked as soon
 MOST = 1024  # parts
 BLOCKS = 4  # of a multiprocessor that are enough
-COLUMN_BYTES = 384  # of a row of columns, per multiprocessor, that threads with many rows in flight
-# walk as fast as memory
-PARTS_BYTES = 32 * 1024  # of such a row, of all parts together
 
 
 def split_scans(fusion: Fusion, multiprocessors: int) -> Fusion:
@@ -46,16 +41,12 @@ def _rule(multiprocessors: int, tv: TensorView, inputs: tuple[Value, ...]) -> Te
 def _parts(tv: TensorView, multiprocessors: int) -> int | None:
     """How many parts an axis is split into: enough to fill the machine, if its size has such a
     divisor. None to leave it."""
-    size, rows = tv.shape[scanned_dim(tv)], row_shape(tv)
-    if rows is not None:
-        wanted, least = BLOCKS * multiprocessors // rows[0], MIN_PART
-        wanted = wanted if rows[0] < multiprocessors else 1
-    else:
-        width = prod(tv.shape) // size * tv.dtype.itemsize
-        wanted, least = PARTS_BYTES * multiprocessors // width, MIN_PART_OF_COLUMN
-        wanted = wanted if width < COLUMN_BYTES * multiprocessors else 1
-    limit = min(MOST, size // least)
-    if wanted < 2 or limit < FEWEST:
+    rows = row_shape(tv)
+    if rows is None or rows[0] >= multiprocessors:
+        return None
+    size, wanted = tv.shape[scanned_dim(tv)], BLOCKS * multiprocessors // rows[0]
+    limit = min(MOST, size // MIN_PART)
+    if limit < FEWEST:
         return None
     found = [d for d in range(2, limit + 1) if size % d == 0]
     enough = [d for d in found if d >= wanted]

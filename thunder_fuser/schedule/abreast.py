@@ -13,6 +13,7 @@ from itertools import takewhile
 from math import prod
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.reductions import is_scan, scanned_dim
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.target import LINE, WARP
 
@@ -28,13 +29,19 @@ def abreast(long: Sequence[TensorView], vector: int, lanes: int, across: int) ->
     row = min(rows) // lanes
     if rows != {row * lanes} or 10 * row >= FULL * ceil_div(row, across) * across:
         return None
-    is_one = all(prod(tv.shape) == row * lanes for tv in long)
+    is_one = all(_columns(tv) == row * lanes for tv in long)
     if not is_one and row * vector % LINE == 0:
         return None
     return next((n for n in range(min(row, MOST), WARP // 2, -1) if row % n == 0), None)
 
 
 def _row(tv: TensorView) -> int:
-    """Columns that lie side by side behind the innermost dim that is summed."""
+    """Columns that lie side by side behind the innermost dim that is summed, or scanned."""
+    if is_scan(tv):
+        return prod(tv.shape[scanned_dim(tv) + 1 :])
     inner = takewhile(lambda a: not a.is_reduction, reversed(tv.domain.logical))
     return prod(a.size for a in inner)
+
+
+def _columns(tv: TensorView) -> int:
+    return prod(tv.shape) // (tv.shape[scanned_dim(tv)] if is_scan(tv) else 1)

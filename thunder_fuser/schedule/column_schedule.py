@@ -70,6 +70,11 @@ class ColumnSchedule:
         return any(self.axes.row in offset_of(layouts[tv], i).bases for tv, i in read)
 
     @property
+    def is_chain(self) -> bool:
+        """True for running sums of which threads know what lies before their rows from others."""
+        return any(map(is_scan, self.long)) and self.threads_down > 1
+
+    @property
     def is_reversed(self) -> bool:
         """True for running sums from the last row to the first."""
         return any(tv.expr.attr("reverse") is True for tv in filter(is_scan, self.long))

@@ -6,7 +6,8 @@
 Where there are too few columns to fill the machine, several blocks split the rows. Their sums meet
 in global memory, again in a fixed order, in the block that comes last.
 
-Of a running sum down the columns a thread has all rows, and what it has summed so far at each.
+Of a running sum down the columns a thread has all rows, and what it has summed so far at each; or
+several have rows one after another (`column_scans.py`).
 
 What follows from the sums element by element is computed by the thread that owns the column.
 
@@ -42,6 +43,7 @@ from thunder_fuser.schedule.column_checks import (
     check_levels,
     check_writes,
 )
+from thunder_fuser.schedule.column_scans import SCANNED_BYTES, scanned
 from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
@@ -66,13 +68,6 @@ BLOCKS_THAT_STORE = 16  # where they store rows too: a multiprocessor takes seve
 FEW_TURNS = 2  # that blocks would take, of which the last one is of few: one turn has all rows
 FEW_THAT_STORE = 3  # where they store rows too
 MIN_TERMS = 1024  # of a column, below which one block is as good
-MAX_SCANNING = 128  # threads of a block that scans columns
-SCANNED_BYTES = 8  # of a vector that is scanned: narrow ones leave more threads to walk
-SCANNING_BLOCKS = 8  # of a multiprocessor, so that none has many more to scan than others
-SCANNED_ROWS = 8  # that a thread loads at least before it scans them
-SCANNED_FLIGHT = 48 * 1024  # bytes for which a multiprocessor waits at once, with more rows
-SCANNED_REGISTERS = 128  # of loads that a thread has for it
-SCANNED_SCRATCH = 40  # registers beside them, for places of rows that the last batch tests
 MIN_SHARE = 128  # rows that a block sums at least, where rows are split
 MAX_DOWN = 64  # threads that share a column
 MAX_TAIL = 128 * 1024  # bytes of partial sums that the last block of a column combines: about 2 us;
@@ -110,9 +105,7 @@ def schedule(
     work = _work(segment, column_axes(segment, long, rows, columns, widest))
     loaded = _loaded(work)
     if scans:
-        across, batch = _scanning(work.axes, target), _scanned_rows(work.axes, loaded, target)
-        registers = _registers(work, batch * loaded) + SCANNED_SCRATCH
-        return _threaded(work, across, 1, 1, batch, REGISTERS // (registers * across))
+        return _scanning(work, loaded, target)
     if _delays(work):
         widest = min(LANES_UP * narrowest(segment, long), MAX_ALIGNMENT)
         axes = column_axes(segment, long, rows, columns, widest)
@@ -123,6 +116,16 @@ def schedule(
 
 
 reject = rejecting(schedule)
+
+
+def _scanning(work: ColumnSchedule, loaded: int, target: Target) -> ColumnSchedule:
+    """Threads of running sums, which no others share where rows are found by an index."""
+    long, may_share = work.long, not work.needs_of(work.of_rows).places
+    found = scanned(work.axes, long, loaded, narrowest(work.segment, long), target, may_share)
+    registers = _registers(work, found.batch * loaded) + found.scratch
+    threads = ceil_div(found.across * found.down, WARP) * WARP
+    at_once = max(REGISTERS // (registers * threads), 1)
+    return _threaded(work, found.across, found.down, found.splits, found.batch, at_once)
 
 
 def rows_and_columns(segment: Segment) -> tuple[int, int]:
@@ -346,26 +349,6 @@ def _threads(
     while down * 2 * across <= threads and down * 2 <= min(rows // splits, deepest):
         down *= 2
     return across, down, splits
-
-
-def _scanning(axes: ColumnAxes, target: Target) -> int:
-    """Threads of a block that scans columns: large ones only where there are blocks enough."""
-    across, enough = MAX_SCANNING, SCANNING_BLOCKS * target.multiprocessors
-    while across > WARP and ceil_div(axes.vector.size, across) < enough:
-        across //= 2
-    return across
-
-
-def _scanned_rows(axes: ColumnAxes, loaded: int, target: Target) -> int:
-    """Rows, of so many registers each, that a thread loads before it scans them: more where a row
-    of all columns is little for the machine, as nothing else keeps memory busy. All of its batches
-    have about as many."""
-    loaded, size, rows = max(loaded, 1), max(axes.row.size, 1), SCANNED_ROWS
-    row = axes.vector.size * loaded * REGISTER_BYTES
-    enough = SCANNED_FLIGHT * target.multiprocessors
-    while rows * row < enough and 2 * rows * loaded <= SCANNED_REGISTERS:
-        rows *= 2
-    return ceil_div(size, ceil_div(size, rows))
 
 
 def _threads_of(blocks: int, states: int, target: Target) -> int:

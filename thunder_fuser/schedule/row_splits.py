@@ -24,6 +24,7 @@ THREADS = 256  # of a block
 MANY = 1024  # pieces of a row, above which they are for large blocks: fewer tickets are drawn
 MUCH = 8  # registers of what a thread loads of a vector, with weights, beyond which those of large
 # blocks need so many that no two are on a multiprocessor, or spill
+LARGE_BLOCKS = 2  # of a multiprocessor, which the compiler is told: with 33 registers it was one
 SCANNING = 256  # of a block that walks a row: each adds what all warps come to
 SCANNING_BLOCKS = 4  # on a multiprocessor: while the warps of some meet, others go on
 SCANNED = 32  # registers that a thread fills with what it scans at a time
@@ -39,9 +40,10 @@ def shared(row: Row, rows: int, target: Target) -> tuple[Residency, int] | None:
     threads, splits = THREADS, ceil_div(row.vectors, held * THREADS)
     if splits < FEWEST or rows >= BLOCKS * target.multiprocessors:
         return None
-    if splits > MANY and row.loaded + row.weights <= MUCH:
-        threads, splits = MAX_THREADS, ceil_div(row.vectors, max(held // 2, 1) * MAX_THREADS)
-    return Residency(threads, registers=frozenset(row.loads)), splits
+    if splits <= MANY or row.loaded + row.weights > MUCH:
+        return Residency(threads, registers=frozenset(row.loads)), splits
+    splits = ceil_div(row.vectors, max(held // 2, 1) * MAX_THREADS)
+    return Residency(MAX_THREADS, registers=frozenset(row.loads), blocks=LARGE_BLOCKS), splits
 
 
 def walked(row: Row, scans: Sequence[TensorView]) -> tuple[Residency, int]:

@@ -36,6 +36,7 @@ from thunder_fuser.analysis.short_rows import threads_of_row
 from thunder_fuser.analysis.totals import totals_of
 from thunder_fuser.analysis.walked_rows import is_busy
 from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.ops import Cost
 from thunder_fuser.schedule.down_columns import Columns, columns_of, sample_of, turns_of
 from thunder_fuser.schedule.met_rows import of_met_rows
 from thunder_fuser.schedule.needs import (
@@ -252,7 +253,11 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
     found = shared(replace(row, vectors=axes.vectors), axes.rows, target)
     if found is None:
         return None
-    return placed(replace(work, axes=axes), row, found[0], splits=found[1])
+    where, splits = found
+    made = (tv.definition for tv in work.segment.tensors)
+    if any(expr is not None and expr.op.cost is Cost.EXPENSIVE for expr in made):
+        where = replace(where, blocks=None)  # the registers of functions may spill
+    return placed(replace(work, axes=axes), row, where, splits=splits)
 
 
 def _waits(work: RowWork) -> bool:

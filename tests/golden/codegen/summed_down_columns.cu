@@ -8,7 +8,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T2) {
   for (int lane = 0; lane < 4; ++lane) T1_part[lane] = float(0);
   if (vector < 18) {
     int start = part;
-    for (; start + 50 <= 50; start += 50) {
+    for (; start + 49 < 50; start += 50) {
       tf::Vec<tf::bf16, 4> v0_rows[50];
 #pragma unroll
       for (int k = 0; k < 50; ++k) {

@@ -144,6 +144,24 @@ TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
   }
 }
 
+// chunk: scan_parts
+// The parts of each column but the last become what all before them add up to, and the last one what all
+// do. THREADS of the block, all, take part.
+template <int THREADS, int PARTS, int PLACES, class T, class Combine>
+TF_FN void scan_parts(T (&parts)[PARTS][PLACES], T identity, Combine combine) {
+  for (int column = threadIdx.x; column < PLACES; column += THREADS) {
+    T so_far = identity;
+#pragma unroll 4
+    for (int k = 0; k < PARTS - 1; ++k) {
+      const T own = parts[k][column];
+      parts[k][column] = so_far;
+      so_far = combine(so_far, own);
+    }
+    parts[PARTS - 1][column] = so_far;
+  }
+  __syncthreads();
+}
+
 // chunk: lagging
 // Where the column of a lane lies among those of ACROSS vectors, lane by lane, if vectors begin `lag` lanes
 // before their columns: one before all of them where vector 0 begins with others.

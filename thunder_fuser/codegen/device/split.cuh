@@ -40,3 +40,35 @@ TF_FN bool is_last_warp(unsigned* ticket, unsigned count) {
   if (found) __threadfence();
   return found;
 }
+
+// chunk: turn_of_block
+// The number of a block among `count`, behind all those that may wait for none of its own: GPUs begin
+// blocks in the order of their numbers. Every thread of the block calls it.
+TF_FN unsigned turn_of_block(unsigned& drawn, unsigned* ticket, unsigned count) {
+#ifdef TF_HOST
+  if (threadIdx.x == 0) drawn = tf::draw(ticket, count);
+  __syncthreads();
+  return drawn;
+#else
+  return blockIdx.x;
+#endif
+}
+
+// chunk: mark await_mark
+// What threads wrote before they met this one at a barrier is there for those who await the mark, and
+// for who meets them at a barrier then.
+TF_FN void mark(unsigned* place) {
+#ifdef TF_HOST
+  *place = 1;
+#else
+  asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(place) : "memory");
+#endif
+}
+TF_FN void await_mark(unsigned* place) {
+#ifndef TF_HOST
+  unsigned found;
+  do {
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(found) : "l"(place) : "memory");
+  } while (found == 0);
+#endif
+}
