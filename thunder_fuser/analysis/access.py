@@ -27,7 +27,7 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 
 Index: TypeAlias = tuple[Form, ...]
-Key: TypeAlias = tuple[TensorView, Index]  # of one of its elements
+Element: TypeAlias = tuple[TensorView, Index]  # of one of its elements
 
 ELEMENTS = 4096  # that are remembered: what one result needs, most others of a kernel need too
 
@@ -55,7 +55,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Element:
+class Made:
     """One tensor at one index. `sources` are in the order of the expression's tensor inputs; of a
     reduction, all terms in order; of a pad outside its window, none; of a gather, the element of
     its producer at the index that `place` holds."""
@@ -71,8 +71,8 @@ class Demand:
     """Elements by (tensor, index), each after those that it needs; leaves have no sources, but what
     is known of axes wherever one is used."""
 
-    elements: dict[Key, Element] = field(default_factory=dict)
-    leaves: dict[Key, Known] = field(default_factory=dict)
+    elements: dict[Element, Made] = field(default_factory=dict)
+    leaves: dict[Element, Known] = field(default_factory=dict)
 
     def windows(self) -> Iterable[Window]:
         """Every window that is neither always inside nor always outside."""
@@ -102,7 +102,7 @@ def _never(place: Loaded) -> bool:
 
 
 def demand(
-    results: Iterable[Key],
+    results: Iterable[Element],
     leaves: Container[TensorView],
     is_apart: Callable[[Loaded], bool] = _never,
 ) -> Demand:
@@ -117,7 +117,7 @@ def demand(
     for tv, index in results:
         want(tv, index, ANYWHERE)
     order = tuple(topological(wanted, leaves))
-    made: list[Element] = []
+    made: list[Made] = []
     found = Demand()
     for tv in reversed(order):
         for index, known in wanted.get(tv, {}).items():
@@ -146,25 +146,25 @@ def reads_in_place(
     return set(demand([(tv, index)], {x, reduced}).leaves) == {(x, index), (reduced, kept)}
 
 
-def _element(tv: TensorView, index: Index, known: Known) -> Element:
+def _element(tv: TensorView, index: Index, known: Known) -> Made:
     return _anywhere(tv, index) if not known else _made(tv, index, known)
 
 
 @lru_cache(maxsize=ELEMENTS)
-def _anywhere(tv: TensorView, index: Index) -> Element:
+def _anywhere(tv: TensorView, index: Index) -> Made:
     return _made(tv, index, ANYWHERE)
 
 
-def _made(tv: TensorView, index: Index, known: Known) -> Element:
+def _made(tv: TensorView, index: Index, known: Known) -> Made:
     assert tv.definition is not None, "a tensor without definition must be a leaf"
     if tv.definition.op.family is not Family.GATHER:
-        return Element(tv, index, _sources(tv, index, known))
+        return Made(tv, index, _sources(tv, index, known))
     x, places = edges_from(tv, dict(zip(tv.logical, index, strict=True)))
     place = Loaded(places.producer, places.index, x.producer.shape[gathered_dim(tv)])
-    return Element(tv, index, (_plain(x, known),), place)
+    return Made(tv, index, (_plain(x, known),), place)
 
 
-Elements: TypeAlias = dict[Key, Element]
+Elements: TypeAlias = dict[Element, Made]
 
 
 def _ordered(elements: Elements) -> Elements:
@@ -183,7 +183,7 @@ def _ordered(elements: Elements) -> Elements:
     return found
 
 
-def _needed_by(element: Element) -> Iterable[Key]:
+def _needed_by(element: Made) -> Iterable[Element]:
     for source in element.sources:
         yield source.producer, source.index
     places = [*loads_in(element.index), *([element.place] if element.place else [])]

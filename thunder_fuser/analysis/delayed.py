@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.access import Demand, Index, Key
+from thunder_fuser.analysis.access import Demand, Element, Index
 from thunder_fuser.analysis.digits import Digit, Form, shift
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
@@ -30,15 +30,15 @@ class Delayed:
     ago: tuple[Index, ...]
 
     @property
-    def own(self) -> Key:
+    def own(self) -> Element:
         return self.tensor, self.index
 
     @property
-    def kept(self) -> tuple[Key, ...]:
+    def kept(self) -> tuple[Element, ...]:
         return tuple((self.tensor, index) for index in self.ago)
 
 
-def delayed(results: Sequence[Key], needs: Demand, row: IterDomain) -> tuple[Delayed, ...]:
+def delayed(results: Sequence[Element], needs: Demand, row: IterDomain) -> tuple[Delayed, ...]:
     """The costly tensors of which `results`, that need so much, need several rows, those first of
     which others are made."""
     lines = {} if needs.places else _lines(needs, row)
@@ -52,7 +52,7 @@ def delayed(results: Sequence[Key], needs: Demand, row: IterDomain) -> tuple[Del
     return tuple(Delayed(tv, lines[tv].index, lines[tv].ago[: ago[tv]]) for tv in made)
 
 
-def computed(results: Iterable[Key], needs: Demand, lines: Sequence[Delayed]) -> Demand:
+def computed(results: Iterable[Element], needs: Demand, lines: Sequence[Delayed]) -> Demand:
     """What a row computes and reads of what `results` need."""
     kept = {key: line for line in lines for key in line.kept}
     reached = _reached(results, needs, kept)
@@ -60,10 +60,12 @@ def computed(results: Iterable[Key], needs: Demand, lines: Sequence[Delayed]) ->
     return Demand(made, {key: known for key, known in needs.leaves.items() if key in reached})
 
 
-def _reached(results: Iterable[Key], needs: Demand, kept: Mapping[Key, Delayed]) -> set[Key]:
+def _reached(
+    results: Iterable[Element], needs: Demand, kept: Mapping[Element, Delayed]
+) -> set[Element]:
     """What is met on the way from results down to memory, and to what is `kept` since some row
     computed it as its own."""
-    found, waiting = set[Key](), list(results)
+    found, waiting = set[Element](), list(results)
     while waiting:
         key = waiting.pop()
         if key in found:
@@ -76,9 +78,9 @@ def _reached(results: Iterable[Key], needs: Demand, kept: Mapping[Key, Delayed])
     return found
 
 
-def _costly(needs: Demand) -> list[Key]:
+def _costly(needs: Demand) -> list[Element]:
     """The elements that take a costly function."""
-    found: dict[Key, None] = {}
+    found: dict[Element, None] = {}
     for key, element in needs.elements.items():
         made = element.tensor.definition
         is_costly = made is not None and made.op.cost is Cost.EXPENSIVE

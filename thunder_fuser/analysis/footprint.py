@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.access import Index, Key
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form, atom, substitute
 from thunder_fuser.analysis.index_map import Edge, Window, edges_from
 from thunder_fuser.analysis.layout import Layout, offset_of
@@ -75,7 +75,7 @@ class _Walk:
                     met.add(source)
                     waiting.append(source)
 
-    def _sources(self, tv: TensorView, index: Index) -> list[Key]:
+    def _sources(self, tv: TensorView, index: Index) -> list[Element]:
         if tv.definition is None or 0 in tv.shape:
             return []
         values = {a: atom(a) for a in tv.domain.logical if a.is_reduction}

@@ -14,19 +14,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
-from thunder_fuser.analysis.access import Demand, Key, Source
+from thunder_fuser.analysis.access import Demand, Element, Source
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Cost, Family
 
 
 def computed_again(
-    scopes: Sequence[tuple[Sequence[Key], Demand]],
+    scopes: Sequence[tuple[Sequence[Element], Demand]],
     reductions: Set[TensorView],
     behind: Set[TensorView] = frozenset(),
     *,
     masks_apart: bool = False,
-) -> tuple[tuple[Key, ...], ...]:
+) -> tuple[tuple[Element, ...], ...]:
     """The costly elements that several scopes, each with its results, compute from memory alone,
     and those `behind` a reduction; sources first, each with all that are made as it is. None where
     one is read under a condition. With `masks_apart` costly masks are found themselves, and what
@@ -41,7 +41,7 @@ def computed_again(
     for results, needs in scopes:
         borders |= _borders(results, needs, reductions, again, first, masks_apart)
     indices = Counter(tv for tv, _ in first)
-    alike: dict[Key, list[Key]] = {}
+    alike: dict[Element, list[Element]] = {}
     for key, made_first in first.items():
         alike.setdefault(made_first, []).append(key)
     return tuple(
@@ -51,11 +51,11 @@ def computed_again(
     )
 
 
-def _firsts(scopes: Sequence[Demand]) -> dict[Key, Key]:
+def _firsts(scopes: Sequence[Demand]) -> dict[Element, Element]:
     """For each element the first that is made as it is, of the same: a gradient may have a function
     of its own beside the one that the trace had already."""
-    known: dict[object, Key] = {}
-    first: dict[Key, Key] = {}
+    known: dict[object, Element] = {}
+    first: dict[Element, Element] = {}
     for key, element in ((k, e) for needs in scopes for k, e in needs.elements.items()):
         made = element.tensor.expr
         if made.op.family is not Family.POINTWISE:
@@ -68,27 +68,27 @@ def _firsts(scopes: Sequence[Demand]) -> dict[Key, Key]:
     return first
 
 
-def _first(source: Source, first: Mapping[Key, Key]) -> Key:
+def _first(source: Source, first: Mapping[Element, Element]) -> Element:
     key = source.producer, source.index
     return first.get(key, key)
 
 
 def _borders(
-    results: Sequence[Key],
+    results: Sequence[Element],
     needs: Demand,
     reductions: Set[TensorView],
-    again: Set[Key],
-    first: Mapping[Key, Key],
+    again: Set[Element],
+    first: Mapping[Element, Element],
     masks_apart: bool,
-) -> set[Key]:
+) -> set[Element]:
     """The costly elements that no reduction leads to, and that are results or read by others than
     such elements that are computed `again`. Not what compares places alone, in an instruction or
     two: a bit takes three to be left and found again."""
-    costly: set[Key] = set()
-    masks: set[Key] = set()
-    places: set[Key] = set()
-    free: set[Key] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
-    found: set[Key] = set()
+    costly: set[Element] = set()
+    masks: set[Element] = set()
+    places: set[Element] = set()
+    free: set[Element] = set(needs.leaves) - {key for key in needs.leaves if key[0] in reductions}
+    found: set[Element] = set()
     for key, element in needs.elements.items():
         own, sources = first[key], {_first(s, first) for s in element.sources}
         if sources <= free:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import prod
 
-from thunder_fuser.analysis.access import Key, demand
+from thunder_fuser.analysis.access import Element, demand
 from thunder_fuser.analysis.digits import Form, atom, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.reductions import is_long, is_reduction, is_scan, row_shape
@@ -56,7 +56,7 @@ def totals_of(
     return tuple(found)
 
 
-def term_of_total(total: TensorView, row: Form) -> Key:
+def term_of_total(total: TensorView, row: Form) -> Element:
     """The element that a total combines at a row."""
     sizes = [a.size for a in total.domain.logical if a.is_reduction]
     return term_at(total, (Form(),) * total.ndim, unflatten(row, sizes))

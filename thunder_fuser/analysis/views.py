@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index, Key
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form, atom
 from thunder_fuser.analysis.index_map import Window, edges
 from thunder_fuser.analysis.layout import Layout, dense_strides, numbered, offset_of
@@ -63,19 +63,19 @@ def is_stop(tv: TensorView) -> bool:
     return tv.is_of("segment_set")
 
 
-def without_padding(element: Key, size: int) -> Key:
+def without_padding(element: Element, size: int) -> Element:
     """The element of what has only `size` elements, where `element` is one of a view of that and of
     others that were added."""
     *_, (tv, index, _) = _padding(element, size)
     return tv, index
 
 
-def windows_of_padding(element: Key, size: int) -> tuple[Window, ...]:
+def windows_of_padding(element: Element, size: int) -> tuple[Window, ...]:
     """What tells such an element from others."""
     return tuple(w for _, _, windows in _padding(element, size) for w in windows)
 
 
-def _padding(element: Key, size: int) -> Iterator[tuple[TensorView, Index, tuple[Window, ...]]]:
+def _padding(element: Element, size: int) -> Iterator[tuple[TensorView, Index, tuple[Window, ...]]]:
     tv, index = element
     yield tv, index, ()
     while prod(tv.shape) != size and is_metadata(tv):
@@ -84,7 +84,7 @@ def _padding(element: Key, size: int) -> Iterator[tuple[TensorView, Index, tuple
         yield tv, index, edge.windows
 
 
-def elements_as_viewed(element: Key) -> Iterator[Key]:
+def elements_as_viewed(element: Element) -> Iterator[Element]:
     """The element and, through views of as many elements without windows, what it is in the tensors
     that these are of."""
     yield element
@@ -97,7 +97,7 @@ def elements_as_viewed(element: Key) -> Iterator[Key]:
         yield tv, index
 
 
-def indices_as_viewed(elements: Iterable[Key], shape: tuple[int, ...]) -> Iterator[Index]:
+def indices_as_viewed(elements: Iterable[Element], shape: tuple[int, ...]) -> Iterator[Index]:
     """The indices of elements, and of what they are behind views, in tensors of this shape."""
     return (index for e in elements for tv, index in elements_as_viewed(e) if tv.shape == shape)
 

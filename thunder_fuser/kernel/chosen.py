@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from thunder_fuser.analysis.access import Demand, Key
+from thunder_fuser.analysis.access import Demand, Element
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.row_ir import Reduce, ReducePhase
 from thunder_fuser.ops import Family
@@ -31,10 +31,10 @@ _HAND_ON = ("abs", "neg", "cast", "mul", "add", "sub")  # what is infinite or a 
 def of_chosen(
     lowered: Sequence[ReducePhase],
     planned: Sequence[Phase],
-    needs: Callable[[Sequence[Key]], Demand],
+    needs: Callable[[Sequence[Element]], Demand],
 ) -> list[ReducePhase]:
     """The phases of rows that several warps have, with what chooses the elements that they sum."""
-    extrema, terms, made = dict[Key, Reduce](), dict[Key, Key](), list[ReducePhase]()
+    extrema, terms, made = dict[Element, Reduce](), dict[Element, Element](), list[ReducePhase]()
     for phase, plan in zip(lowered, planned, strict=True):
         if phase.scans or plan.met is not None:
             made.append(phase)
@@ -49,8 +49,8 @@ def of_chosen(
 
 
 def _choosing_all(
-    needs: Demand, terms: Sequence[Key], extrema: Mapping[Key, Key]
-) -> tuple[Key, ...]:
+    needs: Demand, terms: Sequence[Element], extrema: Mapping[Element, Element]
+) -> tuple[Element, ...]:
     """Of the `extrema`, each with its own terms, those without which all of these `terms` are 0."""
     every = [_Chosen(needs, extremum, own) for extremum, own in extrema.items()]
     found = [next((e.extremum for e in every if e.has_all(term)), None) for term in terms]
@@ -62,10 +62,10 @@ class _Chosen:
     """The elements whose `own` terms equal an extremum."""
 
     needs: Demand
-    extremum: Key
-    own: Key
+    extremum: Element
+    own: Element
 
-    def has_all(self, term: Key) -> bool:
+    def has_all(self, term: Element) -> bool:
         """True for a term that is 0 in all elements of a warp that has none of these."""
         match self._made(term):
             case "eq", (a, b):
@@ -77,7 +77,7 @@ class _Chosen:
                 return any(self.has_all(zero) and self._is_finite(other) for zero, other in both)
         return False
 
-    def _is_finite(self, factor: Key) -> bool:
+    def _is_finite(self, factor: Element) -> bool:
         """True for a factor that is so in all elements of such a warp."""
         match self._made(factor):
             case "sign", _:
@@ -87,10 +87,10 @@ class _Chosen:
         return factor in self._of_sizes
 
     @cached_property
-    def _of_sizes(self) -> set[Key]:
+    def _of_sizes(self) -> set[Element]:
         """What is finite where the largest size is less than another: what makes it."""
         is_size = self.extremum[0].is_of("max") and self._made(self.own)[0] == "abs"
-        todo, found = [self._viewed(self.own)] if is_size else [], set[Key]()
+        todo, found = [self._viewed(self.own)] if is_size else [], set[Element]()
         while todo:
             found.add(key := todo.pop())
             name, sources = self._made(key)
@@ -98,14 +98,14 @@ class _Chosen:
                 todo += [source for source in sources if source not in found]
         return found
 
-    def _made(self, key: Key) -> tuple[str, tuple[Key, ...]]:
+    def _made(self, key: Element) -> tuple[str, tuple[Element, ...]]:
         """The op that makes an element or what it is a view of, and the elements that it takes."""
         if (element := self.needs.elements.get(self._viewed(key))) is None:
             return "", ()
         taken = ((s.producer, s.index) for s in element.sources)
         return element.tensor.expr.op.name, tuple(map(self._viewed, taken))
 
-    def _viewed(self, key: Key) -> Key:
+    def _viewed(self, key: Element) -> Element:
         """The element that one is a view of."""
         while (element := self.needs.elements.get(key)) is not None and (
             element.tensor.expr.op.family is Family.VIEW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Element, Index, Key, Source, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, Made, Source, demand
 from thunder_fuser.analysis.digits import Form, Loaded, loads_in, named
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.known import ANYWHERE, Known, beside, tests_of
@@ -69,18 +69,18 @@ class ElementWriter:
         self.tensors, self.scalars, self.strict = tensors, scalars, strict
         self.speculates, self.holds, self.always = speculates, holds, always
         self.repeats: Callable[[Expression], bool] = _differs
-        self.known: dict[Key, Operand] = {}
+        self.known: dict[Element, Operand] = {}
         self.located: dict[Loaded, str] = {}
         self.copies: dict[str, int] = {}
         self.zeros: dict[Operand, tuple[Window, ...]] = {}  # where one of these fails
         self.lasting: dict[tuple[Expression, DataType], Variable] = {}
-        self.used: Mapping[Key, Known] = {}
+        self.used: Mapping[Element, Known] = {}
         self.single: Set[TensorView] = frozenset()  # of which lanes read elements one by one
         self.begin()
 
     def begin(self) -> None:
         """Open a scope: nothing computed before is visible but what is `known` or `lasting`."""
-        self.values: dict[Key, Operand] = dict(self.known)
+        self.values: dict[Element, Operand] = dict(self.known)
         self.places: dict[Loaded, str] = dict(self.located)
         self.statements: list[LaneStatement] = []
         self.computed = dict(self.lasting)
@@ -105,7 +105,7 @@ class ElementWriter:
         self.places |= inner.places
         return tuple(inner.statements)
 
-    def request(self, needs: Demand, made: Iterable[Key] = ()) -> None:
+    def request(self, needs: Demand, made: Iterable[Element] = ()) -> None:
         """Ask for the memory accesses that `evaluate` will use, when what is `made` is known. What
         is read at an index that is loaded lane by lane is no part of a vector."""
         self.used, self.single = needs.leaves if self.accesses.leaves_out else {}, frozenset()
@@ -196,7 +196,7 @@ class ElementWriter:
         tests = (*tests_of(known), *beside(index, tv.shape, {**self.always, **told}))
         return self._windows(window for window in tests if not self.holds(window))
 
-    def _element(self, element: Element) -> Operand:
+    def _element(self, element: Made) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
         match expr.op.family:
             case Family.VIEW:
@@ -224,7 +224,7 @@ class ElementWriter:
     def _source(self, source: Source) -> Operand:
         return self._read(source.producer, source.index)
 
-    def _pointwise(self, element: Element) -> Operand:
+    def _pointwise(self, element: Made) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
         sources = iter(element.sources)
         args, kinds = [], []
@@ -252,7 +252,7 @@ class ElementWriter:
         combined = self._assign(tv, dtype, Combine(tv.expr.op, ready, dtype))
         return self.rounded(tv, combined)
 
-    def _pad(self, element: Element) -> Operand:
+    def _pad(self, element: Made) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
         fill = self._cast(tv, self._scalar(expr.inputs[1]))
         if not element.sources:
@@ -264,7 +264,7 @@ class ElementWriter:
             return inside
         return self._select(tv, source, fill)
 
-    def _cat(self, element: Element) -> Operand:
+    def _cat(self, element: Made) -> Operand:
         tv = element.tensor
         *guarded, last = element.sources
         value = self._cast(tv, self._source(last))
@@ -279,7 +279,7 @@ class ElementWriter:
         windows = self._windows(source.windows)
         return self._assign(tv, tv.dtype.compute_type, Select(windows, inside, outside))
 
-    def _iota(self, element: Element) -> Operand:
+    def _iota(self, element: Made) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
         position = self._assign(
             tv, DataType.Int, IndexValue(self._form(element.index[0]), tv.shape[0])
@@ -298,7 +298,7 @@ class ElementWriter:
             value = self._assign(tv, dtype, Compute(op("add"), (first, value), dtype, exact))
         return value
 
-    def _random(self, element: Element) -> Operand:
+    def _random(self, element: Made) -> Operand:
         tv, expr = element.tensor, element.tensor.expr
         args = tuple(self._scalar(v) for v in expr.inputs)
         position = self._form(linear(tv.shape, element.index))

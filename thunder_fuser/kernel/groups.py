@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from thunder_fuser.analysis.access import Demand, Key, demand
+from thunder_fuser.analysis.access import Demand, Element, demand
 from thunder_fuser.analysis.digits import Form, loads_in, scale, shift
 from thunder_fuser.analysis.reductions import is_ordering
 from thunder_fuser.ir.tensor import TensorView
@@ -151,7 +151,7 @@ def _writer(
     return ElementWriter(segment, names.tensors, names.scalars, accesses, strict)
 
 
-def _needs(planned: GroupSchedule, results: Sequence[Key]) -> Demand:
+def _needs(planned: GroupSchedule, results: Sequence[Element]) -> Demand:
     """What `results` need down to memory, the sums and the indices that lanes share."""
     sums = frozenset(tv for tv, _ in planned.sums)
     return demand(results, planned.segment.leaves | sums, planned.axes.is_uniform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
@@ -23,7 +23,7 @@ from thunder_fuser.kernel.turning import TurnedAccesses
 from thunder_fuser.kernel.vectors import Accesses, loads_read_by
 from thunder_fuser.schedule.kept_columns import KeptSchedule, is_of_plane
 from thunder_fuser.schedule.odd_columns import OddAxes
-from thunder_fuser.schedule.phases import Element, Phase
+from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.segment.segment import Store
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_fuser.analysis.access import Key
+from thunder_fuser.analysis.access import Element
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.image_ir import PlaceArray
@@ -15,7 +15,7 @@ from thunder_fuser.kernel.statements import Hold, LaneStatement, Variable
 
 
 def left_at_places(
-    writer: ElementWriter, keys: Sequence[Key], across: int
+    writer: ElementWriter, keys: Sequence[Element], across: int
 ) -> tuple[tuple[PlaceArray, ...], list[LaneStatement]]:
     """Statements that leave the values of `keys` in arrays, from which they are known to `writer`
     in the scopes behind: a value of several once. What is a literal is known as that."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TypeVar
 
-from thunder_fuser.analysis.access import Demand, Key
+from thunder_fuser.analysis.access import Demand, Element
 from thunder_fuser.ir.scalar import Constant
 from thunder_fuser.ir.tensor import Expr, TensorView
 from thunder_fuser.kernel.statements import Literal
@@ -28,7 +28,7 @@ T = TypeVar("T")
 LEAST, MOST = 2.0**-20, 2.0**20  # factors that values of a model meet are within
 
 
-def risen_from(needs: Demand, fast: Set[TensorView]) -> Key | None:
+def risen_from(needs: Demand, fast: Set[TensorView]) -> Element | None:
     """The 16-bit element of which what is needed is a rising function."""
     steps = [element.tensor for element in needs.elements.values()]
     if len(needs.leaves) != 1 or needs.places or [*needs.windows()]:

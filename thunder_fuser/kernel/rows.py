@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Index, Key, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
@@ -184,12 +184,12 @@ class _RowWriter:
             replace(a, is_streaming=True) if is_of_row(a.offset, self.axes) else a for a in loads
         ]
 
-    def _request(self, results: Sequence[Key]) -> None:
+    def _request(self, results: Sequence[Element]) -> None:
         own = [r for phase in self.planned.phases for r in phase.reductions]
         own += self.planned.totals.reductions
         self.writer.request(self._needs(results), own)
 
-    def _needs(self, results: Sequence[Key]) -> Demand:
+    def _needs(self, results: Sequence[Element]) -> Demand:
         """What `results` need down to memory, the reductions and the row's loaded indices."""
         leaves = self.segment.leaves | set(self.reductions) | self.summed | self.held
         return demand(results, leaves, self._is_uniform)
@@ -229,7 +229,7 @@ class _RowWriter:
         held = self._hold()
         inside = () if phase.met is not None else self.axes.inside
         accumulated: list[LaneStatement] = []
-        risen: list[tuple[Reduce, Reduce, Key, Key]] = []
+        risen: list[tuple[Reduce, Reduce, Element, Element]] = []
         reductions: list[Reduce] = []
         scans: list[Scan] = []
         for (tv, index), whole, term in zip(phase.reductions, phase.terms, terms, strict=True):
@@ -257,11 +257,11 @@ class _RowWriter:
         behind = tuple(self._risen(*each) for each in risen)
         return ReducePhase(scope, tuple(reductions), tuple(scans), held, phase.met, pairs, behind)
 
-    def _walked(self, phase: Phase) -> tuple[Key, ...]:
+    def _walked(self, phase: Phase) -> tuple[Element, ...]:
         """What a phase takes of each element: its terms, or the elements of which they are rising
         functions, of those that are an extremum."""
 
-        def taken(reduction: TensorView, term: Key) -> Key:
+        def taken(reduction: TensorView, term: Element) -> Element:
             is_extremum = reduction.expr.op.in_pairs and not is_scan(reduction)
             found = risen_from(self._needs([term]), self.segment.fast) if is_extremum else None
             return found if found is not None and found[0] in self.segment.leaves else term
@@ -269,7 +269,7 @@ class _RowWriter:
         both = zip(phase.reductions, phase.terms, strict=True)
         return tuple(taken(tv, term) for (tv, _), term in both)
 
-    def _risen(self, most: Reduce, whole: Reduce, source: Key, term: Key) -> Risen:
+    def _risen(self, most: Reduce, whole: Reduce, source: Element, term: Element) -> Risen:
         """What follows from the largest element, also where that of each is held for others."""
         self.writer.begin()
         self.writer.values[source] = most.accumulator
@@ -278,7 +278,7 @@ class _RowWriter:
         last = Accumulate(whole.accumulator, whole.op, value)
         return Risen(most, (*self.writer.statements, last))
 
-    def _shared(self) -> tuple[tuple[Key, ...], ...]:
+    def _shared(self) -> tuple[tuple[Element, ...], ...]:
         """What phases compute alike, if a thread has registers for it: elements of one value."""
         planned, where = self.planned, self.planned.residency
         vectors = self.in_flight or ceil_div(self.axes.vectors, planned.threads_per_row)
@@ -298,8 +298,8 @@ class _RowWriter:
         return self._beside_masks(scopes, room)
 
     def _computed_again(
-        self, scopes: Sequence[Sequence[Key]], *, masks_apart: bool = False
-    ) -> tuple[tuple[Key, ...], ...]:
+        self, scopes: Sequence[Sequence[Element]], *, masks_apart: bool = False
+    ) -> tuple[tuple[Element, ...], ...]:
         every = [(results, self._needs(results)) for results in scopes]
         behind, of_rows = self._behind(), set(self.reductions)
         return tuple(
@@ -309,8 +309,8 @@ class _RowWriter:
         )
 
     def _beside_masks(
-        self, scopes: Sequence[Sequence[Key]], room: int
-    ) -> tuple[tuple[Key, ...], ...]:
+        self, scopes: Sequence[Sequence[Element]], room: int
+    ) -> tuple[tuple[Element, ...], ...]:
         """Values that have `room`, and masks of which other values are made anew."""
         found = self._computed_again(scopes, masks_apart=True)
         values = [alike for alike in found if not is_mask(alike[0][0])][:room]
@@ -357,7 +357,7 @@ class _RowWriter:
                 self.writer.statements.append(Hold(place, value))
         return tuple(found)
 
-    def _left_in_place(self, alike: Sequence[Key], value: Operand) -> Held:
+    def _left_in_place(self, alike: Sequence[Element], value: Operand) -> Held:
         """The array of a value for the scopes behind, which know those `alike` from there."""
         array = Held(f"{self.names.tensors[alike[0][0]]}_held", value.dtype)
         place = array.name + self._element
@@ -411,7 +411,7 @@ class _RowWriter:
         self,
         stores: Sequence[tuple[Store, Index]],
         loads: Sequence[VectorAccess],
-        left: Sequence[Key] = (),
+        left: Sequence[Element] = (),
     ) -> Scope:
         """What follows from the phases: stores, and terms that are `left` for the totals."""
         self.writer.begin()
@@ -422,7 +422,7 @@ class _RowWriter:
         statements = (*self.writer.statements, *writes, *lefts)
         return Scope(self._used(loads, statements), statements, vectors)
 
-    def _left(self, terms: Sequence[Key]) -> list[LaneStatement]:
+    def _left(self, terms: Sequence[Element]) -> list[LaneStatement]:
         """The row's terms, written where the last block reads them."""
         found: list[LaneStatement] = []
         for total, term in zip(self._totals() if terms else (), terms, strict=True):

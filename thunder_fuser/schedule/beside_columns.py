@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import atom, combine, divmod_form, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.reductions import column_shape, is_scan, plane_of
@@ -21,7 +21,6 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.odd_columns import OddAxes
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 from thunder_fuser.target import WARP

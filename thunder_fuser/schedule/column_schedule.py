@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.delayed import Delayed, computed
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.segment.segment import Segment, Store
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd, prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.delayed import Delayed, delayed
 from thunder_fuser.analysis.digits import Form, atom, ceil_div, evaluate, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
@@ -47,7 +47,6 @@ from thunder_fuser.schedule.column_scans import SCANNED_BYTES, scanned
 from thunder_fuser.schedule.column_schedule import ColumnSchedule
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import elements_of, parts_of
 from thunder_fuser.schedule.vector_axes import lane_of

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index, demand
+from thunder_fuser.analysis.access import Element, Index, demand
 from thunder_fuser.analysis.digits import unflatten
 from thunder_fuser.analysis.index_map import Window, term_at
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.views import windows_of_padding, without_padding
 from thunder_fuser.ir.fusion import topological
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store

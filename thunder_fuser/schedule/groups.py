@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import (
     Form,
     atom,
@@ -47,7 +47,6 @@ from thunder_fuser.schedule.needs import (
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.text import print_axes, print_elements
 from thunder_fuser.schedule.vector_axes import ShiftedAxes, VectorAxes, lane_of

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Element as Made
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index, Made
 from thunder_fuser.analysis.digits import Form, add, atom, divmod_form, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.ir.domain import IterDomain
@@ -24,7 +23,6 @@ from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.column_axes import ColumnAxes
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.odd_columns import lanes_of
@@ -52,7 +52,7 @@ from thunder_fuser.schedule.met_columns import of_sample, vectors_met, with_met
 from thunder_fuser.schedule.needs import check_in_place, needs_of, reductions_read
 from thunder_fuser.schedule.odd_columns import odd_axes
 from thunder_fuser.schedule.parameters import KeptParameters
-from thunder_fuser.schedule.phases import Element, Phase, phases_of
+from thunder_fuser.schedule.phases import Phase, phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.stored_columns import element_of
 from thunder_fuser.schedule.strips import Strip, Turned, lies_along, strip

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form, divmod_form, unflatten
 from thunder_fuser.analysis.reductions import met_rows
 from thunder_fuser.schedule.column_axes import ColumnAxes
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 

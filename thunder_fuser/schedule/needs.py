@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from thunder_fuser.analysis.access import Demand, Index, demand
+from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.elementwise import is_elementwise
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 

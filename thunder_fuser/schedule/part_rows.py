@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd, prod
 
+from thunder_fuser.analysis.access import Element
 from thunder_fuser.analysis.digits import Form, add, divmod_form, scale
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.row_axes import RowAxes
 from thunder_fuser.segment.segment import Segment
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from thunder_fuser.analysis.access import Key, demand
+from thunder_fuser.analysis.access import Element, demand
 from thunder_fuser.analysis.reductions import met_rows
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.segment.segment import Segment
-
-Element: TypeAlias = Key
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
-from thunder_fuser.analysis.access import Demand
+from thunder_fuser.analysis.access import Demand, Element
 from thunder_fuser.analysis.digits import Form, loads_in
 from thunder_fuser.analysis.held import computed_again, is_costly
 from thunder_fuser.analysis.layout import offset_of, registers_of
 from thunder_fuser.analysis.reductions import state_bytes
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.residency import Row, scanned_registers
 from thunder_fuser.schedule.row_axes import RowAxes, is_of_all_rows, is_of_row
 from thunder_fuser.schedule.row_schedule import RowWork

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.reductions import is_outermost, is_scan
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.down_columns import Columns
-from thunder_fuser.schedule.phases import Element, Phase
+from thunder_fuser.schedule.phases import Phase
 from thunder_fuser.schedule.residency import Residency, Row
 from thunder_fuser.schedule.row_axes import RowAxes
 from thunder_fuser.schedule.stored_rows import Place

@@ -19,7 +19,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from math import prod
 
-from thunder_fuser.analysis.access import Demand, Index
+from thunder_fuser.analysis.access import Demand, Element, Index
 from thunder_fuser.analysis.digits import divmod_form, loads_in, unflatten
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.reductions import (
@@ -47,7 +47,7 @@ from thunder_fuser.schedule.needs import (
 )
 from thunder_fuser.schedule.parameters import RowParameters
 from thunder_fuser.schedule.part_rows import of_parts
-from thunder_fuser.schedule.phases import Element, phases_of
+from thunder_fuser.schedule.phases import phases_of
 from thunder_fuser.schedule.rejected import Rejected, rejecting
 from thunder_fuser.schedule.residency import PREFERRED, Residency, Row, held_of_edged, of_rows
 from thunder_fuser.schedule.row_axes import (

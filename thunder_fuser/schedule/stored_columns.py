@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form, shift, unflatten
 from thunder_fuser.analysis.layout import linear
 from thunder_fuser.analysis.views import indices_as_viewed
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.segment.segment import Segment, Store
 
 FEW = 4  # elements of a result for each of the plane, at most

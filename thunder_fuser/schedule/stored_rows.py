@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import (
     Form,
     atom,
@@ -35,7 +35,6 @@ from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import Family
 from thunder_fuser.schedule.needs import needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.schedule.row_axes import RowAxes, along
 from thunder_fuser.segment.segment import Segment, Store

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import format_form
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.schedule.phases import Element
 
 Names = Mapping[IterDomain, str]
 

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from thunder_fuser.analysis.access import Index
+from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.totals import term_of_total
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import check_places, following, needs_of
-from thunder_fuser.schedule.phases import Element
 from thunder_fuser.schedule.rejected import Rejected
 from thunder_fuser.segment.segment import Segment, Store
 
