@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.devices import ORDERS, copies
+from tests.devices import CPU, ORDERS, copies, here
 from tests.presegment.test_one_pass_exponentials import below, guarded, top
 from tests.programs import STRICT, chain, fusion, like, plan_of, total
 from thunder_fuser.ir.build import call
@@ -45,7 +45,8 @@ def test_logarithms_of_sums_are_those_of_torch(name: str, order: str) -> None:
     program = fusion([a], logsumexp, chain(total(below(a, top(a, dim), dim), dim), "log"))
     plan = plan_of(program, *copies([x]), options=replace(RELAXED, thread_order=order))
     assert plan.launches == 1
-    assert any("_terms[" in text for text in plan.sources if text is not None)
+    if here() == CPU:  # blocks of a larger machine have whole batches of others
+        assert any("_terms[" in text for text in plan.sources if text is not None)
     found, log = (t.cpu() for t in plan.run(*copies([x])))
     exact = torch.logsumexp(x.double(), dim)
     torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=1e-6, equal_nan=True)

@@ -102,5 +102,6 @@ def test_long_rows_are_held_that_only_narrow_vectors_divide() -> None:
 def test_rows_of_many_terms_are_not_those_of_one_block() -> None:
     text = held(halves(60, 20))
     assert "const int first = blockIdx.x / 1 * 64;" in text
-    assert "const int dealt = blockIdx.x / 1 + 3125 * k;" in text
+    assert "const int turn = blockIdx.x / 1 + 3125 * (k / 8);" in text
+    assert "const int dealt = 8 * turn + k % 8;" in text
     assert "if (dealt == row && (end - begin > 64)) many[atomicAdd(&found, 1)] = row;" in text

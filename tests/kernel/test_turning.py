@@ -149,7 +149,7 @@ def test_both_ways(extents: tuple[int, ...], dtype: torch.dtype) -> None:
 @pytest.mark.sanitizer
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
 @pytest.mark.parametrize("extents", [(2, 331, 328), (341, 332), (338, 332)], ids=str)
-@pytest.mark.usefixtures("device")
+@pytest.mark.usefixtures("device", "busy")
 def test_fewer_lanes_of_what_is_turned(extents: tuple[int, ...], dtype: torch.dtype) -> None:
     """Of what is stored, in squares that follow its rows but for single bytes, and of what is
     read."""

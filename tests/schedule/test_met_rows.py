@@ -44,7 +44,7 @@ T1[(group/32), ((group/8)%4), (group%8)]
 def test_a_block_has_whole_groups_of_short_rows_whose_threads_fill_its_warps() -> None:
     found = scheduled(floats(30, 4, 5, 36))
     assert found.residency.threads == 2
-    assert found.rows_per_block == 5 * 12
+    assert found.rows_per_block == 5 * 16
 
 
 def test_odd_short_rows_come_through_shared_memory() -> None:

@@ -87,10 +87,13 @@ def met_rows_held(
 
 
 def groups_of_block(count: int, threads: int, block: int) -> int:
-    """How many times `count` rows of so many threads a block of at least `block` has, or of about
-    as many where those would leave a part of a warp without threads."""
+    """How many times `count` rows of so many threads a block of at least `block` has, or up to
+    twice as many that fill warps: 20000x48x14x14 f32, back, took 558 us with whole ones, and 611
+    with 120 threads. Else about as many where those would leave a part of a warp without threads.
+    """
     own = count * threads
     several = max(block // own, 1)
     most = max(several, MAX_THREADS // own)
+    whole = (n for n in range(several, min(2 * several, most) + 1) if n * own % WARP == 0)
     found = (n for n in range(several, most + 1) if -n * own % WARP * BUSY <= n * own)
-    return next(found, several)
+    return next(whole, next(found, several))

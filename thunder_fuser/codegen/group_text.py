@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from typing_extensions import assert_never
 
 from thunder_fuser.analysis.digits import ceil_div, scale
@@ -33,6 +35,8 @@ from thunder_fuser.kernel.group_ir import Between, GroupKernel, GroupSum, Whole
 from thunder_fuser.kernel.row_ir import Scope
 from thunder_fuser.kernel.statements import forms_of
 
+ENDS = 8  # of rows side by side, of 4 bytes, which lie in one sector
+
 
 def group_lines(kernel: GroupKernel) -> list[str]:
     """The statements of the entry point."""
@@ -62,11 +66,13 @@ def group_lines(kernel: GroupKernel) -> list[str]:
 def _dealt_rows(kernel: GroupKernel, found: str) -> list[str]:
     """What is done with each row of many terms that is dealt to the block. They are dealt to all
     blocks in turns: where they lie side by side, as the most frequent words of a language do, they
-    are not one block's work."""
+    are not one block's work. A turn is of rows whose ends one sector of memory has."""
     kind, each, rows = index_kind(kernel), kernel.rows_per_block, number(kernel.axes.row.size)
-    blocks = number(ceil_div(kernel.axes.row.size, each))
+    blocks, turn = number(ceil_div(kernel.axes.row.size, each)), gcd(each, ENDS)
+    own = f"{_block(kernel)} / {number(kernel.chunks)}"
     body = [
-        f"const {kind} dealt = {_block(kernel)} / {number(kernel.chunks)} + {blocks} * k;",
+        f"const {kind} turn = {own} + {blocks} * (k / {turn});",
+        f"const {kind} dealt = {turn} * turn + k % {turn};",
         f"const {kind} row = dealt < {rows} ? dealt : {rows} - 1;",
         f"{kind} begin, end;",
         "stretch(row, begin, end);",

@@ -82,7 +82,8 @@ def reduced_sizes(tv: TensorView) -> list[int]:
 
 
 def _parts(tv: TensorView) -> int:
-    """Of each sample: the axis before those that are reduced."""
+    """Of each sample: the axis before those that are reduced; 1 also for a sum by an index, which
+    has none."""
     axes = tv.domain.logical
-    first = next(k for k, a in enumerate(axes) if a.is_reduction)
+    first = next((k for k, a in enumerate(axes) if a.is_reduction), 0)
     return axes[first - 1].size if first else 1

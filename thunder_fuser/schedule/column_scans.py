@@ -2,10 +2,11 @@
 
     T1[r, c] = cumsum(T0[r, c])     a thread has a vector of columns and rows one after another
 
-A thread that has all of its rows in registers at once walks alone. Of more rows those of a block
-have a batch each, one behind another, and blocks have one tile of rows behind another. All add up
-their rows first, learn what lies before these from each other, and go on from there, so that the
-plane is read once.
+A thread that has all of its rows in registers at once walks alone, and so do threads that fill
+lines and are as many as keep memory busy: 151 x 577 x 768 take 71 us on an H200, and 82 together.
+Of more rows those of a block have a batch each, one behind another, and blocks have one tile of
+rows behind another. All add up their rows first, learn what lies before these from each other, and
+go on from there, so that the plane is read once.
 """
 
 from __future__ import annotations
@@ -54,13 +55,15 @@ def scanned(
 ) -> Scanned:
     """How running sums are shared out, of rows that are so many registers `loaded` to a thread, of
     elements of `narrow` bytes or more."""
-    rows, loaded = axes.row.size, max(loaded, 1)
-    if rows * loaded <= SCANNED_REGISTERS or not may_share:
-        return Scanned(
-            _alone(axes, target), 1, 1, _rows_alone(axes, loaded, target), SCANNED_SCRATCH
-        )
-    across = min(WARP, max(LINE // (axes.lanes * narrow), 1), axes.vector.size)
-    whole = abreast(long, axes.lanes * narrow, axes.lanes, across)
+    rows, loaded, vector = axes.row.size, max(loaded, 1), axes.lanes * narrow
+    across = min(WARP, max(LINE // vector, 1), axes.vector.size)
+    whole = abreast(long, vector, axes.lanes, across)
+    alone = _rows_alone(axes, loaded, target)
+    flight = alone * axes.vector.size * loaded * REGISTER_BYTES
+    are_many = flight >= SCANNED_FLIGHT * target.multiprocessors
+    fill_lines = vector >= SCANNED_BYTES and whole is None
+    if rows * loaded <= SCANNED_REGISTERS or not may_share or (are_many and fill_lines):
+        return Scanned(_alone(axes, target), 1, 1, alone, SCANNED_SCRATCH)
     across = whole if whole is not None and whole <= WARP else across
     most = max(SHARED_REGISTERS // loaded, 1)
     down = min(SHARING // across, ceil_div(rows, most))

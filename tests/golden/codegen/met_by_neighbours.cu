@@ -1,7 +1,7 @@
-extern "C" __global__ void __launch_bounds__(120)
+extern "C" __global__ void __launch_bounds__(192)
 kernel(const float* __restrict__ T0, float* __restrict__ T5, float* __restrict__ T1) {
   const int part = threadIdx.x % 4;
-  const int wanted = blockIdx.x * 30 + threadIdx.x / 4;
+  const int wanted = blockIdx.x * 48 + threadIdx.x / 4;
   const bool is_active = wanted < 120;
   const int group = is_active ? wanted : 120 - 1;
   tf::Vec<float, 2> v0[12];
@@ -28,7 +28,7 @@ kernel(const float* __restrict__ T0, float* __restrict__ T5, float* __restrict__
   const float T1_row = T1_part;
   float T2_part = float(0);
   T2_part = T2_part + T1_row;
-  __shared__ float T2_parts[30];
+  __shared__ float T2_parts[48];
   if (part == 0) T2_parts[threadIdx.x / 4] = T2_part;
   __syncthreads();
   const float T2_row = tf::combine_warps<3>(T2_parts + threadIdx.x / 4 / 3 * 3, [](float a, float b) -> float { return a + b; });

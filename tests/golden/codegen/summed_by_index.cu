@@ -64,7 +64,8 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
   bool has_many = false;
 #pragma unroll
   for (int k = threadIdx.x; k < 8; k += 256) {
-    const int dealt = blockIdx.x / 2 + 7 * k;
+    const int turn = blockIdx.x / 2 + 7 * (k / 8);
+    const int dealt = 8 * turn + k % 8;
     const int row = dealt < 50 ? dealt : 50 - 1;
     int begin, end;
     stretch(row, begin, end);
@@ -90,7 +91,8 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const tf::
   __syncthreads();
 #pragma unroll
   for (int k = threadIdx.x; k < 8; k += 256) {
-    const int dealt = blockIdx.x / 2 + 7 * k;
+    const int turn = blockIdx.x / 2 + 7 * (k / 8);
+    const int dealt = 8 * turn + k % 8;
     const int row = dealt < 50 ? dealt : 50 - 1;
     int begin, end;
     stretch(row, begin, end);
