@@ -66,7 +66,7 @@ def test_the_axis_of_one_run_is_not_taken_by_the_other() -> None:
     """Behind 331 channels lie those of the next place, along which the image lies."""
     x = floats(2, 331, 9, 12)
     assert printed(segment_of([x], chain(patches(x, 3, 3), "neg"))) == [
-        "  class over i0{2}, i1{331}, i2{27} and lane{4}, in squares of 32 x 32",
+        "  class over i0{2}, i1{331}, i2{27} and lane{4}, in sheared squares of 32 x 32",
         "    T4[i0, 4*(i2/9) + (((4*i2 + lane)/3)%4), 993*((i2/3)%3) + 331*((4*i2 + lane)%3) + i1]",
     ]
 

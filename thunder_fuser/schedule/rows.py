@@ -255,8 +255,9 @@ def _in_pieces(row: Row, work: RowWork, target: Target) -> RowSchedule | None:
         return None
     where, splits = found
     made = (tv.definition for tv in work.segment.tensors)
-    if any(expr is not None and expr.op.cost is Cost.EXPENSIVE for expr in made):
-        where = replace(where, blocks=None)  # the registers of functions may spill
+    is_costly = any(expr is not None and expr.op.cost is Cost.EXPENSIVE for expr in made)
+    if is_costly or work.full:  # what functions and stores of rows need may spill
+        where = replace(where, blocks=None)
     return placed(replace(work, axes=axes), row, where, splits=splits)
 
 

@@ -135,7 +135,8 @@ def _sheared(
     group: IterationClass, down: IterDomain, across: IterDomain, most: int
 ) -> ShearedSquare | None:
     """None where rows of what is turned are aligned, or are loaded, or so few that a third of what
-    is loaded would be so twice. Elements that a write in place reads have one reader."""
+    is loaded would be so twice, or squares would be emptier than half. Elements that a write in
+    place reads have one reader."""
     moved = [a for a in dict.fromkeys(group.accesses) if is_turned_by(a[1], down, across)]
     is_stored = not any(form in group.forms_read for _, form in moved)
     itemsize = max((tv.dtype.itemsize for tv, _ in moved), default=0)
@@ -148,6 +149,7 @@ def _sheared(
     can_shear = (
         lanes_of(down, most) < run <= 2 * lanes
         and 2 * rows <= 3 * down.size
+        and 2 * across.size >= made.side
         and all(layouts[tv].alignment % MAX_ALIGNMENT == 0 for tv, _ in moved)
         and not any(store.is_in_place for store in group.segment.stores)
         and len(moved) * itemsize * made.side * (made.side + 2 * made.lead) <= SHARED_UNASKED
