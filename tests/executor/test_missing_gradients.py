@@ -17,11 +17,13 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "ceil": lambda x: x * torch.ceil(x),
     "flip": lambda x: torch.flip(x * x, (0, 1)) * 2,
     "floor": lambda x: x * x.floor(),
-    "index_add": lambda x: torch.index_add(x, 0, PLACES, x.sin()),
-    "index_add of columns": lambda x: x.t().index_add(1, PLACES, x.t() * x.t()),
-    "index_put": lambda x: torch.index_put(x, (PLACES[:3],), x[:3].cos()),
-    "index_put of sums": lambda x: x.index_put((PLACES,), x * x, accumulate=True),
-    "index_put of a row": lambda x: x.index_put((PLACES,), x[0] * x[1], accumulate=True),
+    "index_add": lambda x: torch.index_add(x, 0, PLACES.to(x.device), x.sin()),
+    "index_add of columns": lambda x: x.t().index_add(1, PLACES.to(x.device), x.t() * x.t()),
+    "index_put": lambda x: torch.index_put(x, (PLACES[:3].to(x.device),), x[:3].cos()),
+    "index_put of sums": lambda x: x.index_put((PLACES.to(x.device),), x * x, accumulate=True),
+    "index_put of a row": lambda x: x.index_put(
+        (PLACES.to(x.device),), x[0] * x[1], accumulate=True
+    ),
     "isfinite": lambda x: torch.where(torch.isfinite(x), x * x, 0.0),
     "lerp": lambda x: torch.lerp(x, x * x, 0.3),
     "lerp alone": lambda x: torch.lerp(x, x, 0.3),
