@@ -283,3 +283,11 @@ def test_large_planes_are_moved_in_whole_vectors(name: str, dtype: torch.dtype) 
 
 
 TYPES = {torch.bfloat16: "tf::bf16", torch.float16: "tf::f16", torch.float32: "float"}
+
+
+def test_rows_of_one_element_that_is_read_are_stored_as_they_are() -> None:
+    """No row of them is in memory to be copied to shared memory."""
+    x = torch.randn(1, dtype=torch.bfloat16).expand(33)
+    (a,) = like(x)
+    least = expand(unsqueeze(call("min", a, dims=(0,)), 0), 33)
+    check(fusion([a], call("where", call("eq", a, least), a, chain(a, "neg"))), x, orders=ORDERS)

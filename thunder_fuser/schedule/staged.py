@@ -34,13 +34,13 @@ def is_staged(
     """True where `count` rows of a block, of so many `threads` each, lie element by element as in
     the plane in all that it reads of them, at `reads`, and stores, and are short and odd, or would
     be stored in crumbs, as rows of which many meet."""
-    if axes.is_shifted or count == 1:
+    widths = [tv.dtype.itemsize for tv, offset in reads if is_of_row(offset, axes)]
+    if axes.is_shifted or count == 1 or not widths:
         return False
     moved = moved_rows(segment, axes, reads, full)
     size = count * axes.columns * bytes_of(dict(moved))
-    widths = [tv.dtype.itemsize for tv, offset in reads if is_of_row(offset, axes)]
-    widest, at_once = max(widths, default=4), threads * axes.lanes
-    is_short = axes.lanes == 1 and min(widths, default=4) < 4 and widest * axes.columns <= MAX_ROW
+    widest, at_once = max(widths), threads * axes.lanes
+    is_short = axes.lanes == 1 and min(widths) < 4 and widest * axes.columns <= MAX_ROW
     is_in_crumbs = at_once < axes.columns and at_once * widest < CRUMB and bool(full)
     return (
         (is_short or is_in_crumbs)
