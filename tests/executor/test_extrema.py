@@ -161,3 +161,14 @@ def test_one_of_the_elements_is_the_extremum_however_a_kernel_rounds_them(
     for gradient in torch.autograd.grad(result.sum(), (x, w)):
         assert gradient.isfinite().all()
         assert (gradient.abs().amax(dim) > 0).all()
+
+
+def test_what_was_written_in_part_has_a_gradient_where_it_is_the_larger() -> None:
+    """Its value has a name that a write gives to several tensors."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = x.clone()
+        z[..., 1:] = y[..., 1:] * 2
+        return torch.maximum(z, y)
+
+    check(program, *(torch.randn(3, 17, requires_grad=True) for _ in range(2)))

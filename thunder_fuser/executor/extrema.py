@@ -72,16 +72,20 @@ def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
     """What leads from an extremum of computed values to `bsym`, in which it is compared with its
     own terms."""
     found = []
-    inside = {p.name for leaf in leaves([bsym]) for p in leaf.flat_proxy_outs}
+    inside = {name for leaf in leaves([bsym]) for name in _names(leaf)}
     for leaf in filter(are_floats_compared, leaves([bsym])):
         for one, other in (leaf.args, leaf.args[::-1]):
-            path = [x for x in _path(other.name, makers) if x.output.name not in inside]
+            path = [x for x in _path(other.name, makers) if inside.isdisjoint(_names(x))]
             if path and prim_name(path[0]) in EXTREMA:
                 terms = path[0].args[0].name
                 is_of_it = _root(terms, makers) == _root(one.name, makers)
                 if is_of_it and not _is_in_memory(terms, makers):
                     found.append(path)
     return found
+
+
+def _names(leaf: BoundSymbol) -> set[str]:
+    return {p.name for p in leaf.flat_proxy_outs}
 
 
 def _path(name: str, makers: Makers) -> list[BoundSymbol]:
