@@ -230,6 +230,24 @@ def test_a_forward_write_is_not_moved_to_the_backward(device: torch.device) -> N
     torch.testing.assert_close(x, expected)
 
 
+def test_a_write_whose_region_copies_what_the_forward_reads_is_the_forwards(
+    device: torch.device,
+) -> None:
+    """Other names of its arguments are all that the forward needs of the region."""
+
+    def program(x: torch.Tensor, mean: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        thunder.core.prims.copy_(x.sum(0) * 0.1 + mean, mean, grad_enabled=True)
+        same = x.to(torch.float32)
+        return same.scatter_add(1, index, same)
+
+    x, index = torch.randn(3, 12).to(device), torch.randint(12, (3, 12)).to(device)
+    mean = torch.randn(12).to(device)
+    expected = mean + x.sum(0) * 0.1
+    found = jit(program)(x.clone().requires_grad_(), mean, index)
+    torch.testing.assert_close(mean, expected)
+    torch.testing.assert_close(found.detach(), x.scatter_add(1, index, x))
+
+
 def test_batch_norm_updates_its_running_statistics(device: torch.device) -> None:
     ours, eager = (torch.nn.BatchNorm1d(5).to(device) for _ in range(2))
     jfn = jit(ours)

@@ -216,10 +216,25 @@ def _in_forward(groups: Sequence[Group], trace_return: dict[str, Any]) -> list[b
             and bare.sym.name == "copy_"
             and any(p.name in needed for p in bare.flat_proxy_args[1:2])
         )
-        found.append(not needed.isdisjoint(results) or rescued)
+        copied = _copied(group.bsyms) if group.claimed else {}
+        found.append(not needed.isdisjoint(results - copied.keys()) or rescued)
         if found[-1]:
             needed |= {p.name for bsym in group.bsyms for p in bsym.flat_proxy_args} | results
+        needed |= {copied[name] for name in needed & copied.keys()}
     return found[::-1]
+
+
+def _copied(bsyms: Iterable[BoundSymbol]) -> dict[str, str]:
+    """Names of shallow copies of what enters, each with that: later passes read it instead."""
+    found: dict[str, str] = {}
+    made: set[str] = set()
+    for leaf in leaves(bsyms):
+        if prim_name(leaf) == "SHALLOW_COPY" and leaf.args[0].name not in made:
+            name = leaf.args[0].name
+            found[leaf.output.name] = found.get(name, name)
+        else:
+            made |= {p.name for p in leaf.flat_proxy_outs}
+    return found
 
 
 def _proxy_names(proxies: Iterable[Any]) -> set[str]:
