@@ -100,10 +100,8 @@ def _loop(
 
 def _own_lines(body: Body, tile: Tile) -> list[str]:
     """What each lane computes, and stores that are not turned: of the block's own rows."""
-    lines, lead = (
-        lane_lines(body.statements, body.stores, body.names, body.lanes),
-        tile.computed.lead,
-    )
+    lines = lane_lines(body.statements, body.stores, body.names, body.lanes)
+    lead = tile.computed.lead
     first = len(lines) - (len(body.stores) if lead else 0)
     return [*lines[:first], *when([f"row >= {lead}"] if lead else [], lines[first:])]
 
