@@ -169,7 +169,7 @@ ALLOWED = {
     "schedule/odd_columns.py:odd_axes": SIZES,
     "schedule/kept_columns.py:_odd": SIZES,
     "presegment/walk_columns.py:_in_two": SIZES,
-    "presegment/walk_columns.py:_samples": SIZES,
+    "presegment/plane_forms.py:samples_of": SIZES,
     "presegment/walk_columns.py:_in_samples": PARTS,
     "presegment/walk_columns.py:_of_samples": PARTS,
     "presegment/walk_columns.py:cost": PARTS,

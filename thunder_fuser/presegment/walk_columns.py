@@ -17,7 +17,7 @@ memory at a time than the L2 cache keeps lines of. Rows that lie row after row a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -45,6 +45,13 @@ from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.plane_forms import (
+    form_of,
+    forms_of,
+    is_of_rows,
+    reduced_dim,
+    samples_of,
+)
 from thunder_fuser.presegment.split_reductions import Deal, in_two
 from thunder_fuser.presegment.stages import padded, reduced, reshaped, widened
 from thunder_fuser.target import (
@@ -72,8 +79,6 @@ MIN_IMAGES = 3  # of a multiprocessor, that are kept as a whole: a group each
 MIN_WALKED = 192 * 1024  # bytes read of a plane, per multiprocessor: fewer are in the cache
 UNEVEN = 1.05  # times an even deal of as many turns, where what is stored is under conditions
 
-_Form = tuple[tuple[int, ...], int]  # of a plane: its shape, and the dim of rows
-
 
 def walk_columns(
     fusion: Fusion,
@@ -86,15 +91,15 @@ def walk_columns(
     tensors."""
     dims: dict[tuple[int, ...], list[int]] = {}
     for tv in fusion.tensors:
-        dim = _reduced_dim(tv)
+        dim = reduced_dim(tv)
         if dim is not None:
             dims.setdefault(terms_of(tv).shape, []).append(dim)
     planes = {plane: _rows_of(fusion, plane, found) for plane, found in dims.items()}
-    along = [tv for tv in fusion.tensors if _is_along(tv, planes)]
+    along = [tv for tv in fusion.tensors if is_of_rows(tv, planes)]
     ahead = set(topological([terms_of(tv) for tv in along]))
     sums = [tv for tv in fusion.tensors if is_long_reduction(tv) and tv not in {*ahead, *along}]
-    forms = _forms(planes, ahead)
-    over = {tv: forms[form] for tv in sums if (form := _form_of(tv)) in forms}
+    forms = forms_of(planes, ahead)
+    over = {tv: forms[form] for tv in sums if (form := form_of(tv)) in forms}
     machine = multiprocessors, max_cluster, shared_bytes
     groups: dict[tuple[int, ...], Dealt] = {}
     for plane, dim in planes.items():
@@ -103,7 +108,7 @@ def walk_columns(
             continue
         if not _needed_whole(fusion, plane).isdisjoint(beside):
             continue  # they are of rows, and what is kept for them of columns
-        samples = {_samples(tv) for tv in beside}
+        samples = {samples_of(tv) for tv in beside}
         if len(samples) > 1:
             continue
         count = _groups(fusion, layouts, plane, dim, beside, *machine)
@@ -111,12 +116,12 @@ def walk_columns(
             groups[plane] = count
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
-        plane = over.get(tv) or (terms_of(tv).shape if _is_along(tv, planes) else ())
+        plane = over.get(tv) or (terms_of(tv).shape if is_of_rows(tv, planes) else ())
         if plane not in groups:
             return None
         assert isinstance(inputs[0], TensorView)
         if tv in over:
-            _, dim = _form_of(tv)
+            _, dim = form_of(tv)
             return _in_two(tv, inputs[0], dim, groups[plane])
         last, dim = len(plane) - 1, planes[plane]
         return None if dim == last else _of(tv, _rows_last(inputs[0], dim), (last,))
@@ -130,7 +135,7 @@ def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int
     rows are what lies side by side."""
     whole = _needed_whole(fusion, plane)
     waited = [
-        _reduced_dim(tv) for tv in whole if is_long_reduction(tv) and terms_of(tv).shape == plane
+        reduced_dim(tv) for tv in whole if is_long_reduction(tv) and terms_of(tv).shape == plane
     ]
     return next((dim for dim in dims if dim in waited), max(dims))
 
@@ -138,49 +143,6 @@ def _rows_of(fusion: Fusion, plane: tuple[int, ...], dims: Sequence[int]) -> int
 def _needed_whole(fusion: Fusion, plane: tuple[int, ...]) -> set[TensorView]:
     """What the results of a plane's size are made of."""
     return set(topological([tv for tv in fusion.roots if prod(tv.shape) == prod(plane)]))
-
-
-def _reduced_dim(tv: TensorView) -> int | None:
-    """The dim that a reduction combines, if it is one among larger ones."""
-    if not is_long_reduction(tv):
-        return None
-    dims = [d for d in tv.expr.dims() if terms_of(tv).shape[d] != 1]
-    return dims[0] if len(dims) == 1 and prod(tv.shape) > 1 else None
-
-
-def _is_along(tv: TensorView, planes: Mapping[tuple[int, ...], int]) -> bool:
-    """True for what combines the rows of one of the planes."""
-    dim = _reduced_dim(tv)
-    return dim is not None and planes.get(terms_of(tv).shape) == dim
-
-
-def _forms(
-    planes: Mapping[tuple[int, ...], int], ahead: Iterable[TensorView]
-) -> dict[_Form, tuple[int, ...]]:
-    """The planes by their own form, and by that of what is permuted to be one `ahead` of the sums
-    of rows: sums over all columns are of what lies so in memory, where `undo_turns` left them."""
-    found = {(plane, dim): plane for plane, dim in planes.items()}
-    for tv in ahead:
-        if tv.is_of("permute") and planes.get(tv.shape) == tv.ndim - 1:
-            (source,), (*others, dim) = tv.producers, tv.expr.dims()
-            if others == sorted(others):
-                found.setdefault((source.shape, dim), tv.shape)
-    return found
-
-
-def _form_of(tv: TensorView) -> _Form:
-    """Of what a sum over all dims but one is of, also of each sample, of which the outermost dims
-    are. For other reductions there is no dim: -1."""
-    shape, dims = terms_of(tv).shape, tv.expr.dims()
-    *outer, dim = [d for d, size in enumerate(shape) if size != 1 and d not in dims] or [-1]
-    leads = outer == [d for d, size in enumerate(shape[: len(outer)]) if size != 1]
-    return shape, dim if leads and tv.expr.op.state_size == 1 else -1
-
-
-def _samples(tv: TensorView) -> int:
-    """Of how many samples each such sum is: of all columns, or of those of an outermost dim."""
-    _, dim = _form_of(tv)
-    return prod(tv.shape) // terms_of(tv).shape[dim]
 
 
 def _groups(
@@ -206,7 +168,7 @@ def _groups(
     if read * prod(plane) < MIN_WALKED * multiprocessors:
         return None
     lanes = gcd(inner, MAX_ALIGNMENT // min(itemsizes))
-    along = sum(_is_along(tv, {plane: dim}) for tv in fusion.tensors)
+    along = sum(is_of_rows(tv, {plane: dim}) for tv in fusion.tensors)
     made = [_stored(tv) for tv in fusion.roots if prod(tv.shape) == prod(plane)]
     turned = {tv: _is_turned(tv, layouts, rows, inner) for tv in (*planes, *made)}
     if turned and all(turned.values()):
@@ -214,7 +176,7 @@ def _groups(
     columns = _Columns(rows, lanes, tuple(itemsizes), along, len(sums), True in turned.values())
     vectors = prod(plane) // (rows * lanes)
     images = vectors * lanes // inner
-    if (samples := _samples(sums[0])) > 1:
+    if (samples := samples_of(sums[0])) > 1:
         return _of_samples(columns, vectors, samples, multiprocessors)
     are_many = max_cluster > 1 and images >= MIN_IMAGES * multiprocessors
     may_pad = all(tv.expr.op.neutral is not None for tv in sums)
@@ -234,8 +196,7 @@ def _groups(
         return None if count is None else Dealt(count, run, (inner, tiles * run))
     if not (columns.are_short or _needed_whole(fusion, plane)):
         return None  # no element waits for its column: rows are walked, with sums down them beside
-    cluster = columns.cluster(max_cluster)
-    if not cluster:
+    if not (cluster := columns.cluster(max_cluster)):
         return None
     columns = columns.shared_by(cluster)
     run = columns.run if may_pad else min(columns.run, gcd(vectors, columns.run))
@@ -315,7 +276,7 @@ def _in_slots(
     lanes = 1 if any(turned.values()) else gcd(inner, MAX_ALIGNMENT // min(sizes))
     if not are_kept_whole(inner // lanes, inner * min((*sizes, *beside))):
         return 0
-    along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
+    along = [tv for tv in fusion.tensors if is_of_rows(tv, {plane: dim})]
     of_place, of_rows = (sum(map(state_bytes, tvs)) for tvs in (along, sums))
     of_row = sum(tv.dtype.itemsize for tv in inputs_of_size(fusion, plane[dim]))
     held = sizes, of_place, of_rows, of_row
@@ -468,7 +429,7 @@ def _inner(fusion: Fusion, plane: tuple[int, ...], dim: int) -> int | None:
     """Neighbours in memory of the columns of a plane, where its rows lie apart; else None."""
     if dim != len(plane) - 1:
         return prod(plane[dim + 1 :])
-    along = [tv for tv in fusion.tensors if _is_along(tv, {plane: dim})]
+    along = [tv for tv in fusion.tensors if is_of_rows(tv, {plane: dim})]
     for tv in topological([terms_of(tv) for tv in along]):
         if tv.is_of("permute") and tv.shape == plane:
             (source,), last = tv.producers, tv.expr.dims()[-1]
