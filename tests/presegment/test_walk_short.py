@@ -96,3 +96,12 @@ def test_what_is_read_across_memory_is_marked_as_it_lies() -> None:
     x = floats(64, 100, 12)
     turned = permute(x, 0, 2, 1)
     assert marks(fusion([x], below(turned, total(turned, 1), 1))) == [64 * 12]
+
+
+def test_a_gather_waits_for_the_place_that_one_makes() -> None:
+    x, choices = floats(9, 400), tensor(DataType.Int, 9, 400)
+    place = unsqueeze(call("fmod", total(choices, 0), constant(9)), 0)
+    picked = call("take_along_axis", x, place, dim=0)
+    found = walk_short(fusion([x, choices], below(x, reshape(picked, 400), 0)))
+    assert "walked=9" in str(found)
+    assert str(found).count("segment_set") == 1

@@ -7,7 +7,7 @@ One thread combines a few terms in registers. But to compute one element of a so
 channels it combines all of them, 21 times what is needed, and the sums of a norm's gradient are
 added by threads that do so for each of their terms; so are those of each channel's shares. Marked,
 such reductions are those of any plane: a block keeps its rows or columns (`schedule/rows.py`,
-`schedule/kept_columns.py`).
+`schedule/kept_columns.py`). A gather at a place that one of them makes waits for it, as for any.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
 from thunder_fuser.presegment.stages import marked
+from thunder_fuser.presegment.stop_gathers import stop_gathers
 
 
 def walk_short(fusion: Fusion) -> Fusion:
@@ -59,7 +60,7 @@ def walk_short(fusion: Fusion) -> Fusion:
             return None
         return marked(tv, inputs, **{WALKED: plane[0]})
 
-    return rewrite(fusion, rule)
+    return stop_gathers(rewrite(fusion, rule))
 
 
 def _plane(tv: TensorView) -> tuple[int, int] | None:
