@@ -84,8 +84,8 @@ def starts(case: Case, outputs: Tensors) -> Tensors:
 
 
 def gradients(begin: Sequence[torch.Tensor], wanted: Tensors, cotangents: Tensors) -> Tensors:
-    """Of `wanted`, in order. The graph is freed."""
-    return tuple(torch.autograd.grad(begin, wanted, cotangents))
+    """Of `wanted`, in order; none where none is. The graph is freed."""
+    return tuple(torch.autograd.grad(begin, wanted, cotangents)) if wanted else ()
 
 
 def error(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:

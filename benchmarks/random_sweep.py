@@ -2,10 +2,12 @@
 
     python -m benchmarks.random_sweep --seed 77 --seconds 240
     python -m benchmarks.random_sweep --case "chnorm 2761x31x28x28 bfloat16"
+    python -m benchmarks.random_sweep --case "rows 16384x4097 bfloat16"
 
-A line per case: the kernels' time and their share of the copy roof, of the least traffic, forward
-and backward; LOW where a share is below 0.6, WRONG where results are further from fp64 than
-eager's by more than a rounding. The same seed draws the same cases in the same order.
+A family in place of a pattern is all of its patterns. A line per case: the kernels' time and
+their share of the copy roof, of the least traffic, forward and backward if it has one; LOW where a
+share is below 0.6, WRONG where results are further from fp64 than eager's by more than a rounding.
+The same seed draws the same cases in the same order.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from statistics import median
 
 import torch
 
-from benchmarks.cases import BACKWARD, PASSES, Case, Make
+from benchmarks.cases import BACKWARD, FORWARD, PASSES, Case, Make
 from benchmarks.executors import EXECUTORS, forget_compilations
 from benchmarks.measure import copy_gbps, kernel_times
 from benchmarks.numerics import Results, gradients, reference, starts, tensors
@@ -75,6 +78,13 @@ class Drawn:
         return f"{self.name} {'x'.join(map(str, self.shape))} {str(self.dtype)[len('torch.') :]}"
 
 
+def named(text: str) -> list[Drawn]:
+    """`Drawn.parse`; of all patterns of a family, where it is named: `rows 16384x4097 bfloat16`."""
+    name, _, rest = text.partition(" ")
+    chosen = [key for key, pattern in PATTERNS.items() if pattern.family == name]
+    return [Drawn.parse(f"{key} {rest}") for key in chosen or [name]]
+
+
 def drawn(seed: int) -> Iterator[Drawn]:
     """Cases without an end."""
     rng = random.Random(seed)
@@ -121,8 +131,9 @@ class Judged:
 
 
 def judged(case: Case, dtype: torch.dtype, device: torch.device) -> Judged:
-    """Both passes of our executor beside eager."""
-    expected = reference(case, PASSES)
+    """The passes of our executor beside eager."""
+    phases = phases_of(case)
+    expected = reference(case, phases)
     ours = next(e for e in EXECUTORS if e.name == "ours")
     function = ours.load(device)(case, ours.keywords(False))
     runner = Runner.of(function, case, expected.cotangents, writes_inputs=False)
@@ -138,13 +149,18 @@ def judged(case: Case, dtype: torch.dtype, device: torch.device) -> Judged:
         assert eager is not None
         return error <= FURTHER * eager + float(torch.finfo(dtype).eps)
 
-    return Judged(runner, {phase: is_right(phase) for phase in PASSES}, first_s)
+    return Judged(runner, {phase: is_right(phase) for phase in phases}, first_s)
+
+
+def phases_of(case: Case) -> tuple[str, ...]:
+    """There is no backward where nothing wants a gradient."""
+    return PASSES if case.wanted else (FORWARD,)
 
 
 def measured(case: Case, ours: Judged, device: torch.device, gbps: float) -> list[Found]:
-    """Both passes of our executor."""
+    """The passes that were judged."""
     found = []
-    for phase in PASSES:
+    for phase in ours.is_right:
         calls = kernel_times(ours.runner.prepare(phase), device, CALLS)
         moved = case.backward_bytes if phase == BACKWARD else case.forward_bytes
         took = median(map(sum, calls))
@@ -168,7 +184,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.random_sweep")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=240, help="no case begins later")
-    parser.add_argument("--case", action="append", type=Drawn.parse, help="instead of random ones")
+    parser.add_argument("--case", action="append", type=named, help="instead of random ones")
     arguments = parser.parse_args(argv)
     if not torch.cuda.is_available():
         print("python -m benchmarks.random_sweep: there is no GPU to measure", file=sys.stderr)
@@ -178,7 +194,8 @@ def main(argv: Sequence[str]) -> int:
     assert gbps is not None
     print(f"# seed {arguments.seed}, copy {gbps:.0f} GB/s", flush=True)
     status = 0
-    for case in arguments.case or drawn(arguments.seed):
+    chosen = chain.from_iterable(arguments.case) if arguments.case else drawn(arguments.seed)
+    for case in chosen:
         if time.monotonic() > end:
             break
         forget_compilations()

@@ -13,7 +13,7 @@ from benchmarks import random_sweep
 from benchmarks.cases import PASSES
 from benchmarks.executors import Executor
 from benchmarks.patterns import PATTERNS
-from benchmarks.random_sweep import Drawn, Found, drawn, judged, line
+from benchmarks.random_sweep import Drawn, Found, drawn, judged, line, named, phases_of
 
 SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5), "tokens": (3, 5, 64)}
 
@@ -22,7 +22,7 @@ SHAPES = {"images": (3, 9, 7, 4), "rows": (12, 34), "scores": (3, 2, 5, 5), "tok
 def test_ours_is_as_near_to_fp64_as_eager(name: str) -> None:
     device = torch.device("cpu")
     case = Drawn(name, SHAPES[PATTERNS[name].family], torch.float32).case(device)
-    assert judged(case, torch.float32, device).is_right == dict.fromkeys(PASSES, True)
+    assert judged(case, torch.float32, device).is_right == dict.fromkeys(phases_of(case), True)
 
 
 def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +46,13 @@ def test_a_case_is_read_as_it_is_told() -> None:
     case = Drawn("chnorm", (8, 31, 28, 28), torch.bfloat16)
     assert str(case) == "chnorm 8x31x28x28 bfloat16"
     assert Drawn.parse(str(case)) == case
+
+
+def test_a_family_is_all_of_its_patterns() -> None:
+    assert named("chnorm 8x31x28x28 bfloat16") == [Drawn("chnorm", (8, 31, 28, 28), torch.bfloat16)]
+    found = named("tokens 3x5x64 float16")
+    assert {case.name for case in found} == {k for k, p in PATTERNS.items() if p.family == "tokens"}
+    assert {(case.shape, case.dtype) for case in found} == {((3, 5, 64), torch.float16)}
 
 
 @pytest.mark.parametrize("text", ["", "chnorm 8x31", "chnorm 8xa bfloat16", "chnorm 8 notatype"])
