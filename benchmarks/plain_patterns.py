@@ -12,7 +12,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from benchmarks.cases import FROZEN, Case, Function, Make
+from benchmarks.cases import FROZEN, Case, Function, Make, nbytes
 from benchmarks.image_patterns import cross_entropy
 from benchmarks.kernels import wide
 from benchmarks.pattern import (
@@ -28,6 +28,8 @@ from benchmarks.pattern import (
     weighted,
 )
 
+_SECTOR = 32  # bytes: memory is read in these
+
 
 def _places(function: Function) -> Build:
     """Of one plane that gets no gradient."""
@@ -39,8 +41,8 @@ def _places(function: Function) -> Build:
 
 
 def _turned(*dims: int) -> Build:
-    """A plane in another order."""
-    return alone(lambda x: x.permute(dims).contiguous(), 2, 2)
+    """A plane in another order, past a relu: else its gradient is a view."""
+    return alone(lambda x: F.relu(x.permute(dims)).contiguous(), 2, 3)
 
 
 def _square_sums(x: torch.Tensor) -> torch.Tensor:
@@ -82,9 +84,10 @@ def _losses(make: Make, *shape: int) -> Case:
 
 
 def _nll(make: Make, rows: int, columns: int) -> Case:
-    """Of logarithms that lie in memory. Little of them is read; the gradient is a plane."""
+    """Of logarithms that lie in memory: a sector of each row is read, and its index."""
     case = cross_entropy(make, rows, columns)
-    return planes(F.nll_loss, case.inputs, 2 / columns, 1)
+    backward = nbytes(case.inputs[0])
+    return Case(F.nll_loss, case.inputs, rows * (_SECTOR + 8), backward)
 
 
 def _probable(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -119,7 +122,7 @@ _ROWS: Mapping[str, Build] = {
     "hidden_softmax": _hidden_softmax,
 }
 _TOKENS: Mapping[str, Build] = {
-    "sum_around": alone(partial(torch.sum, dim=(0, 2)), 1, 1),
+    "squares_around": alone(lambda x: x.square().sum((0, 2)), 1, 2),
     "max_inside": alone(partial(torch.amax, dim=(1, 2)), 1, 2),
     "turned_last": _turned(0, 2, 1),
     "turned_first": _turned(1, 0, 2),
