@@ -1,9 +1,10 @@
 """Values of programs through Thunder judged against fp64, beside eager's own error; of fused ones
-in every thread order."""
+in two thread orders."""
 
 from __future__ import annotations
 
 import operator
+import random
 from collections.abc import Callable, Sequence
 
 import thunder
@@ -21,14 +22,16 @@ def judged(
     cotangent: torch.Tensor,
     device: torch.device,
 ) -> Callable[..., object]:
-    """The fused program, whose result and gradients were run in every order of threads: they have
-    the same bits in each, and errors like those of eager or of the unfused trace."""
+    """The fused program, whose result and gradients were run in order and in another order of
+    threads, of which each run of the tests draws one: they have the same bits in both, and errors
+    like those of eager or of the unfused trace."""
+    first, *others = ORDERS
+    order = random.SystemRandom().choice(others)
     with reordering() as reordered:
         jfn = thunder.jit(program, executors=[fuser], fuser_tune="off")  # as the model chooses
-        found = [runs(reordered(jfn, order), args, cotangent, device) for order in ORDERS]
-    assert_near(found[0], program, args, cotangent)
-    for ours, *others in zip(*found, strict=True):
-        assert all(torch.equal(ours, other) for other in others)
+        found, again = (runs(reordered(jfn, o), args, cotangent, device) for o in (first, order))
+    assert_near(found, program, args, cotangent)
+    assert all(map(torch.equal, found, again)), f"threads that run {order} give other bits"
     return jfn
 
 

@@ -146,10 +146,8 @@ def test_clusters_walk_rows_with_sums_down_their_columns(
 @pytest.mark.sanitizer
 @pytest.mark.no_racecheck
 @pytest.mark.usefixtures("few_multiprocessors")
-@pytest.mark.parametrize(("rows", "columns"), [(36, 131080), (37, 140004)])
-def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
-    rows: int, columns: int, device: torch.device
-) -> None:
+def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(device: torch.device) -> None:
+    rows, columns = 37, 140004
     args = [torch.randn(rows, columns), *torch.randn(2, columns)]
     args, cotangent = [t.to(BF16) for t in args], torch.randn(rows, columns).to(BF16)
     jfn = judged(layer_norm, args, cotangent, device)
@@ -159,9 +157,7 @@ def test_sixteen_blocks_walk_rows_that_eight_do_not_hold(
 @pytest.mark.sanitizer
 @pytest.mark.no_racecheck
 @pytest.mark.usefixtures("few_multiprocessors")
-@pytest.mark.parametrize(
-    ("dtype", "columns"), [(BF16, 950_008), (F32, 480_004), (F16, 917_509)], ids=str
-)
+@pytest.mark.parametrize(("dtype", "columns"), [(F32, 480_004), (F16, 917_509)], ids=str)
 def test_sixteen_blocks_keep_rows_that_eight_do_not(
     dtype: torch.dtype, columns: int, device: torch.device
 ) -> None:

@@ -102,7 +102,7 @@ def test_without_clusters_such_groups_are_read_twice(
 
 
 @PROGRAMS
-@pytest.mark.parametrize(("shape", "groups"), [((2, 20, 123, 121), 2), ((1, 8, 256, 256), 2)])
+@pytest.mark.parametrize(("shape", "groups"), [((2, 20, 123, 121), 2)])
 def test_groups_that_no_cluster_holds_are_read_twice(
     shape: tuple[int, ...],
     groups: int,

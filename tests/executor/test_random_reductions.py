@@ -19,7 +19,7 @@ from thunder_fuser import fuser
 
 SIZES = (1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65, 130, 257, 300)
 ELEMENTS = range(4, 30000)
-PROGRAMS = 10
+PROGRAMS = 6
 STEPS = (
     "torch.tanh(y) * 0.7 + y * 0.3",
     "y * w + w",
