@@ -112,3 +112,16 @@ def test_rows_are_written_in_place() -> None:
     x, row, other = like(*given)
     made = call("add", call("mul", x, of_all(row, *x.shape)), of_all(other, *x.shape))
     assert is_in_stretches(check(fusion([x, row, other], writes=[(made, x)]), *given))
+
+
+@pytest.mark.parametrize(("columns", "dtype"), [(50, F16), (49, BF16)])
+def test_sums_of_a_row_and_a_column_are_spread_over_a_plane(
+    columns: int, dtype: torch.dtype
+) -> None:
+    """The gradients of both, of which a thread keeps those of all rows in registers."""
+    rows = 9000
+    across, down = whole(columns, dtype=dtype), whole(rows, dtype=dtype)
+    a, b = like(across, down)
+    spread = call("add", expand(unsqueeze(a, 0), rows, columns), of_all(b, rows, columns))
+    plan = check(fusion([a, b], spread), across, down, orders=ORDERS)
+    assert "tf::store_stretch" in str(plan.kernels[0])

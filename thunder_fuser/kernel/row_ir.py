@@ -386,7 +386,7 @@ class RowKernel:
     @property
     def is_held(self) -> bool:
         """True where each thread has a place per vector of its part of the row."""
-        held = (*self.kept, *self.slotted, *self.sums)
+        held = (*self.kept, *self.slotted, *self.fixed, *self.sums)
         return bool(held) or any(phase.scans or phase.held for phase in self.phases)
 
     @property
