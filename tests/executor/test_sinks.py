@@ -55,6 +55,7 @@ CASES: dict[str, tuple[Program, int, int | None]] = {
     "long": (sinks, 1030, 1),
     "logarithms": (logarithms, 72, 1),
     "in front": (first, 72, 1),
+    "short": (sinks, 17, 1),
     "kept": (kept, 72, None),
     "of classes": (classes, 12, None),
     "padded": (padded, 72, 1),

@@ -44,6 +44,15 @@ def test_the_gradient_of_what_was_dropped_is_a_pad() -> None:
     assert found.count("sum(") == 2
 
 
+@pytest.mark.parametrize(("columns", "is_apart"), [(8, False), (9, True), (17, True)])
+def test_short_rows_are_if_a_thread_does_not_combine_them_anew(
+    columns: int, is_apart: bool
+) -> None:
+    short, sink = tensor(DataType.Float, 64, columns), tensor(DataType.Float, 64, 1)
+    found = str(reduce_pieces(fusion([short, sink], total(cat(short, sink), 1))))
+    assert ("cat" not in found) == is_apart
+
+
 many = tensor(DataType.Float, 8, 9)
 high, side = tensor(DataType.Float, 40, 256), tensor(DataType.Float, 40, 1)
 SAME: dict[str, Fusion] = {

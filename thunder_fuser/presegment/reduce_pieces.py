@@ -18,9 +18,8 @@ from math import prod
 
 from thunder_fuser.analysis.reductions import (
     MAX_REPEATED,
-    MAX_SHORT_REDUCTION,
-    is_long,
     is_reduction,
+    terms_and_results,
     terms_of,
 )
 from thunder_fuser.ir.build import again, call
@@ -68,7 +67,7 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
     """The reductions of such rows, and their longest piece: all of a plane, of which nothing is
     stored, have the same one."""
     planes = defaultdict[tuple[int, ...], list[TensorView]](list)
-    for tv in filter(is_long, fusion.tensors):
+    for tv in filter(_is_of_many, fusion.tensors):
         planes[terms_of(tv).shape].append(tv)
     stored = {prod(tv.shape) for tv in (*fusion.outputs, *(w.value for w in fusion.writes))}
     found = dict[TensorView, Stretch]()
@@ -78,6 +77,11 @@ def _found(fusion: Fusion) -> dict[TensorView, Stretch]:
             if len(pieces) == 1 and (piece := pieces.pop()) is not None:
                 found |= dict.fromkeys(reductions, piece)
     return found
+
+
+def _is_of_many(tv: TensorView) -> bool:
+    """True for a reduction that no element combines anew."""
+    return is_reduction(tv) and terms_and_results(tv)[0] > MAX_REPEATED
 
 
 def _is_in_parts(tv: TensorView) -> bool:
@@ -95,7 +99,7 @@ def _longest(tv: TensorView) -> Stretch | None:
     dim, extent = _dim(tv), terms_of(tv).shape[_dim(tv)]
     pieces = list(_pieces(terms_of(tv), dim))
     start, end = max((a for a, _ in pieces), default=0), min((b for _, b in pieces), default=0)
-    is_long_enough = end - start > MAX_SHORT_REDUCTION
+    is_long_enough = end - start > MAX_REPEATED
     is_most = 0 < extent - (end - start) <= MAX_REPEATED
     return Stretch(dim, start, end) if is_long_enough and is_most else None
 
