@@ -33,6 +33,7 @@ from thunder_fuser.runtime.toolchain import TOOLCHAINS
 from thunder_fuser.segment.cut import cut
 from thunder_fuser.segment.segment import Segment
 from thunder_fuser.segment.segmented import SegmentedFusion
+from thunder_fuser.segment.stored_results import bytes_read, reading_results
 from thunder_fuser.segment.turns import turned
 from thunder_fuser.target import Target
 from thunder_fuser.tuning import Candidate, Loader, Tuner
@@ -62,7 +63,8 @@ def make_plan(
         arranged = arrange(tidied, bound.layouts, *size, strict=options.strict)
         tidied = watch("tidied", arranged)
         copies = options.alias == "copy"
-        segmented = watch("segmented", cut_region(tidied, bound.layouts, target, copies))
+        cut_up = cut_region(tidied, bound.layouts, target, copies, strict=options.strict)
+        segmented = watch("segmented", cut_up)
     place = places(origin, bound.tensors, bound.fusion, segmented.fusion)
     failures = Failures(origin, arguments, options, segmented, place)
     tuner = Tuner(target, options, bound.device)
@@ -83,10 +85,15 @@ def make_plan(
 
 
 def cut_region(
-    fusion: Fusion, layouts: Mapping[TensorView, Layout], target: Target, copies: bool = False
+    fusion: Fusion,
+    layouts: Mapping[TensorView, Layout],
+    target: Target,
+    copies: bool = False,
+    strict: bool = True,
 ) -> SegmentedFusion:
     """The segments of a concrete fusion whose inputs lie as `layouts`. With `copies` every output
-    has storage of its own. Columns meet where a template holds all that needs them."""
+    has storage of its own. Columns meet where a template holds all that needs them. Unless `strict`
+    what is stored in 16 bits is read where its exact value takes more."""
     refuse = partial(templates.reject, target=target)
     machine = target.multiprocessors, target.max_cluster
 
@@ -97,6 +104,9 @@ def cut_region(
     found = segmented(met)
     if met is not fusion and any(refuse(s) is not None for s in found.segments if s.met):
         found = segmented(fusion)
+    narrow = found.fusion if strict else reading_results(found)
+    if narrow is not found.fusion:
+        found = min(found, segmented(narrow), key=bytes_read)
     return turned(found, target.l2_bytes)
 
 
