@@ -146,20 +146,37 @@ TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
 
 // chunk: scan_parts
 // The parts of each column but the last become what all before them add up to, and the last one what all
-// do. THREADS of the block, all, take part.
+// do. THREADS of the block, all, take part: several of a column have runs of many parts, and go on from
+// what the runs before theirs add up to.
 template <int THREADS, int PARTS, int PLACES, class T, class Combine>
 TF_FN void scan_parts(T (&parts)[PARTS][PLACES], T identity, Combine combine) {
-  for (int column = threadIdx.x; column < PLACES; column += THREADS) {
+  constexpr int COUNT = PARTS - 1, SHARES = COUNT > 32 ? 16 : COUNT > 16 ? 4 : 1;
+  constexpr int LENGTH = (COUNT + SHARES - 1) / SHARES;
+  __shared__ T runs[SHARES][PLACES];
+  for (int own = threadIdx.x; own < SHARES * PLACES; own += THREADS) {
+    const int column = own % PLACES, run = own / PLACES;
     T so_far = identity;
 #pragma unroll 4
-    for (int k = 0; k < PARTS - 1; ++k) {
-      const T own = parts[k][column];
+    for (int k = run * LENGTH; k < (run + 1) * LENGTH && k < COUNT; ++k) {
+      const T part = parts[k][column];
       parts[k][column] = so_far;
-      so_far = combine(so_far, own);
+      so_far = combine(so_far, part);
     }
-    parts[PARTS - 1][column] = so_far;
+    (SHARES > 1 ? runs[run] : parts[COUNT])[column] = so_far;
   }
   __syncthreads();
+  if constexpr (SHARES > 1) {
+    for (int own = threadIdx.x; own < SHARES * PLACES; own += THREADS) {
+      const int column = own % PLACES, run = own / PLACES;
+      T before = identity;
+      for (int k = 0; k < run; ++k) before = combine(before, runs[k][column]);
+#pragma unroll 4
+      for (int k = run * LENGTH; k < (run + 1) * LENGTH && k < COUNT; ++k)
+        parts[k][column] = combine(before, parts[k][column]);
+      if (run == SHARES - 1) parts[COUNT][column] = combine(before, runs[run][column]);
+    }
+    __syncthreads();
+  }
 }
 
 // chunk: lagging
