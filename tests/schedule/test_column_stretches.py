@@ -13,9 +13,9 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 @pytest.mark.parametrize(
     ("shape", "dim", "expected"),
     [
-        ((10_000_000, 3), 0, (3, 85, 98)),
-        ((1 << 20, 4), 0, (1, 256, 11)),  # a row is a vector; three blocks a multiprocessor
-        ((16, 100_000, 6), 1, (3, 85, 47)),
+        ((10_000_000, 3), 0, (1, 256, 24)),
+        ((1 << 20, 4), 0, (1, 256, 10)),  # a row is a vector; three blocks a multiprocessor
+        ((16, 100_000, 6), 1, (1, 256, 12)),
         ((1 << 20, 64), 0, None),  # lines
         ((100_000, 128, 3), 1, None),  # a thread has a column
     ],

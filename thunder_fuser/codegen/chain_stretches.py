@@ -8,7 +8,10 @@ elements before that as `lag` says.
 
 from __future__ import annotations
 
-from thunder_fuser.codegen.blocks import enclosed, unrolled, when
+from collections.abc import Sequence
+
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
+from thunder_fuser.codegen.blocks import each, enclosed, per_lane, unrolled, when
 from thunder_fuser.codegen.shared_text import arrays_in_shared
 from thunder_fuser.codegen.statements import number
 from thunder_fuser.codegen.types import CUDA_TYPES, index_type
@@ -66,6 +69,35 @@ def put(stretch: Stretch) -> str:
     """A vector of the row that is filled, to its stretch."""
     access = stretch.access
     return f"tf::store<{access.access_bytes}>({_at(stretch)}, {access.name});"
+
+
+def runs_text(
+    stretches: Sequence[Stretch], kernel: ColumnKernel, begun: Sequence[str], lines: Sequence[str]
+) -> list[str]:
+    """What is done with each row `j` of the k-th run of a thread, whose vectors it takes whole."""
+    run, lanes, width = kernel.run, kernel.axes.lanes, kernel.row_width
+    is_reversed, size = kernel.is_reversed, kernel.run * kernel.row_width
+    first = f"at_first - k * {size} - {size - width}" if is_reversed else f"at_first + k * {size}"
+    own = f"({run - 1} - j) * {lanes} + lane" if is_reversed else f"j * {lanes} + lane"
+    before, each_row, after, behind = (
+        [f"const int at = {first};"],
+        [*begun],
+        list[str](),
+        list[str](),
+    )
+    named = {stretch.access.name: stretch for stretch in stretches}
+    for name, stretch in named.items():
+        kind = CUDA_TYPES[stretch.access.dtype]
+        each_row.append(f"tf::Vec<{kind}, {lanes}> {name};")
+        if stretch.is_stored:
+            before.append(f"tf::Vec<{kind}, {size}> {name}_run;")
+            after += per_lane(f"{name}_run.v[{own}] = {name}.v[lane];", lanes)
+            behind.append(f"tf::store<{MAX_ALIGNMENT}>({_at(stretch)}, {name}_run);")
+        else:
+            load = f"tf::load<{kind}, {size}, {MAX_ALIGNMENT}>({_at(stretch)})"
+            before.append(f"const auto {name}_run = {load};")
+            each_row += per_lane(f"{name}.v[lane] = {name}_run.v[{own}];", lanes)
+    return [*before, *each("j", run, [*each_row, *lines, *after]), *behind]
 
 
 def stored_stretches(kernel: ColumnKernel) -> list[str]:

@@ -21,6 +21,7 @@ from thunder_fuser.codegen.chain_stretches import (
     copied_stretches,
     place_in_stretches,
     put,
+    runs_text,
     stored_stretches,
     stretch_places,
     taken,
@@ -47,7 +48,6 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import COUNTED, TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import VectorAccess
-from thunder_fuser.schedule.column_scans import WINDOW
 from thunder_fuser.target import REGISTER_BYTES
 
 TAKEN = 8  # rows of a thread that it takes out of a stretch together
@@ -119,18 +119,33 @@ def _added_up(kernel: ColumnKernel, ahead: Scope) -> list[str]:
     """What a thread's rows come to."""
     if not kernel.stretches:
         return _of_batch(kernel, ahead, ahead.loads)
-    whole = when(["is_whole"], _of_batch(kernel, ahead, ahead.loads))
+    whole = when(["is_whole"], _of_whole(kernel, ahead))
     return otherwise(whole, _of_batch(kernel, ahead, ahead.loads, place=NEAR))
+
+
+def _of_whole(kernel: ColumnKernel, scope: Scope) -> list[str]:
+    """What a scope does with the rows of a thread that has as many as any."""
+    if kernel.run == 1:
+        return _of_batch(kernel, scope, scope.loads)
+    own = [s for s in kernel.stretches if s.access in (*scope.loads, *scope.stores)]
+    row = _row(kernel, f"start + k * {kernel.run} + j")
+    lines = lane_lines(scope.statements, (), kernel.names, kernel.axes.lanes)
+    runs = runs_text(own, kernel, [f"[[maybe_unused]] {row}"], lines)
+    return unrolled(f"for (int k = 0; k < {kernel.batch // kernel.run}; ++k)", runs, 1)
 
 
 def _rows(kernel: ColumnKernel, place: str, lines: Sequence[str]) -> list[str]:
     """What is done for each row of the batch, of which the k-th is at a place in its order."""
-    row = f"{number(kernel.axes.row.size)} - 1 - ({place})" if kernel.is_reversed else place
-    own = f"const {index_type(kernel.reach)} row = {row};"
+    own = _row(kernel, place)
     if not kernel.stretches:
         return each("k", kernel.batch, [own, *lines])
     head = f"for (int k = 0; k < {kernel.batch}; ++k)"
     return unrolled(head, [f"[[maybe_unused]] {own}", *lines], TAKEN)
+
+
+def _row(kernel: ColumnKernel, place: str) -> str:
+    row = f"{number(kernel.axes.row.size)} - 1 - ({place})" if kernel.is_reversed else place
+    return f"const {index_type(kernel.reach)} row = {row};"
 
 
 def _of_batch(
@@ -181,12 +196,13 @@ def _told(kernel: ColumnKernel, split: Split) -> list[str]:
     wholes = {t: _part_of(t, str(kernel.threads_down), kernel) for t in kernel.carried}
     passed = {t: _combined(t, _ahead(t), whole) for t, whole in wholes.items()}
     gone_on = ((_own(t), _combined(t, _ahead(t), _own(t))) for t in kernel.carried)
+    window = kernel.window
     is_awaited = "first + 1 + int(threadIdx.x) <= split"
     return [
         *parts_of(kernel.carried, split),
         f"unsigned* const marks = {TICKETS} + {COUNTED} + group * {parts};",
-        f"const int first = split < {WINDOW} ? 1 : split - split % {WINDOW};",
-        f"const bool is_passed = split % {WINDOW} == {WINDOW - 1};",
+        f"const int first = split < {window} ? 1 : split - split % {window};",
+        f"const bool is_passed = split % {window} == {window - 1};",
         *when([f"split + 1 < {parts}", "!is_passed"], _leave(kernel, wholes)),
         *when([is_awaited], ["tf::await_mark(marks + first + 1 + threadIdx.x);"]),
         "__syncthreads();",
@@ -232,7 +248,7 @@ def _stored(kernel: ColumnKernel) -> list[str]:
     """Each row again, from what lies before it on: as wide integers the compiler would keep what
     it converted before, and spill it."""
     loop, last = kernel.loop, number(kernel.axes.row.size)
-    whole = _of_batch(kernel, loop, loop.loads)
+    whole = _of_whole(kernel, loop)
     tested = _of_batch(kernel, loop, loop.loads, f"start + k < {last}")
     wide = any(total.itemsize > REGISTER_BYTES for total in kernel.carried)
     kept = [a for a in loop.loads if kernel.axes.row in a.bases and wide]

@@ -26,6 +26,8 @@ from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
 from thunder_fuser.kernel.statements import Variable, VectorAccess
 from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.column_scans import WINDOW
+from thunder_fuser.schedule.column_stretches import FEW_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class ColumnKernel:
     behind them does what is `behind`. What it has `prepared` is done before its rows. With what is
     done `ahead`, to add up its batch, it goes on from the rows of threads before it, the last ones
     in the blocks of another split. With `stretches` its threads side by side have whole rows, which
-    lie one after another in memory."""
+    lie one after another in memory; a thread takes a `run` of rows at once."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -89,6 +91,13 @@ class ColumnKernel:
     prepared: Scope | None = None
     ahead: Scope | None = None
     stretches: tuple[Stretch, ...] = ()
+    run: int = 1
+
+    @property
+    def window(self) -> int:
+        """Blocks before one that it asks, which has a thread for each: of few columns each leaves
+        little."""
+        return self.threads if self.row_width <= FEW_COLUMNS else WINDOW
 
     @property
     def row_width(self) -> int:

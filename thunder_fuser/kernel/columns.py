@@ -82,6 +82,7 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         delays=delays,
         ahead=ahead if planned.is_chain else None,
         stretches=_stretches(planned, loop, names.tensors),
+        run=planned.run,
     )
 
 

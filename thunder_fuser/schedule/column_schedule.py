@@ -32,6 +32,7 @@ class ColumnSchedule:
     batch: int = 1  # rows that a thread loads before it sums them
     blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
     staged: frozenset[TensorView] = frozenset()  # of which blocks have whole rows as a stretch
+    run: int = 1  # rows that a thread takes out of stretches at once
     delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
 
     @property
@@ -70,13 +71,22 @@ class ColumnSchedule:
         read = [(tv, i) for tv, i in self.needs_of([element]).leaves if tv in layouts]
         return any(self.axes.row in offset_of(layouts[tv], i).bases for tv, i in read)
 
-    def lies_as(self, place: Form) -> set[TensorView]:
-        """What is read or stored of the plane at such a place, and never at another one."""
+    @property
+    def of_plane(self) -> dict[TensorView, set[Form]]:
+        """Where what differs from row to row is read or stored."""
         layouts, leaves = self.segment.layouts, self.needs_of(self.of_rows).leaves
         moved = [(tv, index) for tv, index in leaves if tv in layouts]
         moved += [(store.target, index) for store, index in self.full]
-        others = {tv for tv, index in moved if offset_of(layouts[tv], index) != place}
-        return {tv for tv, _ in moved} - others
+        found: dict[TensorView, set[Form]] = {}
+        for tv, index in moved:
+            offset = offset_of(layouts[tv], index)
+            if self.axes.row in offset.bases:
+                found.setdefault(tv, set()).add(offset)
+        return found
+
+    def lies_as(self, place: Form) -> set[TensorView]:
+        """What is read or stored of the plane at such a place, and never at another one."""
+        return {tv for tv, offsets in self.of_plane.items() if offsets == {place}}
 
     @property
     def is_chain(self) -> bool:

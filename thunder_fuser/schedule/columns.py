@@ -46,7 +46,7 @@ from thunder_fuser.schedule.column_checks import (
 )
 from thunder_fuser.schedule.column_scans import SCANNED_BYTES, scanned
 from thunder_fuser.schedule.column_schedule import ColumnSchedule
-from thunder_fuser.schedule.column_stretches import in_stretches
+from thunder_fuser.schedule.column_stretches import in_stretches, whole_rows
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
@@ -122,9 +122,11 @@ reject = rejecting(schedule)
 def _scanning(work: ColumnSchedule, loaded: int, target: Target) -> ColumnSchedule:
     """Threads of running sums, which no others share where rows are found by an index."""
     long, may_share = work.long, not work.needs_of(work.of_rows).places
-    staged = in_stretches(work, target) if may_share else None
-    if staged is not None:
-        return staged
+    whole = whole_rows(work.axes, long)
+    if may_share:
+        of_rows = None if whole is None else _work(work.segment, whole)
+        if (staged := in_stretches(work, of_rows, target)) is not None:
+            return staged
     found = scanned(work.axes, long, loaded, narrowest(work.segment, long), target, may_share)
     registers = _registers(work, found.batch * loaded) + found.scratch
     threads = ceil_div(found.across * found.down, WARP) * WARP
