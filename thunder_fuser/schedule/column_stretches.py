@@ -28,7 +28,7 @@ from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.target import LINE, REGISTER_BYTES, Target
 
 MIN_ROWS = 128  # of a column, up to which a thread has all of them
-BLOCK_BYTES = 32 * 1024  # of the stretches of a block
+BLOCK_BYTES = 64 * 1024  # of the stretches of a block: fewer blocks wait for each other less
 THREADS = 256  # of it
 ENOUGH = 3  # blocks of a multiprocessor, for which stretches are shorter
 MOST_AT_ONCE = 8  # blocks of a multiprocessor
