@@ -102,6 +102,23 @@ def _smooth_cross_entropy(make: Make, *shape: int) -> Case:
     return Case(function, case.inputs, case.forward_bytes, case.backward_bytes)
 
 
+def _weighted_cross_entropy(make: Make, rows: int, classes: int) -> Case:
+    """Classes that count for less the more there are of them."""
+    case = cross_entropy(make, rows, classes)
+    weight = make.random(classes, gradient=False).abs()
+
+    def function(x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(x, target, weight=weight)
+
+    return Case(function, (*case.inputs, weight), case.forward_bytes, case.backward_bytes)
+
+
+def _turned_sum(make: Make, rows: int, columns: int) -> Case:
+    """A plane turned onto another one. torch hands on the gradient as both; here each is a copy."""
+    both = make.random(rows, columns), make.random(columns, rows)
+    return planes(lambda x, y: x.t() + y, both, 3, 3)
+
+
 def _contrastive(make: Make, rows: int, columns: int) -> Case:
     """CLIP's loss, of square logits whose rows and columns are each other's targets."""
     size = isqrt(rows * columns)
@@ -208,6 +225,7 @@ PATTERNS: Mapping[str, Pattern] = {
     "moments": Pattern(ROWS, alone(_moments, 1, 2)),
     "max_rows": Pattern(ROWS, alone(partial(torch.max, dim=-1), 1, 1)),
     "cumsum": Pattern(ROWS, alone(partial(torch.cumsum, dim=-1), 2, 2)),
+    "column_cumsum": Pattern(ROWS, alone(partial(torch.cumsum, dim=0), 2, 2)),
     "rmsnorm": Pattern(ROWS, weighted(_rms_norm, -1, 2, 3)),
     "layernorm": Pattern(ROWS, weighted(_layer_norm, -1, 2, 3)),
     "column_norm": Pattern(ROWS, weighted(_column_norm, -1, 2, 3)),
@@ -230,6 +248,8 @@ PATTERNS: Mapping[str, Pattern] = {
     "ce": Pattern(ROWS, cross_entropy),
     "capped_ce": Pattern(ROWS, _capped_cross_entropy),
     "smooth_ce": Pattern(ROWS, _smooth_cross_entropy),
+    "weighted_ce": Pattern(ROWS, _weighted_cross_entropy),
+    "turned_sum": Pattern(ROWS, _turned_sum),
     "clip": Pattern(ROWS, _contrastive),
     "gathered": Pattern(ROWS, _gathered),
     "embedded": Pattern(ROWS, _embedded),

@@ -7,10 +7,11 @@ import torch
 
 from tests.devices import CPU, ORDERS, copies, here
 from tests.programs import STRICT, chain, check, expand, fusion, like, run, total, whole
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.options import Options
-from thunder_fuser.schedule import column_scans
+from thunder_fuser.schedule import column_scans, column_stretches
 
 pytestmark = [pytest.mark.usefixtures("device"), pytest.mark.sanitizer]
 # Threads of a block alone, whole batches and none, several blocks, columns that no vector fits, a
@@ -21,8 +22,10 @@ SHAPES = (
     ((577, 40), 0),
     ((1031, 33), 0),
     ((12001, 3), 0),
+    ((12000, 3), 0),
     ((3, 300, 100), 1),
     ((2, 513, 7, 5), 1),
+    ((3, 1031, 3), 1),  # images that begin anywhere in a vector
 )
 
 
@@ -34,6 +37,7 @@ def down(tv: TensorView, dim: int, reverse: bool = False) -> TensorView:
 def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads have few rows, so that small planes have many blocks one behind another."""
     monkeypatch.setattr(column_scans, "SHARED_REGISTERS", 2)
+    monkeypatch.setattr(column_stretches, "BLOCK_BYTES", 1024)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -47,7 +51,7 @@ def test_every_element_is_the_sum_down_to_it(
     plan = check(program, x, options=Options(strict=True), orders=ORDERS)
     assert plan.launches == 1
     (source,) = (s for s in plan.kernels if s is not None)
-    assert "tf::scan_parts<" in source.text
+    assert "tf::scan_" in source.text
 
 
 @pytest.mark.usefixtures("short_batches")
@@ -101,3 +105,18 @@ def test_a_call_leaves_the_marks_as_it_found_them() -> None:
     program = fusion([a], down(a, 0))
     first, second = (run(program, *copies([x]))[0] for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.usefixtures("short_batches")
+@pytest.mark.parametrize("reverse", [False, True])
+def test_stretches_have_room_for_what_is_read_and_stored(reverse: bool) -> None:
+    """Of several sizes, beside what lies otherwise, and rows that begin where no vector does."""
+    x, y, w = whole(901, 5, dtype=torch.bfloat16), whole(901, 5), whole(5, dtype=torch.bfloat16)
+    flags, apart = torch.rand(901, 5) > 0.5, whole(902, 5, dtype=torch.bfloat16)[1:]
+    a, b, c, d, e = like(x, y, w, flags, apart)
+    term = call("add", call("mul", a, expand(c, 901, 5)), call("sub", b, e))
+    outputs = down(call("cast", term, dtype=DataType.BFloat16), 0, reverse), down(d, 0, reverse)
+    program = fusion([a, b, c, d, e], *outputs, call("mul", outputs[0], a))
+    plan = check(program, x, y, w, flags, apart, options=STRICT, orders=ORDERS)
+    (source,) = (s for s in plan.kernels if s is not None)
+    assert source.text.count("tf::copy_async<16>(") == 3  # not of `apart`

@@ -22,6 +22,8 @@ MET = "met"  # the attribute of a reduction of so many rows' values that meet in
 # these rows
 PACKED = "packed"  # the attribute of a reduction down packs of rows, behind the last of which rows
 # were added: the elements of the plane
+CHAINED = "chained"  # the attribute of a scan of rows that are too few: blocks share each, as they
+# do a column
 MAX_SCANNED = 16384  # elements of a row that a block keeps while it scans them
 MIN_SHARED = 65536  # elements of a row from which on blocks have a piece each, where rows are few
 
@@ -109,7 +111,7 @@ def row_shape(tv: TensorView) -> tuple[int, int] | None:
 
 def _scan_shape(tv: TensorView) -> tuple[int, int] | None:
     dim = scanned_dim(tv)
-    if prod(tv.shape[dim + 1 :]) != 1:
+    if prod(tv.shape[dim + 1 :]) != 1 or _mark(tv, CHAINED) is not None:
         return None
     return prod(tv.shape[:dim]), tv.shape[dim]
 
@@ -194,7 +196,7 @@ def terms_and_results(tv: TensorView) -> tuple[int, int]:
 
 def column_shape(tv: TensorView) -> tuple[int, int] | None:
     """(terms, columns) of a reduction whose innermost axis is kept, or of a scan along another axis
-    than the innermost; None for any other."""
+    than the innermost, or of rows that blocks share; None for any other."""
     if is_grouped(tv) or is_ordering(tv):
         return None
     if is_scan(tv):

@@ -6,7 +6,7 @@ in shared memory, what lies before its block in the workspace, and goes on from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from thunder_fuser.codegen.blocks import (
     block,
@@ -16,6 +16,15 @@ from thunder_fuser.codegen.blocks import (
     per_lane,
     unrolled,
     when,
+)
+from thunder_fuser.codegen.chain_stretches import (
+    copied_stretches,
+    place_in_stretches,
+    put,
+    runs_text,
+    stored_stretches,
+    stretch_places,
+    taken,
 )
 from thunder_fuser.codegen.column_sums import cleared, places_lines
 from thunder_fuser.codegen.split_text import (
@@ -39,9 +48,10 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import COUNTED, TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import VectorAccess
-from thunder_fuser.schedule.column_scans import WINDOW
-from thunder_fuser.target import REGISTER_BYTES
+from thunder_fuser.target import REGISTER_BYTES, WARP
 
+TAKEN = 8  # rows of a thread that it takes out of a stretch together
+NEAR = "k < left ? k : left - 1"  # the row of a thread, or the last one of the block
 AT_ONCE = 4  # blocks of a window, of which a thread loads what they left
 
 
@@ -49,7 +59,7 @@ def chain_lines(kernel: ColumnKernel, ahead: Scope) -> list[str]:
     """The statements of the entry point."""
     split = split_of(kernel)
     lines = [*_places(kernel, split), *_declared(kernel), *_loaded(kernel)]
-    lines += [*_of_batch(kernel, ahead, ahead.loads), *_met(kernel)]
+    lines += [*_added_up(kernel, ahead), *_met(kernel)]
     lines += [] if split is None else _told(kernel, split)
     lines += _stored(kernel)
     return [*lines, *_ended(kernel), *([] if split is None else _cleared(kernel, split))]
@@ -86,7 +96,7 @@ def _declared(kernel: ColumnKernel) -> list[str]:
         lines += per_lane(cleared(total), lanes)
         lines.append(f"__shared__ {kind} {total.name}_parts[{down + 1}][{places}];")
         if kernel.splits > 1:
-            lines.append(f"__shared__ {kind} {total.name}_asked[{down}][{places}];")
+            lines.append(f"__shared__ {kind} {total.name}_asked[{down + 1}][{places}];")
     return lines
 
 
@@ -95,6 +105,8 @@ def _loaded(kernel: ColumnKernel) -> list[str]:
     nobody has behind it."""
     of_rows = [a for a in kernel.loop.loads if kernel.axes.row in a.bases]
     others = [load_text(a, kernel.names) for a in kernel.loop.loads if a not in of_rows]
+    if kernel.stretches:
+        return [*others, *stretch_places(kernel), *copied_stretches(kernel)]
     declared = [f"{vector_type(a)} {a.name}_rows[{kernel.batch}];" for a in of_rows]
     taken = [f"{a.name}_rows[k] = {load_call(a, kernel.names)};" for a in of_rows]
     last = number(kernel.axes.row.size)
@@ -103,20 +115,62 @@ def _loaded(kernel: ColumnKernel) -> list[str]:
     return [*others, *declared, *otherwise(whole, _rows(kernel, near, taken))]
 
 
+def _added_up(kernel: ColumnKernel, ahead: Scope) -> list[str]:
+    """What a thread's rows come to."""
+    if not kernel.stretches:
+        return _of_batch(kernel, ahead, ahead.loads)
+    whole = when(["is_whole"], _of_whole(kernel, ahead))
+    return otherwise(whole, _of_batch(kernel, ahead, ahead.loads, place=NEAR))
+
+
+def _of_whole(kernel: ColumnKernel, scope: Scope) -> list[str]:
+    """What a scope does with the rows of a thread that has as many as any."""
+    if kernel.run == 1:
+        return _of_batch(kernel, scope, scope.loads)
+    own = [s for s in kernel.stretches if s.access in (*scope.loads, *scope.stores)]
+    row = _row(kernel, f"start + k * {kernel.run} + j")
+    lines = lane_lines(scope.statements, (), kernel.names, kernel.axes.lanes)
+    runs = runs_text(own, kernel, [f"[[maybe_unused]] {row}"], lines)
+    return unrolled(f"for (int k = 0; k < {kernel.batch // kernel.run}; ++k)", runs, 1)
+
+
 def _rows(kernel: ColumnKernel, place: str, lines: Sequence[str]) -> list[str]:
     """What is done for each row of the batch, of which the k-th is at a place in its order."""
+    own = _row(kernel, place)
+    if not kernel.stretches:
+        return each("k", kernel.batch, [own, *lines])
+    head = f"for (int k = 0; k < {kernel.batch}; ++k)"
+    return unrolled(head, [f"[[maybe_unused]] {own}", *lines], TAKEN)
+
+
+def _row(kernel: ColumnKernel, place: str) -> str:
     row = f"{number(kernel.axes.row.size)} - 1 - ({place})" if kernel.is_reversed else place
-    return each("k", kernel.batch, [f"const {index_type(kernel.reach)} row = {row};", *lines])
+    return f"const {index_type(kernel.reach)} row = {row};"
 
 
 def _of_batch(
-    kernel: ColumnKernel, scope: Scope, loads: Sequence[VectorAccess], *tests: str
+    kernel: ColumnKernel,
+    scope: Scope,
+    loads: Sequence[VectorAccess],
+    *tests: str,
+    place: str = "k",
 ) -> list[str]:
-    """What a scope does with each row that was loaded."""
+    """What a scope does with each row of the batch, the k-th or that at another `place`."""
     of_rows = [a for a in loads if kernel.axes.row in a.bases]
-    given = [f"const auto {a.name} = {a.name}_rows[k];" for a in of_rows]
-    done = lane_lines(scope.statements, scope.stores, kernel.names, kernel.axes.lanes)
-    return _rows(kernel, "start + k", when(tests, [*given, *done]))
+    lanes, names = kernel.axes.lanes, kernel.names
+    if not kernel.stretches:
+        given = [f"const auto {a.name} = {a.name}_rows[k];" for a in of_rows]
+        done = lane_lines(scope.statements, scope.stores, names, lanes)
+        return _rows(kernel, "start + k", when(tests, [*given, *done]))
+    staged = {s.access.name: s for s in kernel.stretches}
+    given = [place_in_stretches(kernel, f"({place})")]
+    given += [taken(staged[a.name]) if a.name in staged else load_text(a, names) for a in of_rows]
+    filled = {a.name: a for a in scope.stores if a.name in staged}
+    given += [f"{vector_type(a)} {a.name};" for a in filled.values()]
+    direct = [a for a in scope.stores if a.name not in staged]
+    done = lane_lines(scope.statements, direct, names, lanes)
+    done += [put(staged[name]) for name in filled]
+    return _rows(kernel, f"start + ({place})", when(tests, [*given, *done]))
 
 
 def _met(kernel: ColumnKernel) -> list[str]:
@@ -124,34 +178,49 @@ def _met(kernel: ColumnKernel) -> list[str]:
     own = {t: _part_of(t, "part", kernel) for t in kernel.carried}
     shown = ((place, _own(t)) for t, place in own.items())
     taken = ((_own(t), place) for t, place in own.items())
-    met = [
-        f"tf::scan_parts<{kernel.threads}>({t.name}_parts, {identity(t.op, t.dtype)}, "
-        f"{combiner(t.op, t.dtype)});"
-        for t in kernel.carried
-    ]
+    met = [_scanned(t, f"{t.name}_parts", kernel) for t in kernel.carried]
     return [*_given(kernel, shown), "__syncthreads();", *met, *_given(kernel, taken)]
+
+
+def _scanned(total: Accumulator, parts: str, kernel: ColumnKernel) -> str:
+    combine = combiner(total.op, total.dtype)
+    start = identity(total.op, total.dtype)
+    are_few = kernel.row_width * WARP <= kernel.threads and kernel.threads_down > WARP
+    scan = "scan_by_warps" if are_few and total.op.state_size == 1 else "scan_parts"
+    return f"tf::{scan}<{kernel.threads}>({parts}, {start}, {combine});"
 
 
 def _told(kernel: ColumnKernel, split: Split) -> list[str]:
     """What lies before the block, and what it leaves for those behind it: what it adds up to, at
-    once, but the last of a window what lies before it too."""
+    once, but the last of a window what lies before it too. What its window comes to it knows when
+    it is told what lies before that, so that from window to window no more than that is awaited."""
     parts = number(split.parts)
     wholes = {t: _part_of(t, str(kernel.threads_down), kernel) for t in kernel.carried}
     passed = {t: _combined(t, _ahead(t), whole) for t, whole in wholes.items()}
     gone_on = ((_own(t), _combined(t, _ahead(t), _own(t))) for t in kernel.carried)
-    is_awaited = "first + int(threadIdx.x) <= split"
+    window = kernel.window
+    is_awaited = "first + 1 + int(threadIdx.x) <= split"
     return [
         *parts_of(kernel.carried, split),
         f"unsigned* const marks = {TICKETS} + {COUNTED} + group * {parts};",
-        f"const int first = split < {WINDOW} ? 1 : split - split % {WINDOW};",
-        f"const bool is_passed = split % {WINDOW} == {WINDOW - 1};",
+        f"const int first = split < {window} ? 1 : split - split % {window};",
+        f"const bool is_passed = split % {window} == {window - 1};",
         *when([f"split + 1 < {parts}", "!is_passed"], _leave(kernel, wholes)),
-        *when([is_awaited], ["tf::await_mark(marks + first + threadIdx.x);"]),
+        *when([is_awaited], ["tf::await_mark(marks + first + 1 + threadIdx.x);"]),
         "__syncthreads();",
         *_asked(kernel),
+        *when(["threadIdx.x == 0", "first <= split"], ["tf::await_mark(marks + first);"]),
+        "__syncthreads();",
+        *when(["first <= split"], _given(kernel, _from_first(kernel))),
         *when([f"split + 1 < {parts}", "is_passed"], _leave(kernel, passed)),
         *_given(kernel, gone_on),
     ]
+
+
+def _from_first(kernel: ColumnKernel) -> Iterator[tuple[str, str]]:
+    """What lies before the block: what was left for the first of its window, and by the others."""
+    for t in kernel.carried:
+        yield _ahead(t), _combined(t, _left_by("first", t, kernel), _ahead(t))
 
 
 def _leave(kernel: ColumnKernel, values: Mapping[Accumulator, str]) -> list[str]:
@@ -162,31 +231,33 @@ def _leave(kernel: ColumnKernel, values: Mapping[Accumulator, str]) -> list[str]
 
 
 def _asked(kernel: ColumnKernel) -> list[str]:
-    """What the blocks of the window left, by each of the threads of a column of some of them."""
+    """What the blocks of the window left but the first of them, by each of the threads of a column
+    of some of them."""
     lanes, down, carried = kernel.axes.lanes, kernel.threads_down, kernel.carried
     declared = [f"{state_type(t.op, t.dtype)} {t.name}_ahead[{lanes}];" for t in carried]
     cleared = ((_ahead(t), identity(t.op, t.dtype)) for t in carried)
     taken = ((_ahead(t), _combined(t, _ahead(t), _left_by("other", t, kernel))) for t in carried)
-    head = f"for (int other = first + part; other <= split; other += {down})"
+    head = f"for (int other = first + 1 + part; other <= split; other += {down})"
     lines = [*declared, *_given(kernel, cleared)]
     lines += unrolled(head, _given(kernel, taken), AT_ONCE)
     shown = ((_asked_of(t, "part", kernel), _ahead(t)) for t in carried)
-    first = ((_ahead(t), _asked_of(t, "0", kernel)) for t in carried)
-    others = ((_ahead(t), _combined(t, _ahead(t), _asked_of(t, "k", kernel))) for t in carried)
-    met = unrolled(f"for (int k = 1; k < {down}; ++k)", _given(kernel, others), AT_ONCE)
-    return [*lines, *_given(kernel, shown), "__syncthreads();", *_given(kernel, first), *met]
+    known = ((_ahead(t), _asked_of(t, str(down), kernel)) for t in carried)
+    met = [_scanned(t, f"{t.name}_asked", kernel) for t in carried]
+    return [*lines, *_given(kernel, shown), "__syncthreads();", *met, *_given(kernel, known)]
 
 
 def _stored(kernel: ColumnKernel) -> list[str]:
     """Each row again, from what lies before it on: as wide integers the compiler would keep what
     it converted before, and spill it."""
     loop, last = kernel.loop, number(kernel.axes.row.size)
-    whole = _of_batch(kernel, loop, loop.loads)
+    whole = _of_whole(kernel, loop)
     tested = _of_batch(kernel, loop, loop.loads, f"start + k < {last}")
     wide = any(total.itemsize > REGISTER_BYTES for total in kernel.carried)
     kept = [a for a in loop.loads if kernel.axes.row in a.bases and wide]
+    kept = [] if kernel.stretches else kept
     renewed = each("k", kernel.batch, [f"tf::renew({a.name}_rows[k]);" for a in kept])
-    return when(["is_there"], [*renewed, *otherwise(when(["is_whole"], whole), tested)])
+    stored = when(["is_there"], [*renewed, *otherwise(when(["is_whole"], whole), tested)])
+    return [*stored, *stored_stretches(kernel)]
 
 
 def _ended(kernel: ColumnKernel) -> list[str]:

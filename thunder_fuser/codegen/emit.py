@@ -51,7 +51,7 @@ def emit(kernel: AnyKernel) -> Source:
         for wanted in (_HINT, _COUNT)
     )
     fragments = tuple(pieces[::3])
-    with_shared = (Kernel, RowKernel, KeptKernel)
+    with_shared = (Kernel, RowKernel, ColumnKernel, KeptKernel)
     shared = kernel.shared_bytes if isinstance(kernel, with_shared) else 0
     made = Source(
         ENTRY,

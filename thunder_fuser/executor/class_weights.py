@@ -97,12 +97,14 @@ def _loss(
     is_counted = ltorch.ne(classes, ignore_index)
     if weight is None:
         weighted, shares = p, ltorch.to(is_counted, p.dtype)
+        losses = at_target(p, classes, is_counted)
     else:
         shape = [p.shape[dim], *(1 for _ in p.shape[dim + 1 :])]
         spread = ltorch.expand(ltorch.reshape(ltorch.to(weight, p.dtype), shape), p.shape)
         weighted = ltorch.mul(spread, p)
         shares = ltorch.where(is_counted, at_target(spread, classes, is_counted), 0.0)
-    losses = ltorch.where(is_counted, at_target(weighted, classes, is_counted), 0.0)
+        losses = ltorch.mul(shares, at_target(p, classes, is_counted))
+    losses = ltorch.where(is_counted, losses, 0.0)
     losses = ltorch.mul(losses, smoothing - 1.0)
     if smoothing:
         row = ltorch.where(is_counted, ltorch.sum(weighted, dim), 0.0)

@@ -19,12 +19,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thunder_fuser.analysis.digits import ceil_div
+from thunder_fuser.analysis.layout import MAX_ALIGNMENT
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain
 from thunder_fuser.kernel.row_ir import Accumulator, Scope, print_scope
 from thunder_fuser.kernel.signature import Pointer, ScalarParameter
-from thunder_fuser.kernel.statements import Variable
+from thunder_fuser.kernel.statements import Variable, VectorAccess
 from thunder_fuser.schedule.column_axes import ColumnAxes
+from thunder_fuser.schedule.column_scans import WINDOW
+from thunder_fuser.schedule.column_stretches import FEW_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,21 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """What a block has of a dense tensor, which passes through shared memory as one run of it: a
+    load, or a store that `is_stored`, in the room of the access that `place` names."""
+
+    access: VectorAccess
+    place: str
+    is_stored: bool = False
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector of memory."""
+        return MAX_ALIGNMENT // self.access.dtype.itemsize
+
+
+@dataclass(frozen=True)
 class ColumnKernel:
     """One launch. `loop` accumulates a row into `sums`; `final` is done once per vector of columns,
     where the sum `name` is the array `name_row` of one value per lane. A thread loads a `batch`
@@ -51,7 +69,8 @@ class ColumnKernel:
     `delays` a thread walks rows that follow each other from the last one up, and of as many rows
     behind them does what is `behind`. What it has `prepared` is done before its rows. With what is
     done `ahead`, to add up its batch, it goes on from the rows of threads before it, the last ones
-    in the blocks of another split."""
+    in the blocks of another split. With `stretches` its threads side by side have whole rows, which
+    lie one after another in memory; a thread takes a `run` of rows at once."""
 
     pointers: tuple[Pointer, ...]
     scalars: tuple[ScalarParameter, ...]
@@ -71,6 +90,39 @@ class ColumnKernel:
     delays: tuple[Delay, ...] = ()
     prepared: Scope | None = None
     ahead: Scope | None = None
+    stretches: tuple[Stretch, ...] = ()
+    run: int = 1
+
+    @property
+    def window(self) -> int:
+        """Blocks before one that it asks, which has a thread for each: of few columns each leaves
+        little."""
+        return self.threads if self.row_width <= FEW_COLUMNS else WINDOW
+
+    @property
+    def row_width(self) -> int:
+        """Elements of a row that a block has."""
+        return self.threads_across * self.axes.lanes
+
+    @property
+    def rows_per_block(self) -> int:
+        """Of threads that go on from each other's rows."""
+        return self.threads_down * self.batch
+
+    def stretch_bytes(self, stretch: Stretch) -> int:
+        """Of the vectors that a block's rows lie in, wherever they begin."""
+        elements = self.rows_per_block * self.row_width + stretch.lanes - 1
+        return ceil_div(elements, stretch.lanes) * MAX_ALIGNMENT
+
+    @property
+    def rooms(self) -> dict[str, Stretch]:
+        """A stretch of each place in shared memory."""
+        return {stretch.place: stretch for stretch in reversed(self.stretches)}
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of the stretches."""
+        return sum(map(self.stretch_bytes, self.rooms.values()))
 
     @property
     def carried(self) -> tuple[Accumulator, ...]:
@@ -133,6 +185,7 @@ class ColumnKernel:
         rows += " side by side" if self.are_rows_dealt else ""
         rows += f", {self.batch} at a time," if self.batch > 1 else ""
         rows += f", {self.rows_per_thread} of a thread from the last one up" if self.delays else ""
+        rows += " through shared memory," if self.stretches else ""
         columns = f"rows {rows} vectors {self.axes.vector.size}"
         lines = [f"column kernel {shape}", f"  {columns} lanes {self.axes.lanes}"]
         if self.prepared is not None:

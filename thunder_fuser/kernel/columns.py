@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Index, demand
@@ -11,7 +11,7 @@ from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import combined_type, is_scan
 from thunder_fuser.ir.tensor import TensorView
-from thunder_fuser.kernel.column_ir import ColumnKernel, Delay
+from thunder_fuser.kernel.column_ir import ColumnKernel, Delay, Stretch
 from thunder_fuser.kernel.divisors import with_divisors
 from thunder_fuser.kernel.elements import ElementWriter
 from thunder_fuser.kernel.names import name_values, pointers_of, scalars_of
@@ -81,7 +81,25 @@ def lower_columns(planned: ColumnSchedule, strict: bool) -> ColumnKernel:
         behind=behind,
         delays=delays,
         ahead=ahead if planned.is_chain else None,
+        stretches=_stretches(planned, loop, names.tensors),
+        run=planned.run,
     )
+
+
+def _stretches(
+    planned: ColumnSchedule, loop: Scope, names: Mapping[TensorView, str]
+) -> tuple[Stretch, ...]:
+    """What of the plane is moved as stretches: a result takes the place of what is read of as many
+    bytes, if any."""
+    staged = {names[tv] for tv in planned.staged}
+    loads = [a for a in loop.loads if a.pointer in staged and planned.axes.row in a.bases]
+    room = {a.dtype.itemsize: a.name for a in reversed(loads)}
+    found, places = [Stretch(a, a.name) for a in loads], dict[str, str]()
+    for a in loop.stores:
+        if a.pointer in staged:
+            place = places.setdefault(a.name, room.pop(a.dtype.itemsize, a.name))
+            found.append(Stretch(a, place, is_stored=True))
+    return tuple(found)
 
 
 def _behind(

@@ -29,6 +29,7 @@ from thunder_fuser.presegment.merge_sums import merge_sums
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
+from thunder_fuser.presegment.pick_terms import pick_terms
 from thunder_fuser.presegment.reduce_pieces import reduce_pieces
 from thunder_fuser.presegment.scale_masks import scale_masks
 from thunder_fuser.presegment.share_exponentials import share_exponentials
@@ -79,6 +80,7 @@ def arrange(
     """`fusion` for tensors that lie as `layouts` and a machine of that size. The order of memory
     comes first: it decides which reductions are along rows. `strict` keeps all products,
     exponentials, logarithms and sums of the trace, whose terms may be infinite."""
+    fusion = fusion if strict else pick_terms(fusion)
     fusion = fusion if strict else scale_masks(fold_logs(fold_places(join_pads(fusion))))
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))

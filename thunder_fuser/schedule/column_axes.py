@@ -42,6 +42,14 @@ class ColumnAxes(VectorAxes):
         """The place in the plane."""
         return add(self.column, scale(atom(self.row), self.columns))
 
+    def in_images(self, vectors: int) -> Form:
+        """The place in memory where rows of so many vectors lie one after another, and behind the
+        last of them those of the next columns."""
+        width = vectors * self.lanes
+        image, place = divmod_form(self.column, width)
+        row = add(atom(self.row), scale(image, self.row.size))
+        return add(scale(row, width), place)
+
     def holds(self, window: Window) -> bool:
         """True for what says no more than that a place lies in the plane."""
         if self.elements is None or self.elements % window.extent:

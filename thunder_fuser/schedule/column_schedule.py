@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.delayed import Delayed, computed
+from thunder_fuser.analysis.digits import Form
 from thunder_fuser.analysis.layout import offset_of
 from thunder_fuser.analysis.reductions import is_scan, state_bytes
 from thunder_fuser.ir.tensor import TensorView
@@ -30,6 +31,8 @@ class ColumnSchedule:
     splits: int = 1  # blocks that share a column
     batch: int = 1  # rows that a thread loads before it sums them
     blocks_at_once: int | None = None  # that fit on a multiprocessor; None for as many as do
+    staged: frozenset[TensorView] = frozenset()  # of which blocks have whole rows as a stretch
+    run: int = 1  # rows that a thread takes out of stretches at once
     delays: tuple[Delayed, ...] = ()  # what its rows, from the last one up, keep for each other
 
     @property
@@ -69,6 +72,23 @@ class ColumnSchedule:
         return any(self.axes.row in offset_of(layouts[tv], i).bases for tv, i in read)
 
     @property
+    def of_plane(self) -> dict[TensorView, set[Form]]:
+        """Where what differs from row to row is read or stored."""
+        layouts, leaves = self.segment.layouts, self.needs_of(self.of_rows).leaves
+        moved = [(tv, index) for tv, index in leaves if tv in layouts]
+        moved += [(store.target, index) for store, index in self.full]
+        found: dict[TensorView, set[Form]] = {}
+        for tv, index in moved:
+            offset = offset_of(layouts[tv], index)
+            if self.axes.row in offset.bases:
+                found.setdefault(tv, set()).add(offset)
+        return found
+
+    def lies_as(self, place: Form) -> set[TensorView]:
+        """What is read or stored of the plane at such a place, and never at another one."""
+        return {tv for tv, offsets in self.of_plane.items() if offsets == {place}}
+
+    @property
     def is_chain(self) -> bool:
         """True for running sums of which threads know what lies before their rows from others."""
         return any(map(is_scan, self.long)) and self.threads_down > 1
@@ -86,7 +106,8 @@ class ColumnSchedule:
                 f"columns over {print_axes(names, names)}",
                 f"  {self.threads_across} threads across, {self.threads_down} down"
                 + (f", rows in {self.splits} splits" if self.splits > 1 else "")
-                + (f", {self.batch} at a time" if self.batch > 1 else ""),
+                + (f", {self.batch} at a time" if self.batch > 1 else "")
+                + (" through shared memory" if self.staged else ""),
                 f"  reduce {print_elements(self.reductions, tensors, names)} "
                 f"of {print_elements(self.terms, tensors, names)}",
                 f"  store {stored}",

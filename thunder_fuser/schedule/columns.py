@@ -7,7 +7,8 @@ Where there are too few columns to fill the machine, several blocks split the ro
 in global memory, again in a fixed order, in the block that comes last.
 
 Of a running sum down the columns a thread has all rows, and what it has summed so far at each; or
-several have rows one after another (`column_scans.py`).
+several have rows one after another (`column_scans.py`), of few columns in shared memory
+(`column_stretches.py`).
 
 What follows from the sums element by element is computed by the thread that owns the column.
 
@@ -45,6 +46,7 @@ from thunder_fuser.schedule.column_checks import (
 )
 from thunder_fuser.schedule.column_scans import SCANNED_BYTES, scanned
 from thunder_fuser.schedule.column_schedule import ColumnSchedule
+from thunder_fuser.schedule.column_stretches import in_stretches, whole_rows
 from thunder_fuser.schedule.needs import needs_of
 from thunder_fuser.schedule.parameters import ColumnParameters
 from thunder_fuser.schedule.rejected import Rejected, rejecting
@@ -120,6 +122,11 @@ reject = rejecting(schedule)
 def _scanning(work: ColumnSchedule, loaded: int, target: Target) -> ColumnSchedule:
     """Threads of running sums, which no others share where rows are found by an index."""
     long, may_share = work.long, not work.needs_of(work.of_rows).places
+    whole = whole_rows(work.axes, long)
+    if may_share:
+        of_rows = None if whole is None else _work(work.segment, whole)
+        if (staged := in_stretches(work, of_rows, target)) is not None:
+            return staged
     found = scanned(work.axes, long, loaded, narrowest(work.segment, long), target, may_share)
     registers = _registers(work, found.batch * loaded) + found.scratch
     threads = ceil_div(found.across * found.down, WARP) * WARP
@@ -260,7 +267,7 @@ def column_axes(
     elements = packed_elements(long[0])
     plane = [tv for tv in segment.inputs if prod(tv.shape) >= (elements or rows * columns)]
     lanes = max(widest // min((tv.dtype.itemsize for tv in plane), default=4), 1)
-    innermost = [next(a.size for a in reversed(tv.logical) if a.size != 1) for tv in long]
+    innermost = [_innermost(tv) for tv in long]
     aligned = [segment.layouts[tv].alignment // tv.dtype.itemsize for tv in plane]
     lanes = max(min([lanes, *aligned]), 1)
 
@@ -268,6 +275,8 @@ def column_axes(
         return ColumnAxes(axis(columns // count), lane_of(count), axis(rows), elements=elements)
 
     found = of_lanes(gcd(lanes, *innermost))
+    if 1 in innermost:
+        return found
     while lanes > found.lanes:
         wider = of_lanes(lanes)
         is_whole = columns % lanes == 0
@@ -275,6 +284,12 @@ def column_axes(
             return wider
         lanes //= 2
     return found
+
+
+def _innermost(tv: TensorView) -> int:
+    """Columns that lie side by side whatever the layout; one where rows are scanned."""
+    axes = tv.logical[scanned_dim(tv) + 1 :] if is_scan(tv) else tv.logical
+    return next((a.size for a in reversed(axes) if a.size != 1), 1)
 
 
 def _straight(segment: Segment, long: Sequence[TensorView], axes: ColumnAxes) -> int:

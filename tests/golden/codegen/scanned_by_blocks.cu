@@ -14,7 +14,7 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, unsigned char
 #pragma unroll
   for (int lane = 0; lane < 1; ++lane) T1_part[lane] = float(0);
   __shared__ float T1_parts[9][32];
-  __shared__ float T1_asked[8][32];
+  __shared__ float T1_asked[9][32];
   tf::Vec<tf::bf16, 1> v0_rows[64];
   if (is_whole) {
 #pragma unroll
@@ -56,27 +56,31 @@ kernel(const tf::bf16* __restrict__ T0, tf::bf16* __restrict__ T1, unsigned char
       tf::mark(marks + split + 1);
     }
   }
-  if (first + int(threadIdx.x) <= split) {
-    tf::await_mark(marks + first + threadIdx.x);
+  if (first + 1 + int(threadIdx.x) <= split) {
+    tf::await_mark(marks + first + 1 + threadIdx.x);
   }
   __syncthreads();
   float T1_ahead[1];
 #pragma unroll
   for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = float(0);
 #pragma unroll 4
-  for (int other = first + part; other <= split; other += 8) {
+  for (int other = first + 1 + part; other <= split; other += 8) {
 #pragma unroll
     for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = T1_ahead[lane] + T1_splits[((group * 196 + other) * 1 + lane) * 32 + place];
   }
 #pragma unroll
   for (int lane = 0; lane < 1; ++lane) T1_asked[part][lane * 32 + place] = T1_ahead[lane];
   __syncthreads();
+  tf::scan_parts<256>(T1_asked, float(0), [](float a, float b) -> float { return a + b; });
 #pragma unroll
-  for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = T1_asked[0][lane * 32 + place];
-#pragma unroll 4
-  for (int k = 1; k < 8; ++k) {
+  for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = T1_asked[8][lane * 32 + place];
+  if (threadIdx.x == 0 && first <= split) {
+    tf::await_mark(marks + first);
+  }
+  __syncthreads();
+  if (first <= split) {
 #pragma unroll
-    for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = T1_ahead[lane] + T1_asked[k][lane * 32 + place];
+    for (int lane = 0; lane < 1; ++lane) T1_ahead[lane] = T1_splits[((group * 196 + first) * 1 + lane) * 32 + place] + T1_ahead[lane];
   }
   if (split + 1 < 196 && is_passed) {
     if (part == 0) {

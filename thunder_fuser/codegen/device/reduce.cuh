@@ -235,6 +235,37 @@ TF_FN T shuffle_along(T x, int delta) {
     return __shfl_up_sync(0xffffffffu, x, delta, WIDTH);
 }
 
+// chunk: scan_by_warps
+// What scan_parts does, of few columns with many parts each: a warp has a column, and a lane some parts that
+// follow each other. All THREADS of the block take part, those of whole warps with a column.
+template <int THREADS, int PARTS, int PLACES, class T, class Combine>
+TF_FN void scan_by_warps(T (&parts)[PARTS][PLACES], T identity, Combine combine) {
+  constexpr int COUNT = PARTS - 1, LENGTH = (COUNT + 31) / 32, WARPS = THREADS / 32;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = lane * LENGTH;
+  for (int column = warp < WARPS ? warp : PLACES; column < PLACES; column += WARPS) {
+    T own[LENGTH], sum = identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k) own[k] = first + k < COUNT ? parts[first + k][column] : identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k) {
+      const T part = own[k];
+      own[k] = sum;
+      sum = combine(sum, part);
+    }
+#pragma unroll
+    for (int delta = 1; delta < 32; delta *= 2) {
+      const T other = tf::shuffle_along<32, false>(sum, delta);
+      if (lane >= delta) sum = combine(other, sum);
+    }
+    const T left = tf::shuffle_along<32, false>(sum, 1), before = lane ? left : identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k)
+      if (first + k < COUNT) parts[first + k][column] = combine(before, own[k]);
+    if (lane == 31) parts[COUNT][column] = sum;
+  }
+  __syncthreads();
+}
+
 // chunk: scan_runs
 // The elements of a row of which each of THREADS, part of a warp, has a run x of neighbours, combined with
 // all before them or, in REVERSE, behind them. Every thread of the warp takes part.

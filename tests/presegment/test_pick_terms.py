@@ -1,0 +1,88 @@
+"""Which sums have one term that an index chooses, and that their values stay."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.programs import check, expand, fusion, like, unsqueeze
+from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
+from thunder_fuser.ir.build import call
+from thunder_fuser.ir.fusion import Fusion
+from thunder_fuser.ir.tensor import TensorView
+from thunder_fuser.options import Options
+from thunder_fuser.presegment.pick_terms import pick_terms
+from thunder_fuser.runtime.evaluate import evaluate
+
+ROWS, CLASSES = 7, 33
+INDEX = torch.tensor([0, 32, 5, -1, 33, 17, 5])  # of which two are no places
+
+
+def places(dim: int, start: int = 0) -> TensorView:
+    length = (sc.constant((CLASSES, ROWS)[1 - dim]),)
+    count = call("iota", sc.constant(start), sc.constant(1), length=length, dtype=DataType.Int)
+    return call("broadcast", count, is_broadcast_dim=(dim == 1, dim == 0))
+
+
+def chosen(index: TensorView, value: TensorView, start: int = 0) -> TensorView:
+    mask = call("eq", places(1, start), expand(unsqueeze(index, 1), ROWS, CLASSES))
+    return call("where", mask, value, sc.constant(0.0))
+
+
+def picked(program: Fusion) -> bool:
+    return pick_terms(program) is not program
+
+
+def test_what_rows_have_one_of_is_read_by_no_sum() -> None:
+    index, value = INDEX, torch.randn(ROWS)
+    i, v = like(index, value)
+    program = fusion(
+        [i, v], call("sum", chosen(i, expand(unsqueeze(v, 1), ROWS, CLASSES)), dims=(1,))
+    )
+    made = pick_terms(program)
+    assert not any(tv.is_of("sum", "take_along_axis") for tv in made.tensors)
+    (found,) = evaluate(made, [index, value])
+    assert torch.equal(found, torch.where((index >= 0) & (index < CLASSES), value, 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_element_of_what_is_scaled_is_taken(dtype: torch.dtype) -> None:
+    index, x, w = INDEX, torch.randn(ROWS, CLASSES, dtype=dtype), torch.randn(CLASSES)
+    i, a, b = like(index, x, w)
+    terms = call(
+        "neg",
+        call("mul", expand(b, ROWS, CLASSES), call("cast", chosen(i, a), dtype=DataType.Float)),
+    )
+    program = fusion([i, a, b], call("sum", terms, dims=(1,)))
+    made = pick_terms(program)
+    assert not any(tv.is_of("sum") for tv in made.tensors)
+    torch.testing.assert_close(*evaluate(made, [index, x, w]), *evaluate(program, [index, x, w]))
+    plan = check(program, index, x, w)
+    assert plan.launches == 1
+
+
+def test_other_sums_stay() -> None:
+    index, x, of_columns = INDEX, torch.randn(ROWS, CLASSES), torch.arange(CLASSES)
+    i, a, j = like(index, x, of_columns)
+    moved = call("sum", chosen(i, a, start=1), dims=(1,))
+    other = call("sum", chosen(i, a), dims=(0,))
+    both = call("sum", chosen(i, a), dims=(0, 1))
+    mask = call("eq", places(1), expand(j, ROWS, CLASSES))
+    differs = call("sum", call("where", mask, a, sc.constant(0.0)), dims=(1,))
+    ones = call("where", mask, a, sc.constant(1.0))
+    for result in (moved, other, both, differs, call("sum", ones, dims=(1,))):
+        assert not picked(fusion([i, a, j], result))
+    summed = call("sum", a, dims=(1,))
+    of_sums = call("sub", a, expand(unsqueeze(summed, 1), ROWS, CLASSES))
+    assert not picked(fusion([i, a], call("sum", chosen(i, of_sums), dims=(1,))))
+
+
+def test_infinite_factors_stay_with_strict() -> None:
+    index, w = torch.full((ROWS,), 3), torch.ones(CLASSES)
+    w[8] = torch.inf
+    i, b = like(index, w)
+    shape = tuple(map(sc.constant, (ROWS, CLASSES)))
+    ones = call("full", sc.constant(1.0), shape=shape, dtype=DataType.Float)
+    terms = call("mul", expand(b, ROWS, CLASSES), chosen(i, ones))
+    check(fusion([i, b], call("sum", terms, dims=(1,))), index, w, options=Options(strict=True))
