@@ -79,7 +79,7 @@ def _compared(bsym: BoundSymbol, makers: Makers) -> list[list[BoundSymbol]]:
             if path and prim_name(path[0]) in EXTREMA:
                 terms = path[0].args[0].name
                 is_of_it = _root(terms, makers) == _root(one.name, makers)
-                if is_of_it and not _is_in_memory(terms, makers):
+                if is_of_it and not is_in_memory(terms, makers):
                     found.append(path)
     return found
 
@@ -114,7 +114,7 @@ def _is_same(leaf: BoundSymbol) -> bool:
     return (changes or is_cast) and len(tensors(leaf.flat_proxy_args)) == 1
 
 
-def _is_in_memory(name: str, makers: Makers) -> bool:
+def is_in_memory(name: str, makers: Makers) -> bool:
     """True where the backward reads the very values that the extremum was found of: of an argument,
     or of what no region makes, by views and casts that keep every bit."""
     while name in makers:

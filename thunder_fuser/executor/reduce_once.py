@@ -1,0 +1,166 @@
+"""Reduce in the forward what the backward would read memory again for.
+
+    y = std(x, 0)                            y = std(x, 0); s = sum(x, 0)
+    -- backward --                           -- backward --
+    s = sum(x, 0); d = sub(x, s / n)    =>   d = sub(x, s / n)
+
+The gradient of a variance needs the mean, that of an extremum how many elements equal it: a number
+a column, of what the forward keeps anyway. The backward would read all of that for them, and once
+more for the gradient. The forward reduces the same elements over the same dims, and makes both in
+one pass (`presegment/one_pass_counts.py`).
+
+Rows that a block or a cluster keeps are read once in the backward all the same, so their sums stay
+there. So do extrema that the backward finds again, of values that only it computes (`extrema.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy, variableify
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import TraceCtx, tracectx
+
+from thunder_fuser.executor.claims import is_backward, prim_name, why_not
+from thunder_fuser.executor.cse import RANDOM_PRIMS
+from thunder_fuser.executor.early_sums import SHRINKS, shrinks
+from thunder_fuser.executor.extrema import EXTREMA, are_floats_compared, is_in_memory
+from thunder_fuser.executor.reductions import is_reduction
+from thunder_fuser.executor.storage import Storages, is_write, leaves, rebuilt, tensors
+
+MIN_COLUMN = 1024  # terms of a column: odd ones of so many are packed, and kept by no block
+MIN_ROW = 1 << 20  # terms of a row: a cluster keeps one of fewer
+
+
+def reduce_once(trace: TraceCtx) -> TraceCtx:
+    """The trace itself where the backward has no such reduction."""
+    bsyms = trace.bound_symbols
+    if not any(map(is_backward, bsyms)):
+        return trace
+    forward = _Forward(bsyms)
+    with tracectx(trace):
+        for leaf in leaves(filter(is_backward, bsyms)):
+            forward.take(leaf)
+    return rebuilt(trace, forward.rebuilt()) if forward.moved else trace
+
+
+class _Forward:
+    """What the forward of a trace makes, and what is `moved` there from the backward."""
+
+    def __init__(self, bsyms: Sequence[BoundSymbol]) -> None:
+        self._bsyms, self._storages = bsyms, Storages(bsyms)
+        self._makers = {p.name: leaf for leaf in leaves(bsyms) for p in leaf.flat_proxy_outs}
+        self._place = {p.name: k for k, b in self._own() for p in b.flat_proxy_outs}
+        self._again: dict[str, BoundSymbol] = {}  # what the backward makes of the forward's alone
+        self._behind: dict[int, list[BoundSymbol]] = {}
+        self.moved: set[str] = set()
+
+    def take(self, leaf: BoundSymbol) -> None:
+        """Move a leaf of the backward, behind all before it, if it is such a reduction."""
+        names = [p.name for p in leaf.flat_proxy_args]
+        is_known = bool(names) and all(x in self._place or x in self._again for x in names)
+        if not is_known or why_not(leaf) is not None:
+            return
+        if not is_reduction(leaf):
+            if self._may_repeat(leaf):
+                self._again |= {p.name: leaf for p in leaf.flat_proxy_outs}
+            return
+        path = self._path(leaf)
+        beside = self._beside(leaf, path) if _is_read_again(leaf) else None
+        if beside is not None:
+            given = (p.name for x in (*path, leaf) for p in x.flat_proxy_args)
+            place = max(beside, *(self._place.get(name, -1) for name in given))
+            self._behind.setdefault(place, []).extend(_copies(path, leaf))
+            self._place |= {p.name: place for p in leaf.flat_proxy_outs}
+            self.moved |= {p.name for p in leaf.flat_proxy_outs}
+
+    def rebuilt(self) -> Iterator[BoundSymbol]:
+        """The symbols of the trace, with what moved behind those of the forward that it needs."""
+        for k, bsym in enumerate(self._bsyms):
+            parts = list(leaves([bsym])) if is_backward(bsym) else [bsym]
+            left = [p for p in parts if self.moved.isdisjoint(x.name for x in p.flat_proxy_outs)]
+            yield from [bsym] if len(left) == len(parts) else left
+            yield from self._behind.get(k, ())
+
+    def _own(self) -> Iterator[tuple[int, BoundSymbol]]:
+        return ((k, b) for k, b in enumerate(self._bsyms) if not is_backward(b))
+
+    def _may_repeat(self, leaf: BoundSymbol) -> bool:
+        """True for what the forward may compute too, and the backward as before: of elements that
+        are compared with what their column has one of, those in memory are the same in both."""
+        outs, given = leaf.flat_proxy_outs, tensors(leaf.flat_proxy_args)
+        if is_write(leaf) or prim_name(leaf) in RANDOM_PRIMS or len(tensors(outs)) < len(outs):
+            return False
+        in_memory = (is_in_memory(p.name, self._makers) for p in given)
+        return any(in_memory) if are_floats_compared(leaf) else True
+
+    def _path(self, leaf: BoundSymbol) -> list[BoundSymbol]:
+        """What the backward computes of the forward's values to reduce them, in order."""
+        path, todo = dict[str, BoundSymbol](), [leaf]
+        while todo:
+            for p in todo.pop().flat_proxy_args:
+                if p.name in self._again and p.name not in path:
+                    path[p.name] = self._again[p.name]
+                    todo.append(path[p.name])
+        return [made for name, made in self._again.items() if name in path]
+
+    def _beside(self, leaf: BoundSymbol, path: Sequence[BoundSymbol]) -> int | None:
+        """The place of the forward's first reduction of the same elements over the same dims; None
+        without one, or where something writes what is read."""
+        if not all(map(self._storages.is_unwritten, (*path, leaf))):
+            return None
+        read = self._planes(leaf)
+        for k, bsym in self._own():
+            for other in filter(is_reduction, leaves([bsym])):
+                is_alike = _extents(other) == _extents(leaf) and _dims(other) == _dims(leaf)
+                if is_alike and why_not(bsym) is None and read <= self._planes(other):
+                    return k
+        return None
+
+    def _planes(self, leaf: BoundSymbol) -> set[str]:
+        """What no region makes of the elements that a leaf reduces."""
+        found, seen = set[str](), set[str]()
+        todo, elements = tensors(leaf.flat_proxy_args), prod(_extents(leaf))
+        while todo:
+            proxy = todo.pop()
+            if proxy.name in seen:
+                continue
+            seen.add(proxy.name)
+            made = self._makers.get(proxy.name)
+            if made is not None and why_not(made) is None:
+                todo += tensors(made.flat_proxy_args)
+            elif SHRINKS * prod(proxy.shape) > elements:
+                found.add(proxy.name)
+        return found
+
+
+def _copies(path: Sequence[BoundSymbol], leaf: BoundSymbol) -> Iterator[BoundSymbol]:
+    """The path to a leaf with results of other names, and the leaf with its own, as the
+    forward's."""
+    renames: dict[Any, Proxy] = {}
+    for step in path:
+        renames |= {variableify(out): TensorProxy(like=out) for out in step.flat_proxy_outs}
+        yield step.from_bsym_swap_proxies(renames).from_bsym(tags=set())
+    yield leaf.from_bsym_swap_proxies(renames, skip_output=True).from_bsym(tags=set())
+
+
+def _extents(leaf: BoundSymbol) -> tuple[Any, ...]:
+    return tuple(leaf.args[0].shape)
+
+
+def _dims(leaf: BoundSymbol) -> set[int]:
+    return set(leaf.args[1])
+
+
+def _is_read_again(leaf: BoundSymbol) -> bool:
+    """True for a reduction of rows, or columns, that nothing keeps until what follows from it."""
+    shape, dims = _extents(leaf), _dims(leaf)
+    is_static = not any(isinstance(n, NumberProxy) for n in shape)
+    if not is_static or prim_name(leaf) in EXTREMA or not shrinks(leaf):
+        return False
+    sizable = [d for d, n in enumerate(shape) if n != 1]
+    is_along = bool(sizable) and sizable[-1] in dims
+    terms: int = prod(shape[d] for d in dims)
+    return terms >= (MIN_ROW if is_along else MIN_COLUMN)
