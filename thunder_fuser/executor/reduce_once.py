@@ -19,19 +19,16 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
-from thunder.core.proxies import NumberProxy, Proxy, TensorProxy, variableify
+from thunder.core.proxies import Proxy, TensorProxy, variableify
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import TraceCtx, tracectx
 
 from thunder_fuser.executor.claims import is_backward, prim_name, why_not
 from thunder_fuser.executor.cse import RANDOM_PRIMS
 from thunder_fuser.executor.early_sums import SHRINKS, shrinks
-from thunder_fuser.executor.extrema import EXTREMA, are_floats_compared, is_in_memory
-from thunder_fuser.executor.reductions import is_reduction
+from thunder_fuser.executor.extrema import EXTREMA, are_floats_compared, is_exact
+from thunder_fuser.executor.reductions import is_read_again, is_reduction
 from thunder_fuser.executor.storage import Storages, is_write, leaves, rebuilt, tensors
-
-MIN_COLUMN = 1024  # terms of a column: odd ones of so many are packed, and kept by no block
-MIN_ROW = 1 << 20  # terms of a row: a cluster keeps one of fewer
 
 
 def reduce_once(trace: TraceCtx) -> TraceCtx:
@@ -68,7 +65,8 @@ class _Forward:
                 self._again |= {p.name: leaf for p in leaf.flat_proxy_outs}
             return
         path = self._path(leaf)
-        beside = self._beside(leaf, path) if _is_read_again(leaf) else None
+        is_worth = prim_name(leaf) not in EXTREMA and is_read_again(leaf) and shrinks(leaf)
+        beside = self._beside(leaf, path) if is_worth else None
         if beside is not None:
             given = (p.name for x in (*path, leaf) for p in x.flat_proxy_args)
             place = max(beside, *(self._place.get(name, -1) for name in given))
@@ -89,12 +87,12 @@ class _Forward:
 
     def _may_repeat(self, leaf: BoundSymbol) -> bool:
         """True for what the forward may compute too, and the backward as before: of elements that
-        are compared with what their column has one of, those in memory are the same in both."""
+        are compared with what their column has one of, exact ones are the same in both."""
         outs, given = leaf.flat_proxy_outs, tensors(leaf.flat_proxy_args)
         if is_write(leaf) or prim_name(leaf) in RANDOM_PRIMS or len(tensors(outs)) < len(outs):
             return False
-        in_memory = (is_in_memory(p.name, self._makers) for p in given)
-        return any(in_memory) if are_floats_compared(leaf) else True
+        exact = (is_exact(p, self._makers) for p in given)
+        return any(exact) if are_floats_compared(leaf) else True
 
     def _path(self, leaf: BoundSymbol) -> list[BoundSymbol]:
         """What the backward computes of the forward's values to reduce them, in order."""
@@ -152,15 +150,3 @@ def _extents(leaf: BoundSymbol) -> tuple[Any, ...]:
 
 def _dims(leaf: BoundSymbol) -> set[int]:
     return set(leaf.args[1])
-
-
-def _is_read_again(leaf: BoundSymbol) -> bool:
-    """True for a reduction of rows, or columns, that nothing keeps until what follows from it."""
-    shape, dims = _extents(leaf), _dims(leaf)
-    is_static = not any(isinstance(n, NumberProxy) for n in shape)
-    if not is_static or prim_name(leaf) in EXTREMA or not shrinks(leaf):
-        return False
-    sizable = [d for d, n in enumerate(shape) if n != 1]
-    is_along = bool(sizable) and sizable[-1] in dims
-    terms: int = prod(shape[d] for d in dims)
-    return terms >= (MIN_ROW if is_along else MIN_COLUMN)
