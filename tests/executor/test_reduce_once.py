@@ -42,7 +42,7 @@ def test_what_the_gradient_divides_by_or_subtracts_is_of_the_forward(function: F
 @pytest.mark.parametrize(
     ("function", "shape"),
     [
-        (lambda x: x.std(0) * 2, (500, 9)),
+        (lambda x: x.std(0) * 2, (200, 9)),
         (lambda x: torch.amax(x, 1) * 2, (9, ROWS)),
         (lambda x: torch.amax(x.sin(), 0) * 2, (ROWS, 9)),  # found again
         (lambda x: torch.amax(x.clamp(-0.3, 0.3), 0) * 2, (ROWS, 9)),  # rounded to 16 bits

@@ -19,8 +19,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
+import thunder.core.dtypes as dtypes
+import thunder.core.prims as prims
 from thunder.core.proxies import Proxy, TensorProxy, variableify
-from thunder.core.symbol import BoundSymbol
+from thunder.core.symbol import BoundSymbol, BoundSymbolTag
 from thunder.core.trace import TraceCtx, tracectx
 
 from thunder_fuser.executor.claims import is_backward, prim_name, why_not
@@ -29,6 +31,8 @@ from thunder_fuser.executor.early_sums import SHRINKS, shrinks
 from thunder_fuser.executor.extrema import EXTREMA, are_floats_compared, is_exact
 from thunder_fuser.executor.reductions import is_read_again, is_reduction
 from thunder_fuser.executor.storage import Storages, is_write, leaves, rebuilt, tensors
+
+END = 1 << 31  # fewer elements are counted in a word
 
 
 def reduce_once(trace: TraceCtx) -> TraceCtx:
@@ -52,7 +56,7 @@ class _Forward:
         self._place = {p.name: k for k, b in self._own() for p in b.flat_proxy_outs}
         self._again: dict[str, BoundSymbol] = {}  # what the backward makes of the forward's alone
         self._behind: dict[int, list[BoundSymbol]] = {}
-        self.moved: set[str] = set()
+        self.moved: dict[str, tuple[BoundSymbol, ...]] = {}  # with what is left in its place
 
     def take(self, leaf: BoundSymbol) -> None:
         """Move a leaf of the backward, behind all before it, if it is such a reduction."""
@@ -70,16 +74,19 @@ class _Forward:
         if beside is not None:
             given = (p.name for x in (*path, leaf) for p in x.flat_proxy_args)
             place = max(beside, *(self._place.get(name, -1) for name in given))
-            self._behind.setdefault(place, []).extend(_copies(path, leaf))
-            self._place |= {p.name: place for p in leaf.flat_proxy_outs}
-            self.moved |= {p.name for p in leaf.flat_proxy_outs}
+            made, left = _copies(path, leaf, is_count=self._is_count(leaf))
+            self._behind.setdefault(place, []).extend(made)
+            self._place |= {p.name: place for p in leaf.flat_proxy_outs if not left}
+            self.moved |= {p.name: left for p in leaf.flat_proxy_outs}
 
     def rebuilt(self) -> Iterator[BoundSymbol]:
         """The symbols of the trace, with what moved behind those of the forward that it needs."""
         for k, bsym in enumerate(self._bsyms):
             parts = list(leaves([bsym])) if is_backward(bsym) else [bsym]
-            left = [p for p in parts if self.moved.isdisjoint(x.name for x in p.flat_proxy_outs)]
-            yield from [bsym] if len(left) == len(parts) else left
+            moved = {p.name for part in parts for p in part.flat_proxy_outs} & self.moved.keys()
+            for part in parts if moved else [bsym]:
+                names = [p.name for p in part.flat_proxy_outs]
+                yield from self.moved[names[0]] if moved.intersection(names) else (part,)
             yield from self._behind.get(k, ())
 
     def _own(self) -> Iterator[tuple[int, BoundSymbol]]:
@@ -93,6 +100,15 @@ class _Forward:
             return False
         exact = (is_exact(p, self._makers) for p in given)
         return any(exact) if are_floats_compared(leaf) else True
+
+    def _is_count(self, leaf: BoundSymbol) -> bool:
+        """True for a sum of truths, of fewer than a word counts."""
+        made = self._makers.get(leaf.args[0].name)
+        is_cast = made is not None and prim_name(made) == "CONVERT_ELEMENT_TYPE"
+        is_whole = prim_name(leaf) == "SUM" and leaf.output.dtype is dtypes.int64
+        if made is None or not (is_cast and is_whole):
+            return False
+        return made.args[0].dtype is dtypes.bool8 and prod(_extents(leaf)) < END
 
     def _path(self, leaf: BoundSymbol) -> list[BoundSymbol]:
         """What the backward computes of the forward's values to reduce them, in order."""
@@ -134,14 +150,26 @@ class _Forward:
         return found
 
 
-def _copies(path: Sequence[BoundSymbol], leaf: BoundSymbol) -> Iterator[BoundSymbol]:
-    """The path to a leaf with results of other names, and the leaf with its own, as the
-    forward's."""
+def _copies(
+    path: Sequence[BoundSymbol], leaf: BoundSymbol, *, is_count: bool
+) -> tuple[list[BoundSymbol], tuple[BoundSymbol, ...]]:
+    """The path to a leaf with results of other names, and the leaf, as the forward's; and what is
+    left in its place. A count is handed over as a word: the backward converts it to a float for
+    each element, which takes four times as long of 64 bits."""
     renames: dict[Any, Proxy] = {}
+    made = list[BoundSymbol]()
     for step in path:
         renames |= {variableify(out): TensorProxy(like=out) for out in step.flat_proxy_outs}
-        yield step.from_bsym_swap_proxies(renames).from_bsym(tags=set())
-    yield leaf.from_bsym_swap_proxies(renames, skip_output=True).from_bsym(tags=set())
+        made.append(step.from_bsym_swap_proxies(renames).from_bsym(tags=set()))
+    if not is_count:
+        moved = leaf.from_bsym_swap_proxies(renames, skip_output=True)
+        return [*made, moved.from_bsym(tags=set())], ()
+    count, word = TensorProxy(like=leaf.output), TensorProxy(like=leaf.output, dtype=dtypes.int32)
+    moved = leaf.from_bsym_swap_proxies({**renames, variableify(leaf.output): count})
+    cast = prims.convert_element_type
+    back = cast.bind(word, dtypes.int64, output=leaf.output)
+    made += [moved.from_bsym(tags=set()), cast.bind(count, dtypes.int32, output=word)]
+    return made, (back.from_bsym(tags={BoundSymbolTag.BACKWARD}),)
 
 
 def _extents(leaf: BoundSymbol) -> tuple[Any, ...]:

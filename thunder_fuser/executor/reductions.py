@@ -17,7 +17,8 @@ from thunder_fuser.analysis.reductions import MAX_REPEATED, MAX_SHORT_REDUCTION
 
 MAX_ROW = 24  # elements of a row of which a second kernel rather computes anew what a first one
 # would store: of 9 in 16 bits two floats are as much as half of the row
-LONG_COLUMN = 1024  # terms of a column: odd ones of so many are packed, and kept by no block
+LONG_COLUMN = 256  # terms of a column, of which a kernel that keeps them is slower than one that
+# reads them with no sums to wait for: 82 -> 68 us of 512, 77 -> 69 of 256
 LONG_ROW = 1 << 20  # terms of a row: a cluster keeps one of fewer
 
 _PRIMS = frozenset(

@@ -113,6 +113,7 @@ def _of_equals(name: str, state: str, first: str) -> OpDef:
         step="tf::counted({0}, {1})",
         steps="tf::counted({0}, {1})",
         finish="tf::count_of({0})",
+        meet="tf::all_equals<{width}>({0})",
     )
 
 

@@ -1,6 +1,6 @@
 // How many terms equal an extremum that is not known yet.
 
-// chunk: Equals counted beside count_of
+// chunk: Equals counted beside count_of all_equals
 // Of terms so far the largest, or the least, and how many equal it: any number if it is NaN.
 template <bool LARGEST>
 struct Equals {
@@ -36,4 +36,16 @@ TF_FN int count_of(Equals<LARGEST> x) { return x.extremum == x.extremum ? x.coun
 template <bool LARGEST>
 TF_FN Equals<LARGEST> shuffle_xor(Equals<LARGEST> x, int mask) {
   return {__shfl_xor_sync(0xffffffffu, x.extremum, mask), __shfl_xor_sync(0xffffffffu, x.count, mask)};
+}
+// Those of WIDTH neighbouring threads. Every thread of the warp takes part.
+template <int WIDTH, bool LARGEST>
+TF_FN Equals<LARGEST> all_equals(Equals<LARGEST> x) {
+  float extremum = x.extremum;
+#pragma unroll
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2)
+    extremum = tf::farther<LARGEST>(extremum, __shfl_xor_sync(0xffffffffu, extremum, mask));
+  int count = x.extremum == extremum ? x.count : 0;
+#pragma unroll
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2) count += __shfl_xor_sync(0xffffffffu, count, mask);
+  return {extremum, count};
 }
