@@ -83,6 +83,7 @@ SQUARED_DEVIATION = _of_state(
     4,
     combine="tf::merged({0}, {1})",
     step="tf::observed({0}, {1})",
+    steps="tf::observed({0}, {1})",
     finish="tf::about_mean({0})",
     meet="tf::met<{width}>({0})",
 )

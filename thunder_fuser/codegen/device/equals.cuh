@@ -1,6 +1,6 @@
 // How many terms equal an extremum that is not known yet.
 
-// chunk: Equals counted beside count_of all_equals
+// chunk: Equals farther counted beside count_of all_equals
 // Of terms so far the largest, or the least, and how many equal it: any number if it is NaN.
 template <bool LARGEST>
 struct Equals {
