@@ -31,9 +31,8 @@ from thunder_fuser.executor.storage import leaves, tensors
 from thunder_fuser.runtime.dtypes import TORCH_DTYPES
 
 EXTREMA = frozenset({"AMAX", "AMIN"})
-EXACT = frozenset(
-    {"ABS", "NEG", "SIGN", "WHERE", "MAXIMUM", "MINIMUM", "GT", "GE", "LT", "LE"}
-)  # prims
+# Prims that round nothing.
+EXACT = frozenset({"ABS", "NEG", "SIGN", "WHERE", "MAXIMUM", "MINIMUM", "GT", "GE", "LT", "LE"})
 
 Makers = Mapping[str, BoundSymbol]  # the leaf that makes each value
 
@@ -163,7 +162,10 @@ def is_exact(value: TensorProxy, makers: Makers) -> bool:
         elif not _is_same(leaf):
             return False
         elif not _keeps_bits(leaf):
-            narrow = data_type(proxy.dtype)
+            kind = data_type(proxy.dtype)
+            if narrow not in (None, kind):
+                return False
+            narrow = kind
         todo += [(p, narrow if _is_float(p) else None) for p in given]
     return True
 
@@ -173,15 +175,16 @@ def _is_among(operand: Any, kind: DataType | None) -> bool:
     if kind is None or not kind.is_floating or isinstance(operand, TensorProxy):
         return True
     is_number = isinstance(operand, int | float)
-    return is_number and torch.tensor(operand, dtype=TORCH_DTYPES[kind]).item() == operand
+    return is_number and torch.tensor(float(operand), dtype=TORCH_DTYPES[kind]).item() == operand
 
 
 def _keeps_bits(leaf: BoundSymbol) -> bool:
-    """True for views, and casts to types that hold each value."""
+    """True for views, and casts to types that hold each value: of as many bytes to its own."""
     if not _is_same(leaf):
         return False
-    (source,) = tensors(leaf.flat_proxy_args)
-    return bool(source.dtype.bytes <= leaf.flat_proxy_outs[0].dtype.bytes)
+    (source,), made = tensors(leaf.flat_proxy_args), leaf.flat_proxy_outs[0]
+    is_own = data_type(source.dtype) is data_type(made.dtype)
+    return bool(source.dtype.bytes < made.dtype.bytes) or is_own
 
 
 def _repeated(path: Sequence[BoundSymbol], renames: dict[Any, Proxy]) -> list[BoundSymbol]:

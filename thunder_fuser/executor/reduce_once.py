@@ -16,6 +16,7 @@ there. So do extrema that the backward finds again, of values that only it compu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -51,7 +52,7 @@ class _Forward:
     """What the forward of a trace makes, and what is `moved` there from the backward."""
 
     def __init__(self, bsyms: Sequence[BoundSymbol]) -> None:
-        self._bsyms, self._storages = bsyms, Storages(bsyms)
+        self._bsyms = bsyms
         self._makers = {p.name: leaf for leaf in leaves(bsyms) for p in leaf.flat_proxy_outs}
         self._place = {p.name: k for k, b in self._own() for p in b.flat_proxy_outs}
         self._again: dict[str, BoundSymbol] = {}  # what the backward makes of the forward's alone
@@ -88,6 +89,10 @@ class _Forward:
                 names = [p.name for p in part.flat_proxy_outs]
                 yield from self.moved[names[0]] if moved.intersection(names) else (part,)
             yield from self._behind.get(k, ())
+
+    @cached_property
+    def _storages(self) -> Storages:
+        return Storages(self._bsyms)
 
     def _own(self) -> Iterator[tuple[int, BoundSymbol]]:
         return ((k, b) for k, b in enumerate(self._bsyms) if not is_backward(b))
