@@ -222,6 +222,8 @@ PATTERNS: Mapping[str, Pattern] = {
     "logsumexp": Pattern(ROWS, alone(partial(torch.logsumexp, dim=-1), 1, 2)),
     "l2": Pattern(ROWS, alone(partial(F.normalize, dim=-1), 2, 3)),
     "std_rows": Pattern(ROWS, alone(partial(torch.std, dim=-1), 1, 2)),
+    "column_std": Pattern(ROWS, alone(partial(torch.std, dim=0), 1, 2)),
+    "column_max": Pattern(ROWS, alone(partial(torch.amax, dim=0), 1, 2)),
     "moments": Pattern(ROWS, alone(_moments, 1, 2)),
     "max_rows": Pattern(ROWS, alone(partial(torch.max, dim=-1), 1, 1)),
     "cumsum": Pattern(ROWS, alone(partial(torch.cumsum, dim=-1), 2, 2)),

@@ -39,7 +39,7 @@ from thunder_fuser.ir.build import apply, call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.templates import AnyKernel
-from thunder_fuser.ops.reductions import SQUARED_DEVIATION
+from thunder_fuser.ops.reductions import MAXIMA, SQUARED_DEVIATION
 from thunder_fuser.runtime.dtypes import DTYPES_OF_TORCH
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "codegen"
@@ -274,6 +274,16 @@ def summed_along_and_on() -> Case:
     return fusion([a], call("cumsum", a, dim=1, reverse=False), total(a, 1)), [x]
 
 
+def counted() -> Case:
+    """The largest elements of columns, and how many equal it, in one pass."""
+    x = torch.empty(300, 24, dtype=torch.bfloat16)
+    (a,) = like(x)
+    wide = call("cast", a, dtype=DataType.Float)
+    count = apply(MAXIMA, [wide], {"dims": (0,)})
+    assert isinstance(count, TensorView)
+    return fusion([a], call("max", wide, dims=(0,)), count), [x]
+
+
 def variances() -> Case:
     """Of channels that lie between reduced axes, and their means."""
     x = torch.empty(64, 24, 56, 56, dtype=torch.bfloat16)
@@ -325,6 +335,7 @@ CASES = {
         summed_down_columns,
         kept_down_columns,
         summed_along_and_on,
+        counted,
         variances,
         normalised_from_the_end,
     )

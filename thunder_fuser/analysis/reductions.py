@@ -133,6 +133,13 @@ def combined_type(tv: TensorView) -> DataType:
     return DataType.Int32 if is_count(tv) else tv.dtype.compute_type
 
 
+def terms_type(tv: TensorView) -> DataType:
+    """The type in which a reduction takes its terms: of one that knows more of them than its
+    result, such as how many equal the largest, their own."""
+    row = tv.expr.op
+    return combined_type(tv) if row.is_finished else terms_of(tv).dtype.compute_type
+
+
 def state_bytes(tv: TensorView) -> int:
     """Bytes of what a thread knows of one result of a reduction."""
     return tv.dtype.compute_type.itemsize * tv.expr.op.state_size

@@ -27,6 +27,7 @@ _FILES = (
     "random",
     "moments",
     "exponentials",
+    "equals",
     "reduce",
     "split",
     "cluster",

@@ -72,6 +72,7 @@ from thunder_fuser.executor.partition import Group, Kind, partition
 from thunder_fuser.executor.pools import POOLS
 from thunder_fuser.executor.private_writes import without_private_writes
 from thunder_fuser.executor.profile import FunctionProfile, profile
+from thunder_fuser.executor.reduce_once import reduce_once
 from thunder_fuser.executor.refusals import REFUSALS
 from thunder_fuser.executor.region import FusedRegion
 from thunder_fuser.executor.relu import RELU
@@ -268,7 +269,7 @@ class FuserExecutor(FusionExecutor):  # type: ignore[misc]
         check_view_gradients(trace)
         trace = drop_idle_pads(widen_bool_numbers(trace))
         trace = extrema_again(count_bools(without_private_writes(trace)))
-        trace = scatters_of_rows(drop_relu_masks(own_gradients(trace)))
+        trace = reduce_once(scatters_of_rows(drop_relu_masks(own_gradients(trace))))
         storages = Storages(trace.bound_symbols)
         kind = _kind_of(report)
         ordered = sums_beside_terms(trace, kind, storages)

@@ -9,7 +9,7 @@ from thunder_fuser.analysis.access import Demand, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded
 from thunder_fuser.analysis.index_map import Window
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import combined_type, is_scan
+from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.column_ir import ColumnKernel, Delay, Stretch
 from thunder_fuser.kernel.divisors import with_divisors
@@ -201,7 +201,7 @@ def _accumulated(
     for (tv, index), term in zip(planned.reductions, planned.terms, strict=True):
         dtype, name, op = combined_type(tv), writer.tensors[tv], tv.expr.op
         writer.evaluate(planned.needs_of([term]))
-        value = writer.convert(tv, writer.values[term], dtype)
+        value = writer.convert(tv, writer.values[term], terms_type(tv))
         so_far = Variable(f"{name}_part{lane}", dtype)
         if is_scan(tv):
             writer.statements.append(Accumulate(so_far, op, value))

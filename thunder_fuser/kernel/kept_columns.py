@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form
+from thunder_fuser.analysis.reductions import terms_type
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.columns import targets_of
 from thunder_fuser.kernel.elements import ElementWriter, rounding
@@ -166,7 +167,8 @@ class _KeptWriter:
         accumulated, sums = list[LaneStatement](), list[KeptSum]()
         for (tv, index), term in zip(phase.reductions, phase.terms, strict=True):
             name, dtype, op = self.names.tensors[tv], tv.dtype.compute_type, tv.expr.op
-            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            taken = dtype if op.is_finished else terms_type(tv)
+            value = self.writer.convert(tv, self.writer.values[term], taken)
             part = f"{name}_part" if phase.met else f"{name}_part{lane}"
             accumulated.append(Accumulate(Variable(part, dtype), op, value))
             rounded = rounding(tv.dtype, self.strict)

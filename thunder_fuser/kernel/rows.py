@@ -11,7 +11,7 @@ from thunder_fuser.analysis.access import Demand, Element, Index, demand
 from thunder_fuser.analysis.digits import Form, Loaded, ceil_div
 from thunder_fuser.analysis.held import computed_again, is_costly, is_mask
 from thunder_fuser.analysis.layout import offset_of
-from thunder_fuser.analysis.reductions import combined_type, is_scan
+from thunder_fuser.analysis.reductions import combined_type, is_scan, terms_type
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.kernel.chosen import of_chosen
 from thunder_fuser.kernel.elements import ElementWriter, rounding
@@ -235,7 +235,7 @@ class _RowWriter:
         for (tv, index), whole, term in zip(phase.reductions, phase.terms, terms, strict=True):
             row, name = tv.expr.op, self.names.tensors[tv]
             dtype = combined_type(tv)
-            value = self.writer.convert(tv, self.writer.values[term], dtype)
+            value = self.writer.convert(tv, self.writer.values[term], terms_type(tv))
             rounded = rounding(tv.dtype, self.strict)
             if is_scan(tv):
                 result = accumulator = Variable(f"{name}_scan{self._element}", dtype)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ops.definition import Cost, DtypeRule, Family, Kind, OpDef, Param
-from thunder_fuser.ops.dtype_rules import boolean, each, integer_sum, same
+from thunder_fuser.ops.dtype_rules import boolean, each, fixed, integer_sum, same
 from thunder_fuser.ops.dtype_sets import ALL, REAL
 
 
@@ -45,6 +45,8 @@ def _of_state(
     state: str,
     size: int,
     *,
+    rule: DtypeRule = same,
+    identity: str = "{{}}",
     combine: str,
     step: str,
     finish: str,
@@ -57,13 +59,13 @@ def _of_state(
         name,
         Family.REDUCTION,
         (Param("x", Kind.TENSOR), Param("dims", Kind.DIM_SET, None)),
-        same,
+        rule,
         torch=f"tf_{name}({{0}}, {{dims}})",
         domain="reduce",
         cost=Cost.NEVER,
         dtypes=frozenset(dtypes),
         combine=combine,
-        identity=state + "{{}}",
+        identity=state + identity,
         state=state,
         state_size=size,
         meet=meet,
@@ -81,6 +83,7 @@ SQUARED_DEVIATION = _of_state(
     4,
     combine="tf::merged({0}, {1})",
     step="tf::observed({0}, {1})",
+    steps="tf::observed({0}, {1})",
     finish="tf::about_mean({0})",
     meet="tf::met<{width}>({0})",
 )
@@ -96,6 +99,28 @@ EXPONENTIALS = _of_state(
     steps="tf::below({0}, {1})",
     finish="tf::below_finite({0})",
 )
+
+
+def _of_equals(name: str, state: str, first: str) -> OpDef:
+    """How many terms equal the extremum of all, of up to 2^31; none where that is NaN."""
+    return _of_state(
+        name,
+        (DataType.Float,),
+        state,
+        2,
+        rule=fixed(DataType.Int32),
+        identity=f"{{{{tf::{first}<float>(), 0}}}}",
+        combine="tf::beside({0}, {1})",
+        step="tf::counted({0}, {1})",
+        steps="tf::counted({0}, {1})",
+        finish="tf::count_of({0})",
+        meet="tf::all_equals<{width}>({0})",
+    )
+
+
+MAXIMA = _of_equals("maxima", "tf::Equals<true>", "lowest")
+MINIMA = _of_equals("minima", "tf::Equals<false>", "highest")
+EQUALS = {MAXIMA: "max", MINIMA: "min"}  # the extremum that is meant
 
 # max and min carry NaN through, as torch's amax and amin do.
 REDUCTIONS = (

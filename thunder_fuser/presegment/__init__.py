@@ -26,6 +26,7 @@ from thunder_fuser.presegment.group_samples import group_samples
 from thunder_fuser.presegment.join_pads import join_pads
 from thunder_fuser.presegment.lay_results import lay_results
 from thunder_fuser.presegment.merge_sums import merge_sums
+from thunder_fuser.presegment.one_pass_counts import one_pass_counts
 from thunder_fuser.presegment.one_pass_exponentials import one_pass_exponentials
 from thunder_fuser.presegment.one_pass_variance import one_pass_variance
 from thunder_fuser.presegment.pack_rows import pack_rows
@@ -88,6 +89,7 @@ def arrange(
     fusion = fusion if strict else sum_apart(fusion)
     shared = shared_rows(fusion, multiprocessors, max_cluster)
     fusion = fusion if strict else one_pass_exponentials(fusion, shared, max_cluster)
+    fusion = one_pass_counts(fusion, shared, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
     fusion = share_sums(fusion, multiprocessors, apart, max_cluster)

@@ -7,7 +7,7 @@ theirs: of parts of n terms
 
 (Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983). Terms that are left over
 are parts of one term. Exponentials below a maximum are those of each part below its own, times that
-of the maximum of the part.
+of the maximum of the part. As many terms equal an extremum as do in the parts whose own it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.ops import OpDef, op
-from thunder_fuser.ops.reductions import EXPONENTIALS, SQUARED_DEVIATION
+from thunder_fuser.ops.reductions import EQUALS, EXPONENTIALS, SQUARED_DEVIATION
 from thunder_fuser.presegment.stages import constants, reduced, reshaped
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127  # the largest finite f32
@@ -28,7 +28,7 @@ MAX_FLOAT = (2 - 2**-23) * 2.0**127  # the largest finite f32
 
 def has_parts(tv: TensorView) -> bool:
     """True for a reduction that what its parts come to leads to."""
-    return tv.expr.op.is_finished or tv.expr.op in (SQUARED_DEVIATION, EXPONENTIALS)
+    return tv.expr.op.is_finished or tv.expr.op in (SQUARED_DEVIATION, EXPONENTIALS, *EQUALS)
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class Parts:
             return _deviations(own, self.of(op("sum"), source, terms, shape), terms, dim, left)
         if tv.expr.op is EXPONENTIALS:
             return _exponentials(own, self.of(op("max"), source, terms, shape), dim, left)
+        if tv.expr.op in EQUALS:
+            extremum = EQUALS[tv.expr.op]
+            tops = self.of(op(extremum), source, terms, shape)
+            return call("cast", _equals(own, tops, extremum, dim, left), dtype=tv.dtype)
         every = own if left is None else call("cat", own, left, dim=dim)
         return reduced(tv, every, (dim,))
 
@@ -80,6 +84,22 @@ def _exponentials(
 
     total = call("sum", call("mul", own, below(_finite(tops))), dims=(dim,))
     return total if left is None else call("add", total, call("sum", below(left), dims=(dim,)))
+
+
+def _equals(
+    own: TensorView, tops: TensorView, name: str, dim: int, left: TensorView | None
+) -> TensorView:
+    """How many terms of parts equal the extremum of all, of which those that equal their own, the
+    `tops`, are known, and of the terms that are `left`."""
+    every = tops if left is None else call("cat", tops, left, dim=dim)
+    extremum = call(name, every, dims=(dim,))
+
+    def among(values: TensorView) -> TensorView:
+        return call("eq", values, _along(dim, extremum, values))
+
+    found = call("where", among(tops), own, sc.constant(0))
+    total = call("sum", found, dims=(dim,))
+    return total if left is None else call("add", total, call("sum", among(left), dims=(dim,)))
 
 
 def _finite(values: TensorView) -> TensorView:

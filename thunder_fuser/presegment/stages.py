@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thunder_fuser.analysis.reductions import terms_type
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call, produce
 from thunder_fuser.ir.scalar import Constant
@@ -54,7 +55,7 @@ def padded(tv: TensorView, source: TensorView, rest: int, dim: int = 0) -> Tenso
 def widened(tv: TensorView, source: Value) -> TensorView:
     """`source` in the type in which the parts of `tv` are summed."""
     assert isinstance(source, TensorView)
-    wide = tv.dtype.compute_type
+    wide = tv.dtype.compute_type if tv.expr.op.is_finished else terms_type(tv)
     if wide is source.dtype or source.dtype.compute_type.is_integral:
         return source
     return call("cast", source, dtype=wide)

@@ -229,6 +229,21 @@ def tf_exponentials(x: Tensor, dims: Ints) -> Tensor:
     return tf_sum((x - top.clamp(limits.min, limits.max)).exp(), dims)
 
 
+def tf_maxima(x: Tensor, dims: Ints) -> Tensor:
+    return _equals(x, tf_amax(x, dims), dims)
+
+
+def tf_minima(x: Tensor, dims: Ints) -> Tensor:
+    return _equals(x, tf_amin(x, dims), dims)
+
+
+def _equals(x: Tensor, extremum: Tensor, dims: Ints) -> Tensor:
+    """How many elements equal the extremum over `dims`."""
+    for dim in sorted(dims):
+        extremum = extremum.unsqueeze(dim)
+    return tf_sum((x == extremum).int(), dims).int()
+
+
 def tf_prod(x: Tensor, dims: Ints) -> Tensor:
     wide = _wide(x)
     for dim in sorted(dims, reverse=True):

@@ -18,12 +18,14 @@ kernel(const tf::bf16* __restrict__ T0, float* __restrict__ T2, float* __restric
   for (int k = 0; k < 8; ++k) {
     const auto vector = first + k * 256 + part;
     if (k * 256 + part < 1930 && vector < 25088) {
+      float T2_terms[8];
 #pragma unroll
       for (int lane = 0; lane < 8; ++lane) {
         const float T0_0 = tf::convert<float>(v0[k].v[lane]);
-        T2_part = tf::observed(T2_part, T0_0);
+        T2_terms[lane] = T0_0;
         T3_part = T3_part + T0_0;
       }
+      T2_part = tf::observed(T2_part, T2_terms);
     }
   }
   tf::Moments<float>* const T2_part_splits = reinterpret_cast<tf::Moments<float>*>(workspace);

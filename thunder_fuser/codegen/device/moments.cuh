@@ -21,6 +21,22 @@ TF_FN Moments<T> observed(Moments<T> so_far, T x) {
 #endif
   return so_far;
 }
+// Several terms, of which only the first may be the first of all.
+template <int N, class T>
+TF_FN Moments<T> observed(Moments<T> so_far, const T (&terms)[N]) {
+  if (so_far.count == 0) so_far.shift = terms[0];
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const T distance = terms[k] - so_far.shift;
+    so_far.sum += distance;
+    so_far.squares += distance * distance;
+  }
+  so_far.count += N;
+#ifndef TF_HOST
+  __builtin_assume(so_far.count > 0);
+#endif
+  return so_far;
+}
 #ifdef TF_HOST
 template <class T>
 TF_FN T nearly_divided(T x, T y) { return x / y; }
