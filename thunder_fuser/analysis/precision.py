@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
@@ -138,6 +139,22 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
             return _max_of(top, x)
     return None
+
+
+def in_sight(tv: TensorView) -> TensorView:
+    """d where `tv` is that, and 0 where exp(d) vanishes; else `tv`."""
+    match tv.definition:
+        case Expr(
+            OpDef(name="where"),
+            (TensorView(definition=Expr(OpDef(name="eq"), (raised, zero))), nothing, below),
+        ) if isinstance(raised, TensorView) and isinstance(below, TensorView):
+            is_own = raised.is_of("exp") and raised.expr.inputs == (below,)
+            return below if is_own and _is_zero(zero) and _is_zero(nothing) else tv
+    return tv
+
+
+def _is_zero(value: Value) -> bool:
+    return not isinstance(value, TensorView) and sc.is_constant(value, 0)
 
 
 def is_guarded(tv: TensorView) -> bool:
