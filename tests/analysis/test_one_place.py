@@ -61,6 +61,8 @@ ALLOWED = {
     "analysis/short_rows.py:share_of_sides": LANES,
     "schedule/met_rows.py:of_met_rows": PERIODS,
     "analysis/met_columns.py:met_columns_held": THREADS,
+    "presegment/below_maxima.py:_in_pieces": PARTS,
+    "presegment/cut_rows.py:_size": PARTS,
     "presegment/meet_columns.py:_meeting": LANES,
     "schedule/met_columns.py:vectors_met": LANES,
     "schedule/row_axes.py:is_shifted": PERIODS,

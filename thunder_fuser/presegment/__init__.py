@@ -10,6 +10,7 @@ from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.compare_words import compare_words
+from thunder_fuser.presegment.cut_rows import cut_rows
 from thunder_fuser.presegment.divide_first import divide_first
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
@@ -85,6 +86,7 @@ def arrange(
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
     fusion = fusion if strict else sum_apart(fusion)
     shared = shared_rows(fusion, multiprocessors, max_cluster)
+    fusion = fusion if strict else cut_rows(fusion, shared, multiprocessors)
     fusion = fusion if strict else one_pass_exponentials(fusion, shared, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)
     fusion = one_pass_variance(fusion, lambda tv: shared(tv) or apart(tv))
