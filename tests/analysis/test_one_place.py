@@ -62,6 +62,7 @@ ALLOWED = {
     "schedule/met_rows.py:of_met_rows": PERIODS,
     "analysis/met_columns.py:met_columns_held": THREADS,
     "presegment/below_maxima.py:_in_pieces": PARTS,
+    "presegment/cut_rows.py:_are_walked": PARTS,
     "presegment/cut_rows.py:_size": PARTS,
     "presegment/meet_columns.py:_meeting": LANES,
     "schedule/met_columns.py:vectors_met": LANES,

@@ -94,6 +94,40 @@ def test_an_entropy_reads_its_rows_once() -> None:
     assert read == [[x.shape], [(8, 128)] * 3]
 
 
+@pytest.mark.parametrize("columns", [1 << 21, (1 << 21) + 8, 1 << 16])
+def test_all_rows_are_summed_by_blocks_that_walk_a_piece_of_each(columns: int) -> None:
+    x = floats(8, columns)
+    program = Fusion((x,), (total(x, 0), total(x, 1)))
+    made = cut(program)
+    if columns == 1 << 21:
+        assert f"f32[i{columns // 8192}, r8, i8192] = sum(" in str(made)
+        values = torch.empty(8, columns)
+        (y,) = like(values)
+        segmented, _ = cuda_kernels(cut(fusion([y], total(y, 0), total(y, 1))), values)
+        assert [len(segment.stores) for segment in segmented.segments] == [2, 1]
+    else:
+        assert made is program  # no equal pieces, or too little to walk
+
+
+def test_sums_of_all_rows_stay_that_a_row_waits_for() -> None:
+    x = floats(8, 1 << 21)
+    down = total(x, 0)
+    centred = call("sub", x, expand(unsqueeze(down, 0), *x.shape))
+    program = Fusion((x,), (down, total(call("mul", x, centred), 1)))
+    assert cut(program) is program
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "prod"])
+def test_what_all_rows_are_reduced_to_is_the_same(name: str) -> None:
+    values = torch.rand(3, 1 << 16) + 0.5
+    (x,) = like(values)
+    program = fusion([x], call(name, x, dims=(0,)), call(name, x, dims=(1,)))
+    made = cut(program, 4)
+    assert "walked=" in str(made)
+    for got, want in zip(evaluate(made, [values]), evaluate(program, [values]), strict=True):
+        torch.testing.assert_close(got, want)
+
+
 def test_values_are_those_of_whole_rows() -> None:
     """Also of pieces and rows of nothing but -inf, beside one that is far above the others."""
     values = torch.randn(8, 1 << 16)

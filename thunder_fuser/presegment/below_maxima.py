@@ -14,12 +14,14 @@ an infinite maximum the sums of a row are no number, as inf - inf is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from math import prod
 
 from thunder_fuser.analysis.access import reads_in_place
 from thunder_fuser.analysis.precision import distance_from_max, in_sight, is_guarded
+from thunder_fuser.analysis.reductions import WALKED
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call, produce
@@ -124,12 +126,15 @@ class Pieces:
     size: int
     behind: set[TensorView]
     below: Mapping[TensorView, Below]  # sums of such terms
+    down: Sequence[TensorView] = ()  # reductions of the other dims
     found: dict[TensorView, TensorView] = field(default_factory=dict)
     cut: dict[TensorView, TensorView] = field(default_factory=dict)
     summed: dict[object, TensorView] = field(default_factory=dict)
 
     def whole(self, tv: TensorView) -> TensorView:
         """One of the reductions, from those of its pieces."""
+        if tv in self.down:
+            return self._walked(tv)
         if tv not in self.found:
             below = self.below.get(tv)
             self.found[tv] = self._reduced(tv) if below is None else self._moved(below)
@@ -137,6 +142,16 @@ class Pieces:
 
     def _reduced(self, tv: TensorView) -> TensorView:
         return reduced(tv, self._of_pieces(tv), (len(self.shape) - 1,))
+
+    def _walked(self, tv: TensorView) -> TensorView:
+        """One of the other dims, by blocks that walk the same piece of all rows."""
+        (source,) = tv.expr.tensors
+        terms = self._terms(widened(tv, source))
+        *rows, count, size = terms.shape
+        terms = reshaped(terms, [prod(rows), count, size])
+        mine = call("permute", terms, dims=(1, 0, 2))
+        made = produce(tv.expr.op, [mine], {"dims": (1,), WALKED: prod(rows) * count})
+        return reshaped(reduced(tv, made), tv.shape)
 
     def _of_pieces(self, tv: TensorView) -> TensorView:
         """What `tv`, which depends on no other reduction, is of each piece."""

@@ -1,5 +1,5 @@
 """Reduce rows that blocks share in pieces that a block keeps, where sums below a maximum would read
-them again, or other reductions read such pieces.
+them again, or other reductions read such pieces, or all rows.
 
     T1 = max(T0, dims=[1]);  T2 = sub(T0, T1);  T3 = sum(mul(exp(T2), T2), dims=[1])
         =>   T4: f32[i8, i1024, i8192] = reshape(T0: f32[i8, i8388608])
@@ -10,18 +10,26 @@ them again, or other reductions read such pieces.
 
 An entropy is such a sum, and a divergence, of distances below two maxima (`below_maxima`). Plain
 sums of exponentials are one reduction already (`one_pass_exponentials`). A place is looked for in
-pieces (`frontend/extrema.py`), and the value that it has, too, then. Rows that have no such pieces
-stay. Not with `strict`.
+pieces (`frontend/extrema.py`), and the value that it has, too, then.
+
+Sums of all rows are beside those along them where a block walks the same piece of each:
+
+    T1 = sum(T0, dims=[0]);  T2 = sum(T0, dims=[1])
+        =>   T3: f32[i8, i1024, i8192] = reshape(T0);  T2 = sum(sum(T3, dims=[2]), dims=[1])
+             T4: f32[i1024, i8, i8192] = permute(T3);  T1 = reshape(sum(T4, dims=[1]))
+
+Rows that have no such pieces stay. Not with `strict`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
 
-from thunder_fuser.analysis.reductions import is_along, is_long_reduction, terms_of
+from thunder_fuser.analysis.reductions import is_along, is_long_reduction, is_reduction, terms_of
 from thunder_fuser.analysis.shared_rows import Test
+from thunder_fuser.analysis.walked_rows import is_walked_alone, walked_row
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -41,13 +49,20 @@ def cut_rows(fusion: Fusion, is_shared: Test, multiprocessors: int) -> Fusion:
             planes[terms_of(tv).shape].append(tv)
     pieces = dict[TensorView, Pieces]()
     for shape, reductions in planes.items():
+        if _wait(pieces, reductions) or _wait(reductions, pieces):
+            continue
         found = _pieces(fusion, shape, reductions, multiprocessors)
-        pieces |= {} if found is None else dict.fromkeys(reductions, found)
+        pieces |= {} if found is None else dict.fromkeys([*reductions, *found.down], found)
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         return pieces[tv].whole(tv) if tv in pieces else None
 
     return rewrite(fusion, rule) if pieces else fusion
+
+
+def _wait(some: Iterable[TensorView], others: Iterable[TensorView]) -> bool:
+    """True where some tensors are made of others."""
+    return not set(topological(some)).isdisjoint(others)
 
 
 def _is_of_rows(tv: TensorView) -> bool:
@@ -77,7 +92,36 @@ def _pieces(
     size = _size_of_others(fusion, shape, reductions)
     if size is None and any(b.others or b.weights for b in below.values()):
         size = _size(shape, multiprocessors)
-    return None if size is None else Pieces(shape, size, behind, below)
+    if size is not None or below:
+        return None if size is None else Pieces(shape, size, behind, below)
+    down = [tv for tv in _down(fusion, shape, reductions) if tv not in behind]
+    size = _size(shape, multiprocessors)
+    if size is None or not down or not _are_walked(fusion, shape, size, len(down), multiprocessors):
+        return None
+    return Pieces(shape, size, behind, below, down)
+
+
+def _down(
+    fusion: Fusion, shape: tuple[int, ...], reductions: list[TensorView]
+) -> Iterator[TensorView]:
+    """The reductions of all dims but the last that read the same, and that no row waits for."""
+    own, ahead = set(_read(reductions, shape)), set(topological(reductions))
+    dims = tuple(range(len(shape) - 1))
+    for tv in fusion.tensors:
+        if is_reduction(tv) and terms_of(tv).shape == shape and tv.expr.dims() == dims:
+            reads_same = not own.isdisjoint(_read([tv], shape))
+            if reads_same and tv not in ahead and tv.expr.op.is_finished:
+                yield tv
+
+
+def _are_walked(
+    fusion: Fusion, shape: tuple[int, ...], size: int, sums: int, multiprocessors: int
+) -> bool:
+    """True where one block walks pieces of that size, with so many sums down their columns."""
+    rows = prod(shape) // size
+    row = walked_row((rows, size), fusion, sums)
+    is_large = row.is_worth_a_walk(rows, multiprocessors)
+    return is_large and is_walked_alone(row.vectors, sums)
 
 
 def _behind(fusion: Fusion, reductions: Iterable[TensorView]) -> set[TensorView]:
