@@ -69,6 +69,13 @@ def test_plain_exponentials_stay() -> None:
     assert cut(program) is program
 
 
+def test_capped_logits_are_kept() -> None:
+    x = floats(8, 1 << 20)
+    capped = call("tanh", x)
+    made = cut(Fusion((x,), (total(below(capped, top(capped, 1), 1), 1),)))
+    assert "f32[i8, i128, r8192] = max(" in str(made)
+
+
 def test_rows_stay_of_which_other_sums_wait() -> None:
     x = floats(8, 1 << 20)
     squared = total(call("mul", distance(x), distance(x)), 1)

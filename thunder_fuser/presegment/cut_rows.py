@@ -9,8 +9,9 @@ them again, or other reductions read such pieces, or all rows.
              T3 = sum(add(mul(exp(T9), T8), mul(mul(exp(T9), T7), T9)), dims=[1])
 
 An entropy is such a sum, and a divergence, of distances below two maxima (`below_maxima`). Plain
-sums of exponentials are one reduction already (`one_pass_exponentials`). A place is looked for in
-pieces (`frontend/extrema.py`), and the value that it has, too, then.
+sums of exponentials are one reduction already (`one_pass_exponentials`), but those of capped
+logits, of which few need an exact tanh where a block has the row (`kernel/near.py`). A place is
+looked for in pieces (`frontend/extrema.py`), and the value that it has, too, then.
 
 Sums of all rows are beside those along them where a block walks the same piece of each:
 
@@ -90,7 +91,7 @@ def _pieces(
     if not all(tv.expr.op.is_finished for tv in first):
         return None
     size = _size_of_others(fusion, shape, reductions)
-    if size is None and any(b.others or b.weights for b in below.values()):
+    if size is None and any(map(_is_kept_best, below.values())):
         size = _size(shape, multiprocessors)
     if size is not None or below:
         return None if size is None else Pieces(shape, size, behind, below)
@@ -99,6 +100,14 @@ def _pieces(
     if size is None or not down or not _are_walked(fusion, shape, size, len(down), multiprocessors):
         return None
     return Pieces(shape, size, behind, below, down)
+
+
+def _is_kept_best(below: Below) -> bool:
+    """True for terms that no single reduction sums, and for exponentials of what takes fewer
+    instructions near zero: how far a thread's elements are is known before they are computed."""
+    computed = topological([terms_of(below.top)])
+    has_near = any(tv.definition is not None and tv.definition.op.near for tv in computed)
+    return bool(below.others or below.weights) or has_near
 
 
 def _down(
