@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.programs import expand, fusion, like, total, unsqueeze
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -48,6 +49,7 @@ def test_one_that_is_returned_or_compared_stays() -> None:
     found = magnitudes(x, weight)
     largest = call("max", found, dims=(1,))
     assert stays(x, weight, unsqueeze(largest, 1))
+    assert stays(x, weight, call("cast", unsqueeze(largest, 1), dtype=DataType.BFloat16))
     assert stays(x, weight, call("eq", found, spread(largest, 1)))
 
 

@@ -24,7 +24,7 @@ from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
 
 def factor_maxima(fusion: Fusion) -> Fusion:
     """`fusion` with such factors behind the maxima."""
-    looked_for = {*compared(fusion), *map(behind_views, fusion.roots)}
+    looked_for = {*compared(fusion), *map(_behind_casts, fusion.roots)}
     known: dict[object, OfRows] = {}
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
@@ -34,6 +34,13 @@ def factor_maxima(fusion: Fusion) -> Fusion:
         return _drawn_out(made, of_rows(made, known))
 
     return rewrite(fusion, rule)
+
+
+def _behind_casts(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a view, or a cast."""
+    while (inner := behind_views(tv)).is_of("cast"):
+        (tv,) = inner.producers
+    return inner
 
 
 def _drawn_out(tv: TensorView, rows: OfRows) -> TensorView | None:
