@@ -196,6 +196,7 @@ def test_other_comparisons_leave_the_compiler_its_choice() -> None:
     x = floats(4, 600)
     product = call("mul", x, x)
     assert not compared(fusion([x], call("gt", product, x), call("max", product, dims=(1,))))
+    assert not compared(fusion([x], call("isinf", call("max", product, dims=(1,)))))
 
 
 @pytest.mark.parametrize("of_all", [True, False], ids=["of all", "of one"])

@@ -10,6 +10,7 @@ import torch
 from tests.presegment.test_one_pass_exponentials import below, softmax, top
 from tests.programs import expand, fusion, ints, like, total, unsqueeze
 from tests.schedule.segments import floats
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import call
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
@@ -83,3 +84,33 @@ def test_others_stay() -> None:
         assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)
     written = call("exp", call("sub", terms, y))
     assert fold_logs(Fusion((x, y), (written,))).outputs == (written,)
+
+
+def times_its_log(share: TensorView) -> TensorView:
+    """x log(x), as torch has it of a divergence's target."""
+    is_zero, zero = call("eq", share, sc.constant(0.0)), sc.constant(0.0)
+    return call("where", is_zero, zero, call("mul", share, call("log", share)))
+
+
+def test_a_share_times_its_logarithm_waits_for_what_a_row_has_one_of() -> None:
+    x = floats(8, 90)
+    made = str(fold_logs(Fusion((x,), (times_its_log(softmax(x, 1)),))))
+    assert made.count("where(") == made.count("eq(") == 1
+    assert "-inf" not in made
+
+
+@pytest.mark.parametrize("scale", [1.0, 90.0])
+def test_a_divergence_is_a_share_times_a_difference(scale: float) -> None:
+    """Also where shares vanish."""
+    values = [scale * torch.randn(9, 40, dtype=torch.float64) for _ in range(2)]
+    values[0][0, 0] = -torch.inf
+    x, y = like(*values)
+    share, raised = softmax(x, 1), below(y, top(y, 1), 1)
+    distance = raised.expr.tensors[0]
+    log = expand(call("log", unsqueeze(total(raised, 1), 1)), 9, 40)
+    given = call("mul", share, call("sub", distance, log))
+    written = fusion([x, y], call("sub", times_its_log(share), given))
+    made = fold_logs(written)
+    assert str(made).count("mul(") == 1
+    (found,), (expected,) = (evaluate(f, values) for f in (made, written))
+    torch.testing.assert_close(found, expected, equal_nan=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.programs import expand, fusion, like, reshape, total
+from thunder_fuser.analysis.reductions import MIN_SHARED
 from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.build import call, tensor
 from thunder_fuser.ir.fusion import Fusion
@@ -39,6 +40,13 @@ def test_a_plane_is_summed_by_the_rows_that_its_terms_need() -> None:
 def test_fewer_rows_than_multiprocessors_stay() -> None:
     whole = program(tensor(DataType.Float, ROWS, COLUMNS), 0, 1)
     assert sum_rows_first(whole, ROWS + 1) is whole
+
+
+def test_long_rows_that_blocks_share_are_summed_first() -> None:
+    x = tensor(DataType.Float, 2, MIN_SHARED)
+    below_most = call("sub", x, expand(reshape(call("max", x, dims=(1,)), 2, 1), 2, MIN_SHARED))
+    made = sum_rows_first(fusion([x], total(below_most, 0, 1)), 3)
+    assert f"f32[i2, r{MIN_SHARED}] = sum(" in str(made)
 
 
 def test_terms_that_need_no_row_stay() -> None:

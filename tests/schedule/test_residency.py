@@ -27,6 +27,17 @@ def test_registers_hold_a_row(columns: int, threads: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "is_stored", "threads"),
+    [(33, False, 512), (34, False, 128), (8, True, 128)],
+)
+def test_few_rows_have_all_the_threads_that_they_can(
+    count: int, is_stored: bool, threads: int
+) -> None:
+    row = replace(halves_of(4096), count=count, is_stored=is_stored)
+    assert of_rows(row, H200) == Residency(threads, frozenset({X}))
+
+
+@pytest.mark.parametrize(
     ("row", "held"),
     [
         (halves_of(576), 48),

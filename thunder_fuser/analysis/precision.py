@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from thunder_fuser.dtypes import DataType
+from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.tensor import Expr, TensorView, Value
 from thunder_fuser.ops import Family, OpDef
@@ -44,9 +45,10 @@ def compared(fusion: Fusion) -> frozenset[TensorView]:
     """What the two sides of a comparison with an extremum are made of. An extremum of the same
     values is one of them only if each is rounded alike wherever a kernel computes it: where the
     compiler contracts a product into an FMA in one scope and not in another, no element equals it,
-    and the gradient divides by their number, 0."""
+    and the gradient divides by their number, 0. What is asked of an extremum alone, as whether it
+    is infinite, looks for no element."""
     tests = (tv.definition for tv in fusion.tensors if tv.dtype is DataType.Bool)
-    sides = (made.tensors for made in tests if made is not None)
+    sides = (made.tensors for made in tests if made is not None and len(made.tensors) > 1)
     return frozenset(
         topological(tv for both in sides if any(map(_is_extremum, both)) for tv in both)
     )
@@ -138,6 +140,22 @@ def distance_from_max(tv: TensorView) -> TensorView | None:
         case Expr(OpDef(name="sub"), (TensorView() as x, TensorView() as top)):
             return _max_of(top, x)
     return None
+
+
+def in_sight(tv: TensorView) -> TensorView:
+    """d where `tv` is that, and 0 where exp(d) vanishes; else `tv`."""
+    match tv.definition:
+        case Expr(
+            OpDef(name="where"),
+            (TensorView(definition=Expr(OpDef(name="eq"), (raised, zero))), nothing, below),
+        ) if isinstance(raised, TensorView) and isinstance(below, TensorView):
+            is_own = raised.is_of("exp") and raised.expr.inputs == (below,)
+            return below if is_own and _is_zero(zero) and _is_zero(nothing) else tv
+    return tv
+
+
+def _is_zero(value: Value) -> bool:
+    return not isinstance(value, TensorView) and sc.is_constant(value, 0)
 
 
 def is_guarded(tv: TensorView) -> bool:

@@ -10,7 +10,9 @@ from thunder_fuser.analysis.shared_rows import shared_rows
 from thunder_fuser.ir.fusion import Fusion
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.presegment.compare_words import compare_words
+from thunder_fuser.presegment.cut_rows import cut_rows
 from thunder_fuser.presegment.divide_first import divide_first
+from thunder_fuser.presegment.factor_maxima import factor_maxima
 from thunder_fuser.presegment.factor_sums import factor_sums
 from thunder_fuser.presegment.fold_flips import fold_flips
 from thunder_fuser.presegment.fold_logistics import fold_logistics
@@ -86,8 +88,9 @@ def arrange(
     fusion = undo_turns(sum_each(slice_first(fusion)), max_cluster)
     fusion = walk_short(lay_results(follow_memory(fusion, layouts, max_cluster)))
     fusion = sum_rows_first(fusion if strict else merge_sums(fusion), multiprocessors)
-    fusion = fusion if strict else sum_apart(fusion)
+    fusion = fusion if strict else factor_maxima(sum_apart(fusion))
     shared = shared_rows(fusion, multiprocessors, max_cluster)
+    fusion = fusion if strict else cut_rows(fusion, shared, multiprocessors)
     fusion = fusion if strict else one_pass_exponentials(fusion, shared, max_cluster)
     fusion = one_pass_counts(fusion, shared, max_cluster)
     apart = by_places(fusion, layouts, multiprocessors, shared)

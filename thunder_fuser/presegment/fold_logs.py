@@ -6,18 +6,31 @@ computed of its logarithm by the exponentials of which there is a sum.
 
     T2 = sum(exp(T0));  T3 = exp(sub(T0, log(T2)))    =>    T3 = div(exp(T0), T2)
 
+    T5 = where(eq(T3, 0), 0, mul(T3, T4))
+        =>   T5 = mul(T3, sub(where(eq(exp(T0), 0), 0, T0), log(T2)))
+
+    T6 = sub(mul(T3, T4), mul(T3, T5))                =>    T6 = mul(T3, sub(T4, T5))
+
 with T0 = x - max(x) and T2 of each row, as of a divergence from what a softmax gives: only a
 logarithm of each row is left, or an exponential of each element, so that what is summed of shares
 need not wait for T2 (`sum_apart`). The gradient of a logarithm has both of them from memory, and
 T0 = x - m with any m of each row. All are off by about a rounding of T0. Where the share vanishes,
-the logarithm is that of 0, as in the trace.
+the logarithm is that of 0, as in the trace; where nothing is added then, as in x log(x), the
+distance is 0 instead, so that what is subtracted from it is the same in all of a row. Two products
+of a share with such logarithms are subtracted before it multiplies them: in a divergence of
+distributions that are alike each term is near 0, and not the difference of two sums.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.precision import behind_views, distance_from_max, exponent_summed
+from thunder_fuser.analysis.precision import (
+    behind_views,
+    distance_from_max,
+    exponent_summed,
+    in_sight,
+)
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
 from thunder_fuser.ir.fusion import Fusion
@@ -50,7 +63,68 @@ def _rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
             total = _total(log)
             (term,) = behind_views(total).expr.tensors
             return call("div", term, total)
+        case Expr(OpDef(name="where")), (TensorView() as is_zero, nothing, TensorView() as product):
+            asked = _share(is_zero, nothing)
+            return None if asked is None else _weighed(asked, product)
+        case Expr(OpDef(name="sub")), (TensorView() as first, TensorView() as second):
+            return _together(first, second)
     return None
+
+
+def _share(is_zero: TensorView, nothing: Value) -> TensorView | None:
+    """The share of a softmax that is asked for 0, where 0 is in its place then."""
+    match is_zero.definition:
+        case Expr(OpDef(name="eq"), (TensorView() as share, zero)) if share.is_of("div"):
+            are_none = not isinstance(zero, TensorView) and sc.is_constant(zero, 0)
+            return share if are_none and zero == nothing else None
+    return None
+
+
+def _weighed(share: TensorView, product: TensorView) -> TensorView | None:
+    """A share times its own logarithm, -inf where it vanishes, in a product that is 0 then."""
+    chosen = _beside(share, product) if product.is_of("mul") else None
+    raised = share.expr.inputs[0]
+    match chosen:
+        case TensorView(
+            definition=Expr(OpDef(name="where"), (TensorView() as is_zero, _, TensorView() as log))
+        ) if log.is_of("sub") and share in is_zero.producers:
+            below, total = log.expr.inputs
+        case _:
+            return None
+    if not (
+        isinstance(raised, TensorView) and raised.is_of("exp") and isinstance(total, TensorView)
+    ):
+        return None
+    if raised.expr.inputs != (below,) or exponent_summed(total) is not below:
+        return None
+    distance = call("where", call("eq", raised, sc.constant(0.0)), sc.constant(0.0), below)
+    return call("mul", share, call("sub", distance, total))
+
+
+def _together(first: TensorView, second: TensorView) -> TensorView | None:
+    """What the difference of two products of one share with logarithms of shares is."""
+    if not (first.is_of("mul") and second.is_of("mul")):
+        return None
+    for share in first.producers:
+        others = [_beside(share, product) for product in (first, second)]
+        logs = [x for x in others if isinstance(x, TensorView) and _is_log(x)]
+        if share.is_of("div") and len(logs) == 2:
+            return call("mul", share, call("sub", *logs))
+    return None
+
+
+def _is_log(tv: TensorView) -> bool:
+    """True for that of a share of a softmax."""
+    match tv.definition:
+        case Expr(OpDef(name="sub"), (TensorView() as below, TensorView() as total)):
+            return exponent_summed(total) is in_sight(below)
+    return False
+
+
+def _beside(factor: TensorView, product: TensorView) -> Value | None:
+    """The other one of two factors; None where `factor` is none of them."""
+    a, b = product.expr.inputs
+    return b if a is factor else a if b is factor else None
 
 
 def _is_below_its_row(term: TensorView) -> bool:

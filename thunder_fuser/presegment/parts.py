@@ -77,12 +77,12 @@ def _exponentials(
     """The exponentials of parts, of which those below their maxima are known, the `tops`, and of
     the terms that are `left`."""
     every = tops if left is None else call("cat", tops, left, dim=dim)
-    top = _finite(call("max", every, dims=(dim,)))
+    top = nearest_finite(call("max", every, dims=(dim,)))
 
     def below(values: TensorView) -> TensorView:
         return call("exp", call("sub", values, _along(dim, top, values)))
 
-    total = call("sum", call("mul", own, below(_finite(tops))), dims=(dim,))
+    total = call("sum", call("mul", own, below(nearest_finite(tops))), dims=(dim,))
     return total if left is None else call("add", total, call("sum", below(left), dims=(dim,)))
 
 
@@ -102,7 +102,7 @@ def _equals(
     return total if left is None else call("add", total, call("sum", among(left), dims=(dim,)))
 
 
-def _finite(values: TensorView) -> TensorView:
+def nearest_finite(values: TensorView) -> TensorView:
     """The nearest finite numbers."""
     most = sc.constant(MAX_FLOAT)
     return call("minimum", call("maximum", values, sc.constant(-MAX_FLOAT)), most)

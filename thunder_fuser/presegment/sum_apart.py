@@ -29,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from thunder_fuser.analysis.precision import exponent_summed
+from thunder_fuser.analysis.precision import exponent_summed, in_sight
 from thunder_fuser.analysis.reductions import terms_of
 from thunder_fuser.ir import scalar as sc
 from thunder_fuser.ir.build import again, call
@@ -145,7 +145,8 @@ class _Parts:
         two such what both differ by."""
         match exact_step(tv) if isinstance(tv, TensorView) else None:
             case ("sub", (TensorView() as below, TensorView() as log)) if (
-                exponent_summed(log) is below and (of_row := self.rows.value(log)) is not None
+                exponent_summed(log) is in_sight(below)
+                and (of_row := self.rows.value(log)) is not None
             ):
                 return below, of_row
             case ("sub", (a, b)) if (first := self._logarithm(a)) is not None and (

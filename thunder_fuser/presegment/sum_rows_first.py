@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import prod
 
-from thunder_fuser.analysis.reductions import is_long, row_shape
+from thunder_fuser.analysis.reductions import MIN_SHARED, is_long, row_shape
 from thunder_fuser.ir.fusion import Fusion, topological
 from thunder_fuser.ir.rewrite import rewrite
 from thunder_fuser.ir.tensor import TensorView, Value
@@ -21,12 +21,12 @@ from thunder_fuser.presegment.stages import reduced, widened
 
 
 def sum_rows_first(fusion: Fusion, multiprocessors: int) -> Fusion:
-    """`fusion` with such sums in two stages, of planes with a row for each multiprocessor: parts
-    of fewer and longer rows would leave some idle."""
+    """`fusion` with such sums in two stages, of planes with a row for each multiprocessor, or of
+    rows that blocks share: parts of fewer rows would leave some idle."""
 
     def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
         found = _rows_ahead(tv) if _is_total(tv) else None
-        if found is None or found[0] < multiprocessors:
+        if found is None or (found[0] < multiprocessors and found[1] < MIN_SHARED):
             return None
         source = widened(tv, inputs[0])
         outer = _outer_dims(source.shape, found)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from thunder_fuser.analysis.access import Element, Index, demand
-from thunder_fuser.analysis.digits import unflatten
+from thunder_fuser.analysis.digits import combine, unflatten
 from thunder_fuser.analysis.index_map import Window, term_at
 from thunder_fuser.analysis.reductions import is_long
 from thunder_fuser.analysis.views import windows_of_padding, without_padding
@@ -52,8 +52,11 @@ def columns_of(segment: Segment, down: Sequence[TensorView], axes: RowAxes) -> C
 
 
 def _of_group(tv: TensorView, axes: RowAxes) -> Index:
-    """The index of what has an element per group of rows, or side of one, and column."""
+    """The index of what has an element per group of rows, or side of one, and column, in dims of
+    their own or in one."""
     kept, sums = list(tv.shape), 1
+    if tv.shape == (axes.sums * axes.columns,) and axes.sums > 1:
+        return (combine(axes.summed, axes.column, axes.columns),)
     while kept and sums < axes.sums:
         sums *= kept.pop(0)
     if sums != axes.sums or prod(kept) != axes.columns:

@@ -29,6 +29,7 @@ THREADS_AGAIN = 512  # of a row that every phase reads again: several are on a m
 HELD = 32  # elements of a row that one thread holds; twice as many in long rows
 EDGED = 24  # registers of one that is only read and has ends beside its vectors
 FEW = 8192  # elements up to which a row is not long
+FEW_ROWS = 4  # multiprocessors to a row, from which on it has all the threads that it can
 HELD_OF_SHORT = 8  # of a short one that is stored: threads side by side fill lines with vectors
 SHORT = 128  # elements up to which a row is short
 PIECE = 32  # elements of neighbouring threads, that still fill sectors where each has more vectors
@@ -244,7 +245,7 @@ def _fitting(row: Row, registers: Set[TensorView], threads: int, held: int, targ
 def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | None:
     """In registers where they hold it; else, if shared memory holds the rest, in both. None for a
     row whose scans no registers hold."""
-    held = _preferred(row) if wanted is None else max(wanted // row.lanes, 1)
+    held = _preferred(row, target) if wanted is None else max(wanted // row.lanes, 1)
     while True:
         threads = min(in_warps(ceil_div(row.vectors, held)), MAX_THREADS)
         registers = ceil_div(row.vectors, threads) * (row.loaded + row.scanned + row.left) + SCRATCH
@@ -260,11 +261,15 @@ def _in_one_block(row: Row, target: Target, wanted: int | None) -> Residency | N
         held //= 2  # it cannot be read again, but by more threads
 
 
-def _preferred(row: Row) -> int:
+def _preferred(row: Row, target: Target) -> int:
     """Vectors of a row that one thread holds. Of a short one that is stored as few as may be, or
     more if that leaves fewer threads without one: of 12 vectors four threads have three each, where
-    of sixteen a quarter would do nothing for what the others compute."""
+    of sixteen a quarter would do nothing for what the others compute. Of rows that leave most of
+    the machine idle, as what pieces of a few long ones came to, one: no other block hides how long
+    a thread computes."""
     elements = row.vectors * row.lanes
+    if not row.is_stored and elements <= FEW and FEW_ROWS * row.count <= target.multiprocessors:
+        return 1
     most = max((HELD if elements <= FEW or row.left else 2 * HELD) // row.lanes, 1)
     if not row.is_stored or row.lanes == 1 or elements > SHORT:
         return most

@@ -1,0 +1,84 @@
+"""Multiply the largest magnitude of a row by what the row has one of, rather than its elements.
+
+    T1 = sum(mul(T0, T0));  T2 = rsqrt(T1);  T3 = max(abs(mul(mul(T0, T2), w)))
+        =>   T3 = mul(abs(T2), max(abs(mul(T0, w))))
+
+The scale of a norm that is stored in 8 bits is so: the largest element then waits for no sum, and a
+row is read, computed and waited for once less. Of f32 and f64, whose products are off by a rounding
+or two. Not of a magnitude that is looked for among the elements, in this fusion or, where it is
+returned, in a gradient: none of them would be it. Not with `strict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from thunder_fuser.analysis.precision import behind_views, compared
+from thunder_fuser.analysis.reductions import is_along, is_long_reduction, row_shape, terms_of
+from thunder_fuser.ir.build import again, call
+from thunder_fuser.ir.fusion import Fusion, topological
+from thunder_fuser.ir.rewrite import rewrite
+from thunder_fuser.ir.tensor import TensorView, Value
+from thunder_fuser.presegment.factor_sums import OfRows, exact_step, of_rows
+
+
+def factor_maxima(fusion: Fusion) -> Fusion:
+    """`fusion` with such factors behind the maxima."""
+    looked_for = {*compared(fusion), *map(_behind_casts, fusion.roots)}
+    known: dict[object, OfRows] = {}
+
+    def rule(tv: TensorView, inputs: tuple[Value, ...]) -> TensorView | None:
+        if not (tv.is_of("max") and is_along(tv)) or tv in looked_for:
+            return None
+        made = again(tv.expr, inputs)
+        return _drawn_out(made, of_rows(made, known))
+
+    return rewrite(fusion, rule)
+
+
+def _behind_casts(tv: TensorView) -> TensorView:
+    """The tensor of which `tv` is a view, or a cast."""
+    while (inner := behind_views(tv)).is_of("cast"):
+        (tv,) = inner.producers
+    return inner
+
+
+def _drawn_out(tv: TensorView, rows: OfRows) -> TensorView | None:
+    """The maximum of magnitudes without the factors that wait for a reduction of their rows."""
+    match exact_step(terms_of(tv)):
+        case ("abs", (TensorView() as product,)):
+            factors = list(_factors(product))
+        case _:
+            return None
+    late = [f for f in factors if (value := rows.value(f)) is not None and _waits(value, tv)]
+    rest = [f for f in factors if f not in late]
+    if not late or not rest or not all(map(rows.are_terms, rest)):
+        return None
+    made = again(tv.expr, [call("abs", _product(rest))])
+    drawn = [x for f in late if isinstance(x := rows.value(f), TensorView)]
+    return call("mul", call("abs", _product(drawn)), made)
+
+
+def _factors(tv: TensorView) -> Iterator[TensorView]:
+    """What a product is made of."""
+    match exact_step(tv):
+        case ("mul", (TensorView() as a, TensorView() as b)) if a.shape == b.shape:
+            yield from _factors(a)
+            yield from _factors(b)
+        case _:
+            yield tv
+
+
+def _waits(value: Value, tv: TensorView) -> bool:
+    """True for what depends on a reduction of the same rows."""
+    if not isinstance(value, TensorView):
+        return False
+    before = topological([value])
+    return any(is_long_reduction(t) and row_shape(t) == row_shape(tv) for t in before)
+
+
+def _product(factors: list[TensorView]) -> TensorView:
+    first, *others = factors
+    for other in others:
+        first = call("mul", first, other)
+    return first
