@@ -35,8 +35,9 @@ def shares(shape: tuple[int, ...], dim: int, lanes: int, may: bool = True) -> tu
         ((151, 577, 768), 1, 4, (32, 1, 1, 31)),
         ((15, 577, 768), 1, 4, (16, 8, 3, 25)),
         ((655, 1024, 100), 1, 4, (25, 5, 7, 30)),  # whole rows
-        ((1 << 20, 64), 0, 4, (16, 16, 2048, 32)),  # long chains
-        ((10_000_000, 3), 0, 1, (3, 84, 1861, 64)),
+        ((1 << 20, 64), 0, 4, (16, 32, 1024, 32)),  # long chains
+        ((10_000_000, 3), 0, 1, (3, 168, 931, 64)),
+        ((1335, 50257), 0, 1, (128, 2, 21, 32)),  # few rows of single elements
     ],
 )
 def test_rows_that_no_thread_has_at_once_are_shared(

@@ -13,7 +13,7 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 @pytest.mark.parametrize(
     ("shape", "dim", "expected"),
     [
-        ((10_000_000, 3), 0, (1, 256, 24)),
+        ((10_000_000, 3), 0, (1, 256, 40)),
         ((1 << 20, 4), 0, (1, 256, 10)),  # a row is a vector; three blocks a multiprocessor
         ((16, 100_000, 6), 1, (1, 256, 12)),
         ((1 << 20, 64), 0, None),  # lines
@@ -30,4 +30,4 @@ def test_rows_of_less_than_a_line_are_staged(
     assert bool(kernel.stretches) == (expected is not None)
     if expected is not None:
         assert (kernel.threads_across, kernel.threads_down, kernel.batch) == expected
-        assert kernel.shared_bytes < 52 * 1024
+        assert kernel.shared_bytes < 68 * 1024

@@ -48,7 +48,7 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
 from thunder_fuser.kernel.row_ir import Accumulator, Scope
 from thunder_fuser.kernel.split_ir import COUNTED, TICKETS, Split, split_of
 from thunder_fuser.kernel.statements import VectorAccess
-from thunder_fuser.target import REGISTER_BYTES
+from thunder_fuser.target import REGISTER_BYTES, WARP
 
 TAKEN = 8  # rows of a thread that it takes out of a stretch together
 NEAR = "k < left ? k : left - 1"  # the row of a thread, or the last one of the block
@@ -185,7 +185,9 @@ def _met(kernel: ColumnKernel) -> list[str]:
 def _scanned(total: Accumulator, parts: str, kernel: ColumnKernel) -> str:
     combine = combiner(total.op, total.dtype)
     start = identity(total.op, total.dtype)
-    return f"tf::scan_parts<{kernel.threads}>({parts}, {start}, {combine});"
+    are_few = kernel.row_width * WARP <= kernel.threads and kernel.threads_down > WARP
+    scan = "scan_by_warps" if are_few and total.op.state_size == 1 else "scan_parts"
+    return f"tf::{scan}<{kernel.threads}>({parts}, {start}, {combine});"
 
 
 def _told(kernel: ColumnKernel, split: Split) -> list[str]:

@@ -29,7 +29,11 @@ SCANNED_REGISTERS = 128  # of loads that a thread has for it
 SCANNED_SCRATCH = 40  # registers beside them, for places of rows that the last batch tests
 SHARED_REGISTERS = 64  # of loads of a thread that shares columns
 SHARED_SCRATCH = 12  # beside them
-SHARING = 128  # threads of a block that share columns
+SHARING = 128  # threads of a block that share columns; of long chains up to four times as many
+SINGLES, SINGLES_DOWN = 128, 2  # threads of a block of single elements of 16 bits, which then ends
+# in few sectors that others have parts of: of 1335 x 50257 the sums take 116 us, not 140
+SINGLE_ROWS = 32  # of each of them
+FEW_ROWS = 2048  # of a column: a block has so few that more would wait for each other
 WINDOW = 96  # blocks before one that it asks: they wait for the one in whose window they begin
 
 
@@ -64,10 +68,15 @@ def scanned(
     fill_lines = vector >= SCANNED_BYTES and whole is None
     if rows * loaded <= SCANNED_REGISTERS or not may_share or (are_many and fill_lines):
         return Scanned(_alone(axes, target), 1, 1, alone, SCANNED_SCRATCH)
+    are_few = 2 * SHARING < rows <= FEW_ROWS and SINGLE_ROWS * loaded <= SHARED_REGISTERS
+    if are_few and whole is None and vector < REGISTER_BYTES and axes.columns >= 8 * SINGLES:
+        splits = ceil_div(rows, SINGLE_ROWS * SINGLES_DOWN)
+        batch = ceil_div(rows, splits * SINGLES_DOWN)
+        return Scanned(SINGLES, SINGLES_DOWN, splits, batch, SHARED_SCRATCH)
     across = whole if whole is not None and whole <= WARP else across
     most = max(SHARED_REGISTERS // loaded, 1)
     down = min(SHARING // across, ceil_div(rows, most))
-    if rows > WINDOW * down * most:
+    while rows > WINDOW * down * most and across * down <= 2 * SHARING:
         down *= 2  # fewer wait for each other
     splits = ceil_div(rows, down * most)
     return Scanned(across, down, splits, ceil_div(rows, splits * down), SHARED_SCRATCH)

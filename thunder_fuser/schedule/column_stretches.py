@@ -28,7 +28,7 @@ from thunder_fuser.schedule.vector_axes import lane_of
 from thunder_fuser.target import LINE, REGISTER_BYTES, Target
 
 MIN_ROWS = 128  # of a column, up to which a thread has all of them
-BLOCK_BYTES = 32 * 1024  # of the stretches of a block
+BLOCK_BYTES = 64 * 1024  # of the stretches of a block: fewer blocks wait for each other less
 THREADS = 256  # of it
 ENOUGH = 3  # blocks of a multiprocessor, for which stretches are shorter
 MOST_AT_ONCE = 8  # blocks of a multiprocessor
@@ -47,14 +47,14 @@ def in_stretches(
     if rows <= MIN_ROWS:
         return None
     columns = columns_behind(work.long)
-    if columns is None or columns * _narrowest(_dense(work, columns)) >= LINE:
+    if columns is None or not (staged := _dense(work, columns)):
         return None
-    if whole is not None and (staged := _dense(whole, columns)):
-        run = _run(whole, staged)
-        if run > 1:
-            return _dealt(whole, staged, run, run, target)
-    staged = _dense(work, columns)
-    step = max(REGISTER_BYTES // (_narrowest(staged) * axes.lanes), 1)
+    if columns * max(tv.dtype.itemsize for tv in staged) >= LINE:
+        return None
+    if whole is not None and (run := _run(whole, staged)) > 1:
+        return _dealt(whole, staged, run, run, target)
+    narrow = min(tv.dtype.itemsize for tv in staged)
+    step = max(REGISTER_BYTES // (narrow * axes.lanes), 1)
     return _dealt(work, staged, step, 1, target)
 
 
@@ -106,11 +106,6 @@ def _run(work: ColumnSchedule, staged: frozenset[TensorView]) -> int:
     is_aligned = (axes.vector.size == 1 and not work.is_reversed) or axes.row.size % run == 0
     fits = run * axes.lanes * max(sizes) <= RUN_BYTES
     return run if is_aligned and fits and len(staged) == len(work.of_plane) else 1
-
-
-def _narrowest(staged: Iterable[TensorView]) -> int:
-    """Bytes of the smallest elements."""
-    return min((tv.dtype.itemsize for tv in staged), default=LINE)
 
 
 def _dense(work: ColumnSchedule, columns: int) -> frozenset[TensorView]:

@@ -146,37 +146,20 @@ TF_FN void combine_columns(T (&parts)[DOWN][PLACES], Combine combine) {
 
 // chunk: scan_parts
 // The parts of each column but the last become what all before them add up to, and the last one what all
-// do. THREADS of the block, all, take part: several of a column have runs of many parts, and go on from
-// what the runs before theirs add up to.
+// do. THREADS of the block, all, take part.
 template <int THREADS, int PARTS, int PLACES, class T, class Combine>
 TF_FN void scan_parts(T (&parts)[PARTS][PLACES], T identity, Combine combine) {
-  constexpr int COUNT = PARTS - 1, SHARES = COUNT > 32 ? 16 : COUNT > 16 ? 4 : 1;
-  constexpr int LENGTH = (COUNT + SHARES - 1) / SHARES;
-  __shared__ T runs[SHARES][PLACES];
-  for (int own = threadIdx.x; own < SHARES * PLACES; own += THREADS) {
-    const int column = own % PLACES, run = own / PLACES;
+  for (int column = threadIdx.x; column < PLACES; column += THREADS) {
     T so_far = identity;
 #pragma unroll 4
-    for (int k = run * LENGTH; k < (run + 1) * LENGTH && k < COUNT; ++k) {
-      const T part = parts[k][column];
+    for (int k = 0; k < PARTS - 1; ++k) {
+      const T own = parts[k][column];
       parts[k][column] = so_far;
-      so_far = combine(so_far, part);
+      so_far = combine(so_far, own);
     }
-    (SHARES > 1 ? runs[run] : parts[COUNT])[column] = so_far;
+    parts[PARTS - 1][column] = so_far;
   }
   __syncthreads();
-  if constexpr (SHARES > 1) {
-    for (int own = threadIdx.x; own < SHARES * PLACES; own += THREADS) {
-      const int column = own % PLACES, run = own / PLACES;
-      T before = identity;
-      for (int k = 0; k < run; ++k) before = combine(before, runs[k][column]);
-#pragma unroll 4
-      for (int k = run * LENGTH; k < (run + 1) * LENGTH && k < COUNT; ++k)
-        parts[k][column] = combine(before, parts[k][column]);
-      if (run == SHARES - 1) parts[COUNT][column] = combine(before, runs[run][column]);
-    }
-    __syncthreads();
-  }
 }
 
 // chunk: lagging
@@ -250,6 +233,37 @@ TF_FN T shuffle_along(T x, int delta) {
     return __shfl_down_sync(0xffffffffu, x, delta, WIDTH);
   else
     return __shfl_up_sync(0xffffffffu, x, delta, WIDTH);
+}
+
+// chunk: scan_by_warps
+// What scan_parts does, of few columns with many parts each: a warp has a column, and a lane some parts that
+// follow each other. All THREADS of the block take part, those of whole warps with a column.
+template <int THREADS, int PARTS, int PLACES, class T, class Combine>
+TF_FN void scan_by_warps(T (&parts)[PARTS][PLACES], T identity, Combine combine) {
+  constexpr int COUNT = PARTS - 1, LENGTH = (COUNT + 31) / 32, WARPS = THREADS / 32;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = lane * LENGTH;
+  for (int column = warp < WARPS ? warp : PLACES; column < PLACES; column += WARPS) {
+    T own[LENGTH], sum = identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k) own[k] = first + k < COUNT ? parts[first + k][column] : identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k) {
+      const T part = own[k];
+      own[k] = sum;
+      sum = combine(sum, part);
+    }
+#pragma unroll
+    for (int delta = 1; delta < 32; delta *= 2) {
+      const T other = tf::shuffle_along<32, false>(sum, delta);
+      if (lane >= delta) sum = combine(other, sum);
+    }
+    const T left = tf::shuffle_along<32, false>(sum, 1), before = lane ? left : identity;
+#pragma unroll
+    for (int k = 0; k < LENGTH; ++k)
+      if (first + k < COUNT) parts[first + k][column] = combine(before, own[k]);
+    if (lane == 31) parts[COUNT][column] = sum;
+  }
+  __syncthreads();
 }
 
 // chunk: scan_runs
