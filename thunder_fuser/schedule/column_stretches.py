@@ -78,10 +78,11 @@ def _dealt(
     """Threads and their rows: an odd number of steps, so that they meet all banks."""
     axes, rows = work.axes, work.axes.row.size
     across = (columns_behind(work.long) or 1) // axes.lanes
-    down, row = THREADS // across, across * axes.lanes * _room(staged, work)
+    row = across * axes.lanes * _room(staged, work)
+    down = min(THREADS // across, ceil_div(rows, step))
     tiles = ceil_div(axes.vector.size, across)
     enough = ceil_div(rows * tiles, ENOUGH * target.multiprocessors)
-    batch = ceil_div(min(BLOCK_BYTES // row, enough), down * step)
+    batch = ceil_div(min(BLOCK_BYTES // row, enough, rows), down * step)
     batch = (batch - 1 + batch % 2) * step or step
     block = down * batch * row + 2 * down * across * work.states + RESERVED_BYTES
     at_once = target.shared_bytes // block
