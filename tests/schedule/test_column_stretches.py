@@ -16,6 +16,7 @@ from thunder_fuser.kernel.column_ir import ColumnKernel
         ((10_000_000, 3), 0, (1, 256, 40)),
         ((1 << 20, 4), 0, (1, 256, 10)),  # a row is a vector; three blocks a multiprocessor
         ((16, 100_000, 6), 1, (1, 256, 12)),
+        ((10_007, 1000, 7), 1, (1, 125, 8)),  # no more threads than an image has runs
         ((1 << 20, 64), 0, None),  # lines
         ((100_000, 128, 3), 1, None),  # a thread has a column
     ],

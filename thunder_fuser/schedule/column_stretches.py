@@ -47,14 +47,14 @@ def in_stretches(
     if rows <= MIN_ROWS:
         return None
     columns = columns_behind(work.long)
-    if columns is None or columns * _narrowest(_dense(work, columns)) >= LINE:
+    if columns is None or not (staged := _dense(work, columns)):
         return None
-    if whole is not None and (staged := _dense(whole, columns)):
-        run = _run(whole, staged)
-        if run > 1:
-            return _dealt(whole, staged, run, run, target)
-    staged = _dense(work, columns)
-    step = max(REGISTER_BYTES // (_narrowest(staged) * axes.lanes), 1)
+    if columns * max(tv.dtype.itemsize for tv in staged) >= LINE:
+        return None
+    if whole is not None and (run := _run(whole, staged)) > 1:
+        return _dealt(whole, staged, run, run, target)
+    narrow = min(tv.dtype.itemsize for tv in staged)
+    step = max(REGISTER_BYTES // (narrow * axes.lanes), 1)
     return _dealt(work, staged, step, 1, target)
 
 
@@ -78,10 +78,11 @@ def _dealt(
     """Threads and their rows: an odd number of steps, so that they meet all banks."""
     axes, rows = work.axes, work.axes.row.size
     across = (columns_behind(work.long) or 1) // axes.lanes
-    down, row = THREADS // across, across * axes.lanes * _room(staged, work)
+    row = across * axes.lanes * _room(staged, work)
+    down = min(THREADS // across, ceil_div(rows, step))
     tiles = ceil_div(axes.vector.size, across)
     enough = ceil_div(rows * tiles, ENOUGH * target.multiprocessors)
-    batch = ceil_div(min(BLOCK_BYTES // row, enough), down * step)
+    batch = ceil_div(min(BLOCK_BYTES // row, enough, rows), down * step)
     batch = (batch - 1 + batch % 2) * step or step
     block = down * batch * row + 2 * down * across * work.states + RESERVED_BYTES
     at_once = target.shared_bytes // block
@@ -106,11 +107,6 @@ def _run(work: ColumnSchedule, staged: frozenset[TensorView]) -> int:
     is_aligned = (axes.vector.size == 1 and not work.is_reversed) or axes.row.size % run == 0
     fits = run * axes.lanes * max(sizes) <= RUN_BYTES
     return run if is_aligned and fits and len(staged) == len(work.of_plane) else 1
-
-
-def _narrowest(staged: Iterable[TensorView]) -> int:
-    """Bytes of the smallest elements."""
-    return min((tv.dtype.itemsize for tv in staged), default=LINE)
 
 
 def _dense(work: ColumnSchedule, columns: int) -> frozenset[TensorView]:
