@@ -22,7 +22,6 @@ from thunder_fuser.analysis.digits import (
     Form,
     atom,
     ceil_div,
-    combine,
     scale,
     unflatten,
 )
@@ -44,6 +43,7 @@ from thunder_fuser.schedule.needs import (
     check_in_place,
     check_places,
     needs_of,
+    place_beside,
     reductions_read,
 )
 from thunder_fuser.schedule.parameters import GroupParameters
@@ -364,13 +364,14 @@ def _walk(
         *unflatten(atom(axes.row), group.shape[: group.dim + 1]),
         *unflatten(axes.column, group.shape[group.dim + 1 :]),
     )
+    columns = axes.columns
     return _Walk(
         axes,
         index,
         tuple((tv, index) for tv in sums),
         tuple(term_at(tv, index, [atom(axes.term)]) for tv in sums),
         tuple(p for tv in sums for p in _piece(tv, index, group, axes)),
-        tuple((s, _place(s, group.shape, axes)) for s in stores),
+        tuple((s, place_beside(s, group.shape, axes.row, axes.column, columns)) for s in stores),
     )
 
 
@@ -429,18 +430,6 @@ def _is_in_rows(segment: Segment, walk: _Walk) -> bool:
         and not any(axes.vector in form.bases for place in needs.places for form in place.index)
         and axes.shifted.fits(offsets)
     )
-
-
-def _place(store: Store, shape: tuple[int, ...], axes: GroupAxes) -> Index:
-    """The element of a store that goes with a sum: the same in row-major order."""
-    sizes = store.value.shape
-    if prod(sizes) != prod(shape):
-        raise Rejected(f"a result of shape {list(sizes)} beside sums {list(shape)}")
-    for cut in range(len(sizes) + 1):
-        if prod(sizes[:cut]) == axes.row.size:
-            inner = unflatten(axes.column, sizes[cut:])
-            return (*unflatten(atom(axes.row), sizes[:cut]), *inner)
-    return unflatten(combine(atom(axes.row), axes.column, axes.columns), sizes)
 
 
 def _check(
