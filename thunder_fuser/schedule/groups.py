@@ -27,7 +27,7 @@ from thunder_fuser.analysis.digits import (
 )
 from thunder_fuser.analysis.index_map import term_at
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT, offset_of
-from thunder_fuser.analysis.reductions import is_grouped, is_ordering
+from thunder_fuser.analysis.reductions import is_grouped, is_ordering, is_picked
 from thunder_fuser.analysis.short_rows import shifted_vectors
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
@@ -171,7 +171,7 @@ def schedule(
 ) -> GroupSchedule:
     """Axes and threads. Raises Rejected."""
     long = [tv for tv in segment.long if not is_ordering(tv)]
-    if not long or not all(map(is_grouped, long)):
+    if not long or not all(is_grouped(tv) and not is_picked(tv) for tv in long):
         raise Rejected("not sums of groups, or others beside them")
     groups = {_group_of(tv) for tv in long}
     if len(groups) != 1:
