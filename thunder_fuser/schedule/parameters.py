@@ -120,6 +120,13 @@ class GroupParameters:
 
 
 @dataclass(frozen=True)
+class PickParameters:
+    """The knob of T11."""
+
+    threads: int | None = None  # of one block
+
+
+@dataclass(frozen=True)
 class OrderParameters:
     """The knob of T8."""
 
@@ -140,6 +147,7 @@ Parameters: TypeAlias = (
     | ColumnParameters
     | KeptParameters
     | GroupParameters
+    | PickParameters
     | OrderParameters
     | DigitParameters
 )
@@ -246,6 +254,11 @@ def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
         GroupParameters(turns=8),
         GroupParameters(across=16),
     )
+
+
+def pick_parameters(target: Target) -> tuple[PickParameters, ...]:
+    """Of fewer threads each has more elements on their way, and fewer wait for each other."""
+    return (PickParameters(), *(PickParameters(threads) for threads in (256, 512, 1024, 128)))
 
 
 def order_parameters(target: Target) -> tuple[OrderParameters, ...]:
