@@ -4,6 +4,7 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const floa
     const auto v0 = tf::load<int, 8, 16>(T5 + (32 * row + 8 * vector));
     const auto v1 = tf::load<float, 8, 16>(T3 + (32 * row + 8 * vector));
     const auto v2 = tf::load<tf::bf16, 8, 16>(T1 + (32 * row + 8 * vector));
+    tf::LaneChecks checks;
 #pragma unroll
     for (int lane = 0; lane < 8; ++lane) {
       const int T5_0 = v0.v[lane];
@@ -11,10 +12,11 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const floa
       const float T1_0 = tf::convert<float>(v2.v[lane]);
       const float T4_0 = T1_0 * T3_0;
       const tf::i64 T5_1 = tf::convert<tf::i64>(T5_0);
-      const tf::i64 T5_2 = tf::in_range(T5_1, 96ll);
+      const tf::i64 T5_2 = checks.in_range(T5_1, 96ll);
       column[lane] = T5_2;
       value[lane] = T4_0;
     }
+    checks.end();
   };
   const auto finish = [&](const int row, const int vector, float (&T6_row)[8]) {
     const auto v0 = tf::load<float, 8, 16>(T0 + (96 * row + 8 * vector));
