@@ -12,7 +12,7 @@ from thunder_fuser.target import HOPPER_SHARED_BYTES, SHARED_UNASKED
 def test_a_block_has_its_elements_and_a_counter_of_each_column() -> None:
     """And one more, in whole vectors."""
     assert shared_bytes(1, 4096, 4096, DataType.BFloat16) == 4 * 4100 + 2 * 4096
-    assert shared_bytes(3, 5, 7, DataType.Float) == 4 * 24 + 4 * 15
+    assert shared_bytes(3, 5, 7, DataType.Float) == 4 * 28 + 4 * 15
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from thunder_fuser.dtypes import DataType
 MAX_PLACED = 16384  # elements of a row: as many of the largest are added in 64 bits
 MAX_COUNTED = 65535  # columns of a block, whose numbers have 16 bits
 COUNTER_BYTES = 4
-COUNTERS = 4  # that are read at once
+COUNTERS = 4  # that are read at once; behind them comes the number of all elements
 SLACK = 1024  # bytes of shared memory beside
 
 
 def shared_bytes(rows: int, places: int, columns: int, dtype: DataType) -> int:
     """Of a block of rows of so many elements and columns."""
-    counters = ceil_div(rows * columns + 1, COUNTERS) * COUNTERS * COUNTER_BYTES
+    counters = (ceil_div(rows * columns, COUNTERS) + 1) * COUNTERS * COUNTER_BYTES
     return counters + rows * places * dtype.itemsize
 
 

@@ -4,10 +4,12 @@
 // Sums of terms of memory type S in T, which are the same in whatever order they lie. Whole numbers wrap.
 template <class T, class S>
 struct Terms {
-  TF_FN static T few(const S* terms, int n) { return many<1>(terms, n, 0); }
+  static constexpr int FEW = 0;
+  TF_FN static T few(const S*, int) { return 0; }
   template <int LANES>
   TF_FN static T many(const S* terms, int n, int lane) {
     T sum = 0;
+#pragma unroll 1
     for (int k = lane; k < n; k += LANES) sum += terms[k];
 #pragma unroll
     for (int delta = LANES / 2; delta > 0; delta /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, delta);
@@ -57,11 +59,12 @@ struct Terms<float, S> {
       term.bits = (Word)word[k];
       sum += tf::convert<float>(term.value);
     }
-    return n > FEW ? many<1>(terms, n, 0) : sum;
+    return sum;
   }
   template <int LANES>
   TF_FN static float many(const S* terms, int n, int lane) {
     int most = 1;  // the largest exponent: 255 of infinities and of what is no number
+#pragma unroll 1
     for (int k = lane; k < n; k += LANES) {
       const int exponent = tf::bits(tf::convert<float>(terms[k])) >> 23 & 255;
       most = exponent > most ? exponent : most;
@@ -73,6 +76,7 @@ struct Terms<float, S> {
     }
     tf::i64 sum = 0;
     float beyond = 0;
+#pragma unroll 1
     for (int k = lane; k < n; k += LANES) {
       const float term = tf::convert<float>(terms[k]);
       const unsigned word = tf::bits(term);
@@ -113,17 +117,18 @@ union Left {
 };
 
 // chunk: start_columns
-// counts[c]    how many of the block's elements go to column c, of SIZE   =>   how many go to those before
+// counts[c]   how many of the block's elements go to column c   =>   how many go to those before
+//
+// Of so many vectors of four columns; behind them comes the number of all elements.
 template <int THREADS>
-TF_FN void start_columns(int* counts, int size) {
+TF_FN void start_columns(tf::Vec<int, 4>* counts, int vectors) {
   constexpr int WARPS = THREADS / 32;
   __shared__ int sums[WARPS];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int each = (size / 4 + THREADS - 1) / THREADS, first = threadIdx.x * each;
-  tf::Vec<int, 4>* const all = reinterpret_cast<tf::Vec<int, 4>*>(counts);
+  const int each = (vectors + THREADS - 1) / THREADS, first = threadIdx.x * each;
   int own = 0;
-  for (int k = 0; k < each && first + k < size / 4; ++k) {
-    const tf::Vec<int, 4> four = all[first + k];
+  for (int k = first; k < first + each && k < vectors; ++k) {
+    const tf::Vec<int, 4> four = counts[k];
     own += four.v[0] + four.v[1] + four.v[2] + four.v[3];
   }
   int through = own;
@@ -134,37 +139,42 @@ TF_FN void start_columns(int* counts, int size) {
   }
   if (lane == 31) sums[warp] = through;
   __syncthreads();
-  int start = through - own;
-  for (int w = 0; w < warp; ++w) start += sums[w];
-  for (int k = 0; k < each && first + k < size / 4; ++k) {
-    tf::Vec<int, 4> four = all[first + k];
+  int before = lane < warp ? sums[lane] : 0;
+#pragma unroll
+  for (int delta = 16; delta > 0; delta /= 2) before += __shfl_xor_sync(0xffffffffu, before, delta);
+  int start = before + through - own;
+  for (int k = first; k < first + each && k < vectors; ++k) {
+    tf::Vec<int, 4> four = counts[k];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int count = four.v[j];
       four.v[j] = start;
       start += count;
     }
-    all[first + k] = four;
+    counts[k] = four;
   }
+  if (threadIdx.x == THREADS - 1) counts[vectors].v[0] = start;
 }
 
 // chunk: sum_picks
 // Of each column of ROWS rows the sum of the elements that go there. A block counts them, column by
 // column, and so knows where to put those of each side by side in shared memory, in any order; a thread
-// adds those of its columns, a warp those of one that has more than ALONE.
+// adds those of its columns, a warp those of one that has more than ALONE. The sum of more than few terms
+// is left in their place.
 //
 //     load(row, vector, column, value)   LANES elements of a row: where each goes, and what it is
 //     finish(row, vector, sum)           takes the sums of ACROSS columns
 template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACROSS, class Load,
           class Finish>
 TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const Finish& finish) {
-  constexpr int ALONE = 32, RANK = 16;  // the first bit of how many come before
+  constexpr int FEW = tf::Terms<T, S>::FEW, ALONE = 32;
+  constexpr int RANK = 16;  // the first bit of how many come before
   TF_DYNAMIC_SHARED(int, starts);
-  const int all = ROWS * columns, size = (all + 4) / 4 * 4;  // with the end of the last column
-  S* const terms = reinterpret_cast<S*>(starts + size);
+  const int all = ROWS * columns, fours = (all + 3) / 4;
+  tf::Vec<int, 4>* const counts = reinterpret_cast<tf::Vec<int, 4>*>(starts);
+  S* const terms = reinterpret_cast<S*>(counts + fours + 1);
   const int first = blockIdx.x * ROWS, own = rows - first < ROWS ? rows - first : ROWS;
-  for (int k = threadIdx.x; k < size / 4; k += THREADS)
-    reinterpret_cast<tf::Vec<int, 4>*>(starts)[k] = tf::Vec<int, 4>{{0, 0, 0, 0}};
+  for (int k = threadIdx.x; k < fours; k += THREADS) counts[k] = tf::Vec<int, 4>{{0, 0, 0, 0}};
   unsigned at[TURNS][LANES];
   S held[TURNS][LANES];
 #pragma unroll
@@ -193,16 +203,18 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
         has_many = has_many || rank >= ALONE;
       }
   __syncthreads();
-  tf::start_columns<THREADS>(starts, size);
+  tf::start_columns<THREADS>(counts, fours);
   __syncthreads();
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn)
-    if (turn * THREADS + threadIdx.x < own * vectors)
+    if (turn * THREADS + threadIdx.x < own * vectors) {
+      int to[LANES];  // all of them, before anything is written
 #pragma unroll
-      for (int lane = 0; lane < LANES; ++lane) {
-        const unsigned to = at[turn][lane];
-        terms[starts[to & ((1u << RANK) - 1)] + (to >> RANK)] = held[turn][lane];
-      }
+      for (int lane = 0; lane < LANES; ++lane)
+        to[lane] = starts[at[turn][lane] & ((1u << RANK) - 1)] + (at[turn][lane] >> RANK);
+#pragma unroll
+      for (int lane = 0; lane < LANES; ++lane) terms[to[lane]] = held[turn][lane];
+    }
   if (__syncthreads_or(has_many)) {
     const int lane = threadIdx.x % 32;
     for (int column = threadIdx.x; column - lane < all; column += THREADS) {
@@ -221,12 +233,28 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
   const int across = columns / ACROSS;
   for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
     const int* const begin = starts + vector * ACROSS;
+    int start[ACROSS + 1];
+    unsigned more = 0;
+#pragma unroll
+    for (int lane = 0; lane <= ACROSS; ++lane) start[lane] = begin[lane];
+#pragma unroll
+    for (int lane = 0; lane < ACROSS; ++lane) {
+      const int n = start[lane + 1] - start[lane];
+      more |= (n > FEW && n <= ALONE) << lane;
+    }
+#pragma unroll 1
+    for (; more; more &= more - 1) {
+      const int lane = __ffs(more) - 1, n = begin[lane + 1] - begin[lane];
+      S* const from = terms + begin[lane];
+      tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
+    }
     T sum[ACROSS];
 #pragma unroll
     for (int lane = 0; lane < ACROSS; ++lane) {
-      const S* const from = terms + begin[lane];
-      const int n = begin[lane + 1] - begin[lane];
-      sum[lane] = n > ALONE ? tf::Left<T, S>(from).value : tf::Terms<T, S>::few(from, n);
+      const S* const from = terms + start[lane];
+      const int n = start[lane + 1] - start[lane];
+      sum[lane] = tf::Terms<T, S>::few(from, n > FEW ? 0 : n);
+      if (n > FEW) sum[lane] = tf::Left<T, S>(from).value;
     }
     finish(first + vector / across, vector % across, sum);
   }
