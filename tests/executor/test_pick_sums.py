@@ -122,3 +122,14 @@ def test_what_is_left_to_torch_has_a_reason(
     index = picks(*shapes[1], of=shapes[0][dim])
     jfn = check(lambda x, i, v: torch.scatter_add(x * 2, dim, i, v) + 1, x, index, values)
     assert f"{reason}: torch adds them, on CUDA in no fixed order" in explain(jfn)
+
+
+@pytest.mark.parametrize(("rows", "is_ours"), [(1200, True), (1000, False)])
+def test_one_alone_is_torchs_where_it_is_small(rows: int, is_ours: bool) -> None:
+    """Of 4 MB on torch adds more slowly than a second call takes."""
+
+    def program(x: torch.Tensor, i: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.scatter_add(x, 1, i, v)
+
+    jfn = check(program, torch.randn(rows, 32), picks(rows, 300, of=32), torch.randn(rows, 300))
+    assert bool(regions(jfn).forward) == is_ours
