@@ -9,7 +9,7 @@ struct Terms {
   template <int LANES>
   TF_FN static T many(const S* terms, int n, int lane) {
     T sum = 0;
-#pragma unroll 1
+#pragma unroll(LANES > 1 ? 4 : 1)
     for (int k = lane; k < n; k += LANES) sum += terms[k];
 #pragma unroll
     for (int delta = LANES / 2; delta > 0; delta /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, delta);
@@ -64,7 +64,7 @@ struct Terms<float, S> {
   template <int LANES>
   TF_FN static float many(const S* terms, int n, int lane) {
     int most = 1;  // the largest exponent: 255 of infinities and of what is no number
-#pragma unroll 1
+#pragma unroll(LANES > 1 ? 4 : 1)
     for (int k = lane; k < n; k += LANES) {
       const int exponent = tf::bits(tf::convert<float>(terms[k])) >> 23 & 255;
       most = exponent > most ? exponent : most;
@@ -76,7 +76,7 @@ struct Terms<float, S> {
     }
     tf::i64 sum = 0;
     float beyond = 0;
-#pragma unroll 1
+#pragma unroll(LANES > 1 ? 4 : 1)
     for (int k = lane; k < n; k += LANES) {
       const float term = tf::convert<float>(terms[k]);
       const unsigned word = tf::bits(term);
