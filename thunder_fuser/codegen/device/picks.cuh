@@ -156,18 +156,69 @@ TF_FN void start_columns(tf::Vec<int, 4>* counts, int vectors) {
   if (threadIdx.x == THREADS - 1) counts[vectors].v[0] = start;
 }
 
+// chunk: add_many ALONE
+// The sums of columns that have more than ALONE terms, each by a warp, left in the place of these. Column c
+// has those from starts[c] to before starts[c + 1].
+constexpr int ALONE = 32;
+template <class T, int THREADS, class S>
+TF_FN void add_many(S* terms, const int* starts, int columns) {
+  const int lane = threadIdx.x % 32;
+  for (int column = threadIdx.x; column - lane < columns; column += THREADS) {
+    const int begin = starts[column < columns ? column : columns];
+    const int end = starts[column < columns ? column + 1 : columns];
+    unsigned many = __ballot_sync(0xffffffffu, end - begin > ALONE);
+    for (; many; many &= many - 1) {
+      const int owner = __ffs(many) - 1;
+      S* const from = terms + __shfl_sync(0xffffffffu, begin, owner);
+      const int n = __shfl_sync(0xffffffffu, end - begin, owner);
+      const T sum = tf::Terms<T, S>::template many<32>(from, n, lane);
+      if (lane == owner) tf::Left<T, S>(sum).put(from);
+    }
+  }
+}
+
+// chunk: add_columns
+// The sums of neighbouring columns by one thread. That of more than few terms is left in their place first:
+// in each lane its code would be more than a multiprocessor's cache holds.
+template <class T, int ACROSS, class S>
+TF_FN void add_columns(S* terms, const int* starts, T (&sum)[ACROSS]) {
+  constexpr int FEW = tf::Terms<T, S>::FEW;
+  int start[ACROSS + 1];
+#pragma unroll
+  for (int lane = 0; lane <= ACROSS; ++lane) start[lane] = starts[lane];
+  unsigned more = 0;
+#pragma unroll
+  for (int lane = 0; lane < ACROSS; ++lane) {
+    const int n = start[lane + 1] - start[lane];
+    more |= (n > FEW && n <= tf::ALONE) << lane;
+    sum[lane] = 0;
+  }
+  if (start[0] == start[ACROSS]) return;  // as most do where rows have few elements
+#pragma unroll 1
+  for (; more; more &= more - 1) {
+    const int lane = __ffs(more) - 1, n = starts[lane + 1] - starts[lane];
+    S* const from = terms + starts[lane];
+    tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
+  }
+#pragma unroll
+  for (int lane = 0; lane < ACROSS; ++lane) {
+    const S* const from = terms + start[lane];
+    const int n = start[lane + 1] - start[lane];
+    sum[lane] = tf::Terms<T, S>::few(from, n > FEW ? 0 : n);
+    if (n > FEW) sum[lane] = tf::Left<T, S>(from).value;
+  }
+}
+
 // chunk: sum_picks
 // Of each column of ROWS rows the sum of the elements that go there. A block counts them, column by
 // column, and so knows where to put those of each side by side in shared memory, in any order; a thread
-// adds those of its columns, a warp those of one that has more than ALONE. The sum of more than few terms
-// is left in their place.
+// adds those of its columns, a warp those of one that has many.
 //
 //     load(row, vector, column, value)   LANES elements of a row: where each goes, and what it is
 //     finish(row, vector, sum)           takes the sums of ACROSS columns
 template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACROSS, class Load,
           class Finish>
 TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const Finish& finish) {
-  constexpr int FEW = tf::Terms<T, S>::FEW, ALONE = 32;
   constexpr int RANK = 16;  // the first bit of how many come before
   TF_DYNAMIC_SHARED(int, starts);
   const int all = ROWS * columns, fours = (all + 3) / 4;
@@ -200,7 +251,7 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       for (int lane = 0; lane < LANES; ++lane) {
         const unsigned rank = atomicAdd(&starts[at[turn][lane]], 1);
         at[turn][lane] |= rank << RANK;
-        has_many = has_many || rank >= ALONE;
+        has_many = has_many || rank >= tf::ALONE;
       }
   __syncthreads();
   tf::start_columns<THREADS>(counts, fours);
@@ -216,46 +267,13 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       for (int lane = 0; lane < LANES; ++lane) terms[to[lane]] = held[turn][lane];
     }
   if (__syncthreads_or(has_many)) {
-    const int lane = threadIdx.x % 32;
-    for (int column = threadIdx.x; column - lane < all; column += THREADS) {
-      const int begin = starts[column < all ? column : all], end = starts[column < all ? column + 1 : all];
-      unsigned many = __ballot_sync(0xffffffffu, end - begin > ALONE);
-      for (; many; many &= many - 1) {
-        const int owner = __ffs(many) - 1;
-        S* const from = terms + __shfl_sync(0xffffffffu, begin, owner);
-        const int n = __shfl_sync(0xffffffffu, end - begin, owner);
-        const T sum = tf::Terms<T, S>::template many<32>(from, n, lane);
-        if (lane == owner) tf::Left<T, S>(sum).put(from);
-      }
-    }
+    tf::add_many<T, THREADS>(terms, starts, all);
     __syncthreads();
   }
   const int across = columns / ACROSS;
   for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
-    const int* const begin = starts + vector * ACROSS;
-    int start[ACROSS + 1];
-    unsigned more = 0;
-#pragma unroll
-    for (int lane = 0; lane <= ACROSS; ++lane) start[lane] = begin[lane];
-#pragma unroll
-    for (int lane = 0; lane < ACROSS; ++lane) {
-      const int n = start[lane + 1] - start[lane];
-      more |= (n > FEW && n <= ALONE) << lane;
-    }
-#pragma unroll 1
-    for (; more; more &= more - 1) {
-      const int lane = __ffs(more) - 1, n = begin[lane + 1] - begin[lane];
-      S* const from = terms + begin[lane];
-      tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
-    }
     T sum[ACROSS];
-#pragma unroll
-    for (int lane = 0; lane < ACROSS; ++lane) {
-      const S* const from = terms + start[lane];
-      const int n = start[lane + 1] - start[lane];
-      sum[lane] = tf::Terms<T, S>::few(from, n > FEW ? 0 : n);
-      if (n > FEW) sum[lane] = tf::Left<T, S>(from).value;
-    }
+    tf::add_columns<T>(terms, starts + vector * ACROSS, sum);
     finish(first + vector / across, vector % across, sum);
   }
 }
