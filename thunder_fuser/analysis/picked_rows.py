@@ -1,5 +1,5 @@
 """Which rows of elements that have an index each a block can add up, by its shared memory: the
-elements side by side, and a counter of each column."""
+elements side by side, a counter of each column, and a list of those that many elements go to."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from thunder_fuser.dtypes import DataType
 
 MAX_PLACED = 16384  # elements of a row: as many of the largest are added in 64 bits
 MAX_COUNTED = 65535  # columns of a block, whose numbers have 16 bits
-COUNTER_BYTES = 4
-COUNTERS = 4  # that are read at once; behind them comes the number of all elements
+FEW = 4  # floats of a column, of more of which it is listed; whole numbers are always listed
+COUNTER_BYTES, LISTED_BYTES = 4, 2
+VECTOR = 16  # bytes: counters and lists are whole vectors
 SLACK = 1024  # bytes of shared memory beside
 
 
 def shared_bytes(rows: int, places: int, columns: int, dtype: DataType) -> int:
-    """Of a block of rows of so many elements and columns."""
-    counters = (ceil_div(rows * columns, COUNTERS) + 1) * COUNTERS * COUNTER_BYTES
-    return counters + rows * places * dtype.itemsize
+    """Of a block of rows of so many elements and columns: counters and behind them the number of
+    all elements, the list, the elements."""
+    counted, elements = rows * columns * COUNTER_BYTES, rows * places
+    listed = elements // (FEW + 1 if dtype.is_floating else 1) * LISTED_BYTES
+    vectors = ceil_div(counted, VECTOR) + 1 + ceil_div(listed, VECTOR)
+    return vectors * VECTOR + elements * dtype.itemsize
 
 
 def refusal(places: int, columns: int, dtype: DataType, room: int) -> str | None:

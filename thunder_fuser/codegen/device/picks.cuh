@@ -156,50 +156,38 @@ TF_FN void start_columns(tf::Vec<int, 4>* counts, int vectors) {
   if (threadIdx.x == THREADS - 1) counts[vectors].v[0] = start;
 }
 
-// chunk: add_many ALONE
-// The sums of columns that have more than ALONE terms, each by a warp, left in the place of these. Column c
-// has those from starts[c] to before starts[c + 1].
+// chunk: add_listed ALONE
+// The sums of listed columns, which have more than few terms, left in the place of these: by a thread, or
+// of more than ALONE by a warp. Column c has its terms from starts[c] to before starts[c + 1].
 constexpr int ALONE = 32;
 template <class T, int THREADS, class S>
-TF_FN void add_many(S* terms, const int* starts, int columns) {
+TF_FN void add_listed(S* terms, const int* starts, const unsigned short* listed, int size) {
   const int lane = threadIdx.x % 32;
-  for (int column = threadIdx.x; column - lane < columns; column += THREADS) {
-    const int begin = starts[column < columns ? column : columns];
-    const int end = starts[column < columns ? column + 1 : columns];
-    unsigned many = __ballot_sync(0xffffffffu, end - begin > ALONE);
-    for (; many; many &= many - 1) {
-      const int owner = __ffs(many) - 1;
-      S* const from = terms + __shfl_sync(0xffffffffu, begin, owner);
-      const int n = __shfl_sync(0xffffffffu, end - begin, owner);
-      const T sum = tf::Terms<T, S>::template many<32>(from, n, lane);
-      if (lane == owner) tf::Left<T, S>(sum).put(from);
-    }
+  for (int k = threadIdx.x; k < size; k += THREADS) {
+    S* const from = terms + starts[listed[k]];
+    const int n = starts[listed[k] + 1] - starts[listed[k]];
+    if (n <= ALONE) tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
+  }
+  for (int k = threadIdx.x / 32; k < size; k += THREADS / 32) {
+    S* const from = terms + starts[listed[k]];
+    const int n = starts[listed[k] + 1] - starts[listed[k]];
+    if (n <= ALONE) continue;
+    const T sum = tf::Terms<T, S>::template many<32>(from, n, lane);
+    if (lane == 0) tf::Left<T, S>(sum).put(from);
   }
 }
 
 // chunk: add_columns
-// The sums of neighbouring columns by one thread. That of more than few terms is left in their place first:
-// in each lane its code would be more than a multiprocessor's cache holds.
+// The sums of neighbouring columns by one thread, of which those of listed columns are known.
 template <class T, int ACROSS, class S>
-TF_FN void add_columns(S* terms, const int* starts, T (&sum)[ACROSS]) {
+TF_FN void add_columns(const S* terms, const int* starts, T (&sum)[ACROSS]) {
   constexpr int FEW = tf::Terms<T, S>::FEW;
   int start[ACROSS + 1];
 #pragma unroll
   for (int lane = 0; lane <= ACROSS; ++lane) start[lane] = starts[lane];
-  unsigned more = 0;
 #pragma unroll
-  for (int lane = 0; lane < ACROSS; ++lane) {
-    const int n = start[lane + 1] - start[lane];
-    more |= (n > FEW && n <= tf::ALONE) << lane;
-    sum[lane] = 0;
-  }
+  for (int lane = 0; lane < ACROSS; ++lane) sum[lane] = 0;
   if (start[0] == start[ACROSS]) return;  // as most do where rows have few elements
-#pragma unroll 1
-  for (; more; more &= more - 1) {
-    const int lane = __ffs(more) - 1, n = starts[lane + 1] - starts[lane];
-    S* const from = terms + starts[lane];
-    tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
-  }
 #pragma unroll
   for (int lane = 0; lane < ACROSS; ++lane) {
     const S* const from = terms + start[lane];
@@ -212,20 +200,24 @@ TF_FN void add_columns(S* terms, const int* starts, T (&sum)[ACROSS]) {
 // chunk: sum_picks
 // Of each column of ROWS rows the sum of the elements that go there. A block counts them, column by
 // column, and so knows where to put those of each side by side in shared memory, in any order; a thread
-// adds those of its columns, a warp those of one that has many.
+// adds those of its columns. Columns of more than few elements are listed, and added before.
 //
 //     load(row, vector, column, value)   LANES elements of a row: where each goes, and what it is
 //     finish(row, vector, sum)           takes the sums of ACROSS columns
 template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACROSS, class Load,
           class Finish>
 TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const Finish& finish) {
+  constexpr int FEW = tf::Terms<T, S>::FEW;
   constexpr int RANK = 16;  // the first bit of how many come before
   TF_DYNAMIC_SHARED(int, starts);
-  const int all = ROWS * columns, fours = (all + 3) / 4;
+  __shared__ int found;
+  const int all = ROWS * columns, fours = (all + 3) / 4, most = ROWS * vectors * LANES / (FEW + 1);
   tf::Vec<int, 4>* const counts = reinterpret_cast<tf::Vec<int, 4>*>(starts);
-  S* const terms = reinterpret_cast<S*>(counts + fours + 1);
+  unsigned short* const listed = reinterpret_cast<unsigned short*>(counts + fours + 1);
+  S* const terms = reinterpret_cast<S*>(listed + (most + 7) / 8 * 8);
   const int first = blockIdx.x * ROWS, own = rows - first < ROWS ? rows - first : ROWS;
   for (int k = threadIdx.x; k < fours; k += THREADS) counts[k] = tf::Vec<int, 4>{{0, 0, 0, 0}};
+  if (threadIdx.x == 0) found = 0;
   unsigned at[TURNS][LANES];
   S held[TURNS][LANES];
 #pragma unroll
@@ -243,16 +235,22 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
     }
   }
   __syncthreads();
-  bool has_many = false;
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn)
-    if (turn * THREADS + threadIdx.x < own * vectors)
+    if (turn * THREADS + threadIdx.x < own * vectors) {
+      bool is_more = false;
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane) {
         const unsigned rank = atomicAdd(&starts[at[turn][lane]], 1);
         at[turn][lane] |= rank << RANK;
-        has_many = has_many || rank >= tf::ALONE;
+        is_more |= rank == FEW;
       }
+      if (is_more)
+#pragma unroll
+        for (int lane = 0; lane < LANES; ++lane)
+          if (at[turn][lane] >> RANK == FEW)
+            listed[atomicAdd(&found, 1)] = (unsigned short)at[turn][lane];
+    }
   __syncthreads();
   tf::start_columns<THREADS>(counts, fours);
   __syncthreads();
@@ -266,8 +264,9 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane) terms[to[lane]] = held[turn][lane];
     }
-  if (__syncthreads_or(has_many)) {
-    tf::add_many<T, THREADS>(terms, starts, all);
+  __syncthreads();
+  if (found > 0) {
+    tf::add_listed<T, THREADS>(terms, starts, listed, found);
     __syncthreads();
   }
   const int across = columns / ACROSS;
