@@ -182,11 +182,11 @@ TF_FN void add_listed(S* terms, const int* starts, const unsigned short* listed,
 template <class T, int ACROSS, class S>
 TF_FN void add_columns(const S* terms, const int* starts, T (&sum)[ACROSS]) {
   constexpr int FEW = tf::Terms<T, S>::FEW;
+  const auto own = tf::load<int, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(starts);
   int start[ACROSS + 1];
 #pragma unroll
-  for (int lane = 0; lane <= ACROSS; ++lane) start[lane] = starts[lane];
-#pragma unroll
-  for (int lane = 0; lane < ACROSS; ++lane) sum[lane] = 0;
+  for (int lane = 0; lane < ACROSS; ++lane) start[lane] = own.v[lane], sum[lane] = 0;
+  start[ACROSS] = starts[ACROSS];
   if (start[0] == start[ACROSS]) return;  // as most do where rows have few elements
 #pragma unroll
   for (int lane = 0; lane < ACROSS; ++lane) {
