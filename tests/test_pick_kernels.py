@@ -24,7 +24,8 @@ def is_one_kernel(plan: Plan) -> bool:
 
 
 # Rows, elements of a row, columns, and how often one column is named: short rows and vectors of
-# several, odd ones, empty columns, few terms and many, columns that a warp sums.
+# several, odd ones, empty columns, few terms and many, columns that a warp sums, elements for which
+# slots of columns have no room, and more of these than a block keeps.
 CASES = (
     (1, 1, 1, 0),
     (3, 5, 40, 0),
@@ -34,6 +35,8 @@ CASES = (
     (2, 640, 512, 600),
     (1, 2500, 2048, 0),
     (3, 64, 5, 40),
+    (2, 700, 720, 60),
+    (2, 700, 720, 500),
 )
 
 

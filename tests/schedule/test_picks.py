@@ -32,7 +32,7 @@ def planned(rows: int, places: int, columns: int, threads: int | None = None) ->
 def test_it_prints_what_it_sums() -> None:
     assert str(planned(8192, 4096, 4096)) == dedent("""\
         picks over row{8192}, vector{512}, lane{8}, to columns vector{512}, lane{8}
-          1 rows a block of 512 threads
+          1 rows a block of 512 threads, slots of columns
           reduce T2[row, 8*vector + lane] of T0[row, 8*vector + lane], where T1 says
           store T2[row, 8*vector + lane], streaming""")
 

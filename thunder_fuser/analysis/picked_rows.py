@@ -23,6 +23,12 @@ def shared_bytes(rows: int, places: int, columns: int, dtype: DataType) -> int:
     return vectors * VECTOR + elements * dtype.itemsize
 
 
+def slot_bytes(rows: int, columns: int, dtype: DataType) -> int:
+    """Of a block that has room for a few elements of each column beside its counter."""
+    counted = rows * columns * COUNTER_BYTES
+    return (ceil_div(counted, VECTOR) + 1) * VECTOR + FEW * rows * columns * dtype.itemsize
+
+
 def refusal(places: int, columns: int, dtype: DataType, room: int) -> str | None:
     """Why no block of so much shared memory adds up rows of these; None if one does."""
     if dtype is DataType.Double:

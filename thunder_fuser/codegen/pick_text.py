@@ -23,7 +23,8 @@ def pick_lines(kernel: PickKernel) -> list[str]:
         rounded = per_lane(f"{one} = {round_text(one, kernel.rounded)};", axes.lanes)
     final = [*rounded, *scope_lines(kernel.final, names, axes.lanes)]
     shape = (kernel.threads, kernel.rows, kernel.turns, places.lanes, axes.lanes)
-    constants = ", ".join((computed, stored, *map(str, shape)))
+    slots = "true" if kernel.has_slots else "false"
+    constants = ", ".join((computed, stored, *map(str, shape), slots))
     sizes = ", ".join(map(number, (axes.row.size, places.vector.size, axes.columns)))
     return [
         *function("load", [*at, *held], scope_lines(kernel.load, names, places.lanes)),

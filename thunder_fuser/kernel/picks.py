@@ -47,6 +47,7 @@ class PickKernel:
     threads: int
     turns: int
     blocks: int
+    has_slots: bool
     shared_bytes: int
     name: str
     dtype: DataType
@@ -93,6 +94,7 @@ def lower_picks(planned: PickSchedule, strict: bool = False) -> PickKernel:
         threads=planned.threads,
         turns=planned.turns,
         blocks=planned.blocks,
+        has_slots=planned.has_slots,
         shared_bytes=planned.shared_bytes,
         name=names.tensors[tv],
         dtype=tv.dtype,

@@ -121,9 +121,10 @@ class GroupParameters:
 
 @dataclass(frozen=True)
 class PickParameters:
-    """The knob of T11."""
+    """The knobs of T11."""
 
     threads: int | None = None  # of one block
+    slots: bool = True  # elements are put in slots of their column where these fit
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,9 @@ def group_parameters(target: Target) -> tuple[GroupParameters, ...]:
 
 def pick_parameters(target: Target) -> tuple[PickParameters, ...]:
     """Of fewer threads each has more elements on their way, and fewer wait for each other."""
-    return (PickParameters(), *(PickParameters(threads) for threads in (256, 512, 1024, 128)))
+    first = PickParameters()
+    others = (replace(first, threads=threads) for threads in (256, 512, 1024, 128))
+    return (first, replace(first, slots=False), *others)
 
 
 def order_parameters(target: Target) -> tuple[OrderParameters, ...]:

@@ -19,8 +19,15 @@ from thunder_fuser.analysis.access import Element, Index
 from thunder_fuser.analysis.digits import ZERO, Loaded, atom, ceil_div, unflatten
 from thunder_fuser.analysis.index_map import edges_from
 from thunder_fuser.analysis.layout import MAX_ALIGNMENT
-from thunder_fuser.analysis.picked_rows import COUNTER_BYTES, refusal, shared_bytes
+from thunder_fuser.analysis.picked_rows import (
+    COUNTER_BYTES,
+    SLACK,
+    refusal,
+    shared_bytes,
+    slot_bytes,
+)
 from thunder_fuser.analysis.reductions import is_picked
+from thunder_fuser.dtypes import DataType
 from thunder_fuser.ir.domain import IterDomain, axis
 from thunder_fuser.ir.tensor import TensorView
 from thunder_fuser.schedule.needs import (
@@ -72,6 +79,7 @@ class PickSchedule:
     stores: tuple[tuple[Store, Index], ...]
     rows: int
     threads: int
+    has_slots: bool  # for a few elements of each column
     streams: bool  # the stores bypass the cache
 
     @property
@@ -82,8 +90,10 @@ class PickSchedule:
     @property
     def shared_bytes(self) -> int:
         """The counters of a block, and its elements."""
-        axes = self.axes
-        return shared_bytes(self.rows, axes.count, axes.columns, self.sum[0].dtype)
+        axes, dtype = self.axes, self.sum[0].dtype
+        least = shared_bytes(self.rows, axes.count, axes.columns, dtype)
+        slots = slot_bytes(self.rows, axes.columns, dtype) if self.has_slots else 0
+        return max(least, slots)
 
     @property
     def blocks(self) -> int:
@@ -98,7 +108,8 @@ class PickSchedule:
         return "\n".join(
             (
                 f"picks over {along}, to columns {across}",
-                f"  {self.rows} rows a block of {self.threads} threads",
+                f"  {self.rows} rows a block of {self.threads} threads"
+                f"{', slots of columns' if self.has_slots else ''}",
                 f"  reduce {print_elements([self.sum], tensors, axes.names)} "
                 f"of {print_elements([self.term], tensors, axes.names)}, where "
                 f"{tensors[self.index.tensor]} says",
@@ -130,6 +141,7 @@ def schedule(
     )
     _check(segment, {tv: own}, (term, (index.tensor, index.index)), stores)
     rows = _rows(axes, target)
+    threads = _threads(axes, rows, parameters)
     written = sum(prod(s.target.shape) * s.target.dtype.itemsize for s in segment.stores)
     return PickSchedule(
         segment,
@@ -139,7 +151,8 @@ def schedule(
         index,
         stores,
         rows,
-        _threads(axes, rows, parameters),
+        threads,
+        parameters.slots and _has_slots(axes, rows, threads, tv.dtype, target),
         written >= max(target.l2_bytes, 1),
     )
 
@@ -186,6 +199,15 @@ def _threads(axes: PickAxes, rows: int, parameters: PickParameters) -> int:
     least = ceil_div(rows * axes.count, MOST_EACH)
     threads = max(parameters.threads or wanted, least)
     return min(MAX_THREADS, ceil_div(max(threads, 1), WARP) * WARP)
+
+
+def _has_slots(axes: PickAxes, rows: int, threads: int, dtype: DataType, target: Target) -> bool:
+    """Whether there is room for a few elements of each column in as many blocks as fill half of a
+    multiprocessor, and few columns have more."""
+    at_once = max(1, target.threads_per_multiprocessor // 2 // threads)
+    room = target.shared_bytes // at_once - SLACK
+    is_near = dtype.is_floating and axes.count <= axes.columns
+    return is_near and slot_bytes(rows, axes.columns, dtype) <= room
 
 
 def _check(

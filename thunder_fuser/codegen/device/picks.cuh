@@ -42,14 +42,22 @@ struct Terms<float, S> {
     b = a < b ? b : a;
     a = low;
   }
+  TF_FN static unsigned bits(S value) {
+    Term term;
+    term.value = value;
+    return term.bits;
+  }
   TF_FN static float few(const S* terms, int n) {
     unsigned word[FEW];
-    Term term;
 #pragma unroll
     for (int k = 0; k < FEW; ++k) {
       word[k] = 0;
-      if (k < n) term.value = terms[k], word[k] = term.bits;
+      if (k < n) word[k] = bits(terms[k]);
     }
+    return in_order(word);
+  }
+  TF_FN static float in_order(unsigned (&word)[FEW]) {
+    Term term;
     put_in_order(word[0], word[1]), put_in_order(word[2], word[3]);
     put_in_order(word[0], word[2]), put_in_order(word[1], word[3]);
     put_in_order(word[1], word[2]);
@@ -63,10 +71,14 @@ struct Terms<float, S> {
   }
   template <int LANES>
   TF_FN static float many(const S* terms, int n, int lane) {
+    return many_of<LANES>([&](int k) { return terms[k]; }, n, lane);
+  }
+  template <int LANES, class Read>
+  TF_FN static float many_of(const Read& read, int n, int lane) {
     int most = 1;  // the largest exponent: 255 of infinities and of what is no number
 #pragma unroll(LANES > 1 ? 4 : 1)
     for (int k = lane; k < n; k += LANES) {
-      const int exponent = tf::bits(tf::convert<float>(terms[k])) >> 23 & 255;
+      const int exponent = tf::bits(tf::convert<float>(read(k))) >> 23 & 255;
       most = exponent > most ? exponent : most;
     }
 #pragma unroll
@@ -78,7 +90,7 @@ struct Terms<float, S> {
     float beyond = 0;
 #pragma unroll(LANES > 1 ? 4 : 1)
     for (int k = lane; k < n; k += LANES) {
-      const float term = tf::convert<float>(terms[k]);
+      const float term = tf::convert<float>(read(k));
       const unsigned word = tf::bits(term);
       const int exponent = word >> 23 & 255, down = most - (exponent > 0 ? exponent : 1);
       const tf::i64 digits = (tf::i64)(word & 0x7fffffu | (exponent > 0 ? 0x800000u : 0u)) << BELOW;
@@ -197,27 +209,104 @@ TF_FN void add_columns(const S* terms, const int* starts, T (&sum)[ACROSS]) {
   }
 }
 
+// chunk: Slots
+// Room for FEW terms of each column, where the ACROSS columns of a thread have neighbouring UNITS that it
+// reads at once. Their order there differs from thread to thread, so that threads side by side meet in no
+// bank.
+template <class T, class S, int ACROSS>
+struct Slots {
+  static constexpr int FEW = tf::Terms<T, S>::FEW, BYTES = FEW * sizeof(S);
+  static constexpr int UNIT = ACROSS * BYTES < 16 ? ACROSS * BYTES : 16;
+  static constexpr int UNITS = ACROSS * BYTES / UNIT, COLUMNS = UNIT / BYTES;
+  S* slots;
+  TF_FN static int turned(int unit) { return unit ^ (unit >> 3 & (UNITS - 1)); }
+  TF_FN S* of(int column) const {
+    return slots + (turned(column / COLUMNS) * COLUMNS + column % COLUMNS) * FEW;
+  }
+  // The sums of a thread's columns, of which more than FEW have left theirs in their slots.
+  TF_FN void add(const int* counts, int vector, T (&sum)[ACROSS]) const {
+    const auto n = tf::load<int, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(counts + vector * ACROSS);
+#pragma unroll
+    for (int unit = 0; unit < UNITS; ++unit) {
+      const auto terms = tf::load<S, COLUMNS * FEW, UNIT>(of((vector * UNITS + unit) * COLUMNS));
+#pragma unroll
+      for (int column = 0; column < COLUMNS; ++column) {
+        const int lane = unit * COLUMNS + column;
+        unsigned word[FEW];
+#pragma unroll
+        for (int k = 0; k < FEW; ++k)
+          word[k] = k < n.v[lane] ? tf::Terms<T, S>::bits(terms.v[column * FEW + k]) : 0;
+        const T left = tf::Left<T, S>(terms.v + column * FEW).value;
+        sum[lane] = n.v[lane] > FEW ? left : tf::Terms<T, S>::in_order(word);
+      }
+    }
+  }
+};
+
+// chunk: Extra
+// The few terms of a block for which its slots have no room. A warp finds those of a column, and leaves
+// the sum of all in the slot.
+template <class T, class S>
+struct Extra {
+  static constexpr int SIZE = 124, FEW = tf::Terms<T, S>::FEW;
+  unsigned short column[SIZE];
+  bool is_first[SIZE];
+  S term[SIZE];
+  TF_FN void put(int& found, int to, bool first, S value) {
+    const int at = atomicAdd(&found, 1);
+    if (at < SIZE) column[at] = (unsigned short)to, is_first[at] = first, term[at] = value;
+  }
+  template <int THREADS, int ACROSS>
+  TF_FN void add(int found, const tf::Slots<T, S, ACROSS>& slots) const {
+    for (int at = threadIdx.x / 32; at < found; at += THREADS / 32) {
+      if (!is_first[at]) continue;
+      S* const own = slots.of(column[at]);
+      const auto all = [&](int k) {
+        return k < FEW ? own[k] : column[k - FEW] == column[at] ? term[k - FEW] : S{};
+      };
+      const T sum = tf::Terms<T, S>::template many_of<32>(all, FEW + found, threadIdx.x % 32);
+      if (threadIdx.x % 32 == 0) tf::Left<T, S>(sum).put(own);
+    }
+  }
+};
+
+// chunk: list_columns
+// Columns of more than few elements, each once, by the element that is the first too many of its own.
+template <int FEW, int RANK, int TURNS, int LANES>
+TF_FN void list_columns(const unsigned (&at)[TURNS][LANES], int turn, unsigned short* listed, int& found) {
+  bool is_more = false;
+#pragma unroll
+  for (int lane = 0; lane < LANES; ++lane) is_more |= at[turn][lane] >> RANK == FEW;
+  if (is_more)
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane)
+      if (at[turn][lane] >> RANK == FEW) listed[atomicAdd(&found, 1)] = (unsigned short)at[turn][lane];
+}
+
 // chunk: sum_picks
 // Of each column of ROWS rows the sum of the elements that go there. A block counts them, column by
 // column, and so knows where to put those of each side by side in shared memory, in any order; a thread
 // adds those of its columns. Columns of more than few elements are listed, and added before.
+// Where HAS_SLOTS, elements are put in slots of their column as they are counted; only if there are too
+// many extra ones, they are put as above.
 //
 //     load(row, vector, column, value)   LANES elements of a row: where each goes, and what it is
 //     finish(row, vector, sum)           takes the sums of ACROSS columns
-template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACROSS, class Load,
-          class Finish>
+template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACROSS, bool HAS_SLOTS,
+          class Load, class Finish>
 TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const Finish& finish) {
   constexpr int FEW = tf::Terms<T, S>::FEW;
   constexpr int RANK = 16;  // the first bit of how many come before
   TF_DYNAMIC_SHARED(int, starts);
-  __shared__ int found;
+  __shared__ int extras, found;
   const int all = ROWS * columns, fours = (all + 3) / 4, most = ROWS * vectors * LANES / (FEW + 1);
   tf::Vec<int, 4>* const counts = reinterpret_cast<tf::Vec<int, 4>*>(starts);
   unsigned short* const listed = reinterpret_cast<unsigned short*>(counts + fours + 1);
   S* const terms = reinterpret_cast<S*>(listed + (most + 7) / 8 * 8);
   const int first = blockIdx.x * ROWS, own = rows - first < ROWS ? rows - first : ROWS;
+  const int across = columns / ACROSS;
   for (int k = threadIdx.x; k < fours; k += THREADS) counts[k] = tf::Vec<int, 4>{{0, 0, 0, 0}};
-  if (threadIdx.x == 0) found = 0;
+  if (threadIdx.x == 0) extras = found = 0;
   unsigned at[TURNS][LANES];
   S held[TURNS][LANES];
 #pragma unroll
@@ -237,20 +326,38 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
   __syncthreads();
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn)
-    if (turn * THREADS + threadIdx.x < own * vectors) {
-      bool is_more = false;
+    if (turn * THREADS + threadIdx.x < own * vectors)
 #pragma unroll
-      for (int lane = 0; lane < LANES; ++lane) {
-        const unsigned rank = atomicAdd(&starts[at[turn][lane]], 1);
-        at[turn][lane] |= rank << RANK;
-        is_more |= rank == FEW;
+      for (int lane = 0; lane < LANES; ++lane)
+        at[turn][lane] |= (unsigned)atomicAdd(&starts[at[turn][lane]], 1) << RANK;
+  if constexpr (HAS_SLOTS) {
+    __shared__ tf::Extra<T, S> extra;
+    const tf::Slots<T, S, ACROSS> slots{reinterpret_cast<S*>(listed)};
+#pragma unroll
+    for (int turn = 0; turn < TURNS; ++turn)
+      if (turn * THREADS + threadIdx.x < own * vectors)
+#pragma unroll
+        for (int lane = 0; lane < LANES; ++lane) {
+          const int column = at[turn][lane] & ((1u << RANK) - 1), rank = at[turn][lane] >> RANK;
+          if (rank < FEW)
+            slots.of(column)[rank] = held[turn][lane];
+          else
+            extra.put(extras, column, rank == FEW, held[turn][lane]);
+        }
+    __syncthreads();
+    if (extras <= extra.SIZE) {
+      if (extras > 0) {
+        extra.template add<THREADS>(extras, slots);
+        __syncthreads();
       }
-      if (is_more)
-#pragma unroll
-        for (int lane = 0; lane < LANES; ++lane)
-          if (at[turn][lane] >> RANK == FEW)
-            listed[atomicAdd(&found, 1)] = (unsigned short)at[turn][lane];
+      for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
+        T sum[ACROSS];
+        slots.add(starts, vector, sum);
+        finish(first + vector / across, vector % across, sum);
+      }
+      return;
     }
+  }
   __syncthreads();
   tf::start_columns<THREADS>(counts, fours);
   __syncthreads();
@@ -263,13 +370,13 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
         to[lane] = starts[at[turn][lane] & ((1u << RANK) - 1)] + (at[turn][lane] >> RANK);
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane) terms[to[lane]] = held[turn][lane];
+      tf::list_columns<FEW, RANK>(at, turn, listed, found);
     }
   __syncthreads();
   if (found > 0) {
     tf::add_listed<T, THREADS>(terms, starts, listed, found);
     __syncthreads();
   }
-  const int across = columns / ACROSS;
   for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
     T sum[ACROSS];
     tf::add_columns<T>(terms, starts + vector * ACROSS, sum);
