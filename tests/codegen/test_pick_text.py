@@ -22,8 +22,8 @@ def text_of(rows: int, places: int, columns: int, strict: bool = False) -> str:
 
 def test_short_rows_are_told_apart_by_the_device() -> None:
     """Eight rows of 32 vectors, of which each thread of 256 has one."""
-    call = "tf::sum_picks<float, tf::bf16, 256, 8, 1, 8, 8>(65536, 32, 256, load, finish);"
-    assert call in text_of(65536, 256, 256)
+    shape = "tf::sum_picks<float, tf::bf16, 256, 8, 1, 8, 8, true>"
+    assert f"{shape}(65536, 32, 256, load, finish);" in text_of(65536, 256, 256)
 
 
 def test_indices_of_a_vector_fail_together() -> None:
