@@ -10,10 +10,10 @@ from thunder_fuser.target import HOPPER_SHARED_BYTES, SHARED_UNASKED
 
 
 def test_a_block_has_its_elements_a_counter_of_each_column_and_a_list() -> None:
-    """And one counter more, in whole vectors."""
-    assert shared_bytes(1, 4096, 4096, DataType.BFloat16) == 4 * 4100 + 2 * 824 + 2 * 4096
-    assert shared_bytes(3, 5, 7, DataType.Float) == 4 * 28 + 2 * 8 + 4 * 15
-    assert shared_bytes(1, 9, 4, DataType.Int8) == 4 * 8 + 2 * 16 + 9
+    """In whole vectors."""
+    assert shared_bytes(1, 4096, 4096, DataType.BFloat16) == 4 * 4096 + 2 * 824 + 2 * 4096
+    assert shared_bytes(3, 5, 7, DataType.Float) == 4 * 24 + 2 * 8 + 4 * 15
+    assert shared_bytes(1, 9, 4, DataType.Int8) == 4 * 4 + 2 * 16 + 9
 
 
 @pytest.mark.parametrize(

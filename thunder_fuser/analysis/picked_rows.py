@@ -15,18 +15,17 @@ SLACK = 1024  # bytes of shared memory beside
 
 
 def shared_bytes(rows: int, places: int, columns: int, dtype: DataType) -> int:
-    """Of a block of rows of so many elements and columns: counters and behind them the number of
-    all elements, the list, the elements."""
+    """Of a block of rows of so many elements and columns: counters, the list, the elements."""
     counted, elements = rows * columns * COUNTER_BYTES, rows * places
     listed = elements // (FEW + 1 if dtype.is_floating else 1) * LISTED_BYTES
-    vectors = ceil_div(counted, VECTOR) + 1 + ceil_div(listed, VECTOR)
+    vectors = ceil_div(counted, VECTOR) + ceil_div(listed, VECTOR)
     return vectors * VECTOR + elements * dtype.itemsize
 
 
 def slot_bytes(rows: int, columns: int, dtype: DataType) -> int:
     """Of a block that has room for a few elements of each column beside its counter."""
     counted = rows * columns * COUNTER_BYTES
-    return (ceil_div(counted, VECTOR) + 1) * VECTOR + FEW * rows * columns * dtype.itemsize
+    return ceil_div(counted, VECTOR) * VECTOR + FEW * rows * columns * dtype.itemsize
 
 
 def refusal(places: int, columns: int, dtype: DataType, room: int) -> str | None:

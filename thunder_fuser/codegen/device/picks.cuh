@@ -128,82 +128,74 @@ union Left {
   }
 };
 
-// chunk: start_columns
-// counts[c]   how many of the block's elements go to column c   =>   how many go to those before
+// chunk: start_columns TF_RANK
+// Where the elements of each column begin, in whatever order columns come there, by the element that was
+// counted first:
+// columns[c]   how many elements go to column c   =>   where they begin, and from bit TF_RANK on how many
 //
-// Of so many vectors of four columns; behind them comes the number of all elements.
-template <int THREADS>
-TF_FN void start_columns(tf::Vec<int, 4>* counts, int vectors) {
-  constexpr int WARPS = THREADS / 32;
-  __shared__ int sums[WARPS];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int each = (vectors + THREADS - 1) / THREADS, first = threadIdx.x * each;
-  int own = 0;
-  for (int k = first; k < first + each && k < vectors; ++k) {
-    const tf::Vec<int, 4> four = counts[k];
-    own += four.v[0] + four.v[1] + four.v[2] + four.v[3];
-  }
-  int through = own;
+// An element knows its column, and from that bit on how many of it were counted before.
+#define TF_RANK 16
+template <int TURNS, int LANES>
+TF_FN void start_columns(const unsigned (&at)[TURNS][LANES], unsigned* columns, unsigned& end) {
+  unsigned count[TURNS][LANES], own = 0;
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn)
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) {
+      count[turn][lane] = at[turn][lane] >> TF_RANK == 0 ? columns[at[turn][lane]] : 0;
+      own += count[turn][lane];
+    }
+  unsigned through = own, begin = 0;
 #pragma unroll
   for (int delta = 1; delta < 32; delta *= 2) {
-    const int other = __shfl_up_sync(0xffffffffu, through, delta);
-    if (lane >= delta) through += other;
+    const unsigned other = __shfl_up_sync(0xffffffffu, through, delta);
+    if (threadIdx.x % 32 >= delta) through += other;
   }
-  if (lane == 31) sums[warp] = through;
-  __syncthreads();
-  int before = lane < warp ? sums[lane] : 0;
+  if (threadIdx.x % 32 == 31) begin = atomicAdd(&end, through);
+  begin = __shfl_sync(0xffffffffu, begin, 31) + through - own;
 #pragma unroll
-  for (int delta = 16; delta > 0; delta /= 2) before += __shfl_xor_sync(0xffffffffu, before, delta);
-  int start = before + through - own;
-  for (int k = first; k < first + each && k < vectors; ++k) {
-    tf::Vec<int, 4> four = counts[k];
+  for (int turn = 0; turn < TURNS; ++turn)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int count = four.v[j];
-      four.v[j] = start;
-      start += count;
+    for (int lane = 0; lane < LANES; ++lane) {
+      if (at[turn][lane] >> TF_RANK == 0) columns[at[turn][lane]] = begin | count[turn][lane] << TF_RANK;
+      begin += count[turn][lane];
     }
-    counts[k] = four;
-  }
-  if (threadIdx.x == THREADS - 1) counts[vectors].v[0] = start;
 }
 
 // chunk: add_listed ALONE
 // The sums of listed columns, which have more than few terms, left in the place of these: by a thread, or
-// of more than ALONE by a warp. Column c has its terms from starts[c] to before starts[c + 1].
+// of more than ALONE by a warp.
 constexpr int ALONE = 32;
 template <class T, int THREADS, class S>
-TF_FN void add_listed(S* terms, const int* starts, const unsigned short* listed, int size) {
-  const int lane = threadIdx.x % 32;
+TF_FN void add_listed(S* terms, const unsigned* columns, const unsigned short* listed, int size) {
   for (int k = threadIdx.x; k < size; k += THREADS) {
-    S* const from = terms + starts[listed[k]];
-    const int n = starts[listed[k] + 1] - starts[listed[k]];
+    const unsigned column = columns[listed[k]], n = column >> TF_RANK;
+    S* const from = terms + (column & 0xffffu);
     if (n <= ALONE) tf::Left<T, S>(tf::Terms<T, S>::template many<1>(from, n, 0)).put(from);
   }
   for (int k = threadIdx.x / 32; k < size; k += THREADS / 32) {
-    S* const from = terms + starts[listed[k]];
-    const int n = starts[listed[k] + 1] - starts[listed[k]];
+    const unsigned column = columns[listed[k]], n = column >> TF_RANK;
+    S* const from = terms + (column & 0xffffu);
     if (n <= ALONE) continue;
-    const T sum = tf::Terms<T, S>::template many<32>(from, n, lane);
-    if (lane == 0) tf::Left<T, S>(sum).put(from);
+    const T sum = tf::Terms<T, S>::template many<32>(from, n, threadIdx.x % 32);
+    if (threadIdx.x % 32 == 0) tf::Left<T, S>(sum).put(from);
   }
 }
 
 // chunk: add_columns
 // The sums of neighbouring columns by one thread, of which those of listed columns are known.
 template <class T, int ACROSS, class S>
-TF_FN void add_columns(const S* terms, const int* starts, T (&sum)[ACROSS]) {
+TF_FN void add_columns(const S* terms, const unsigned* columns, T (&sum)[ACROSS]) {
   constexpr int FEW = tf::Terms<T, S>::FEW;
-  const auto own = tf::load<int, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(starts);
-  int start[ACROSS + 1];
+  const auto own = tf::load<unsigned, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(columns);
+  unsigned any = 0;
 #pragma unroll
-  for (int lane = 0; lane < ACROSS; ++lane) start[lane] = own.v[lane], sum[lane] = 0;
-  start[ACROSS] = starts[ACROSS];
-  if (start[0] == start[ACROSS]) return;  // as most do where rows have few elements
+  for (int lane = 0; lane < ACROSS; ++lane) any |= own.v[lane], sum[lane] = 0;
+  if (any == 0) return;  // as most do where rows have few elements
 #pragma unroll
   for (int lane = 0; lane < ACROSS; ++lane) {
-    const S* const from = terms + start[lane];
-    const int n = start[lane + 1] - start[lane];
+    const S* const from = terms + (own.v[lane] & 0xffffu);
+    const int n = own.v[lane] >> TF_RANK;
     sum[lane] = tf::Terms<T, S>::few(from, n > FEW ? 0 : n);
     if (n > FEW) sum[lane] = tf::Left<T, S>(from).value;
   }
@@ -224,8 +216,8 @@ struct Slots {
     return slots + (turned(column / COLUMNS) * COLUMNS + column % COLUMNS) * FEW;
   }
   // The sums of a thread's columns, of which more than FEW have left theirs in their slots.
-  TF_FN void add(const int* counts, int vector, T (&sum)[ACROSS]) const {
-    const auto n = tf::load<int, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(counts + vector * ACROSS);
+  TF_FN void add(const unsigned* counts, int vector, T (&sum)[ACROSS]) const {
+    const auto n = tf::load<unsigned, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(counts + vector * ACROSS);
 #pragma unroll
     for (int unit = 0; unit < UNITS; ++unit) {
       const auto terms = tf::load<S, COLUMNS * FEW, UNIT>(of((vector * UNITS + unit) * COLUMNS));
@@ -235,9 +227,9 @@ struct Slots {
         unsigned word[FEW];
 #pragma unroll
         for (int k = 0; k < FEW; ++k)
-          word[k] = k < n.v[lane] ? tf::Terms<T, S>::bits(terms.v[column * FEW + k]) : 0;
+          word[k] = k < int(n.v[lane]) ? tf::Terms<T, S>::bits(terms.v[column * FEW + k]) : 0;
         const T left = tf::Left<T, S>(terms.v + column * FEW).value;
-        sum[lane] = n.v[lane] > FEW ? left : tf::Terms<T, S>::in_order(word);
+        sum[lane] = int(n.v[lane]) > FEW ? left : tf::Terms<T, S>::in_order(word);
       }
     }
   }
@@ -272,20 +264,20 @@ struct Extra {
 
 // chunk: list_columns
 // Columns of more than few elements, each once, by the element that is the first too many of its own.
-template <int FEW, int RANK, int TURNS, int LANES>
+template <int FEW, int TURNS, int LANES>
 TF_FN void list_columns(const unsigned (&at)[TURNS][LANES], int turn, unsigned short* listed, int& found) {
   bool is_more = false;
 #pragma unroll
-  for (int lane = 0; lane < LANES; ++lane) is_more |= at[turn][lane] >> RANK == FEW;
+  for (int lane = 0; lane < LANES; ++lane) is_more |= at[turn][lane] >> TF_RANK == FEW;
   if (is_more)
 #pragma unroll
     for (int lane = 0; lane < LANES; ++lane)
-      if (at[turn][lane] >> RANK == FEW) listed[atomicAdd(&found, 1)] = (unsigned short)at[turn][lane];
+      if (at[turn][lane] >> TF_RANK == FEW) listed[atomicAdd(&found, 1)] = (unsigned short)at[turn][lane];
 }
 
 // chunk: sum_picks
 // Of each column of ROWS rows the sum of the elements that go there. A block counts them, column by
-// column, and so knows where to put those of each side by side in shared memory, in any order; a thread
+// column, and puts those of each side by side in shared memory, in any order; a thread
 // adds those of its columns. Columns of more than few elements are listed, and added before.
 // Where HAS_SLOTS, elements are put in slots of their column as they are counted; only if there are too
 // many extra ones, they are put as above.
@@ -296,22 +288,24 @@ template <class T, class S, int THREADS, int ROWS, int TURNS, int LANES, int ACR
           class Load, class Finish>
 TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const Finish& finish) {
   constexpr int FEW = tf::Terms<T, S>::FEW;
-  constexpr int RANK = 16;  // the first bit of how many come before
-  TF_DYNAMIC_SHARED(int, starts);
+  TF_DYNAMIC_SHARED(unsigned, counts);
   __shared__ int extras, found;
-  const int all = ROWS * columns, fours = (all + 3) / 4, most = ROWS * vectors * LANES / (FEW + 1);
-  tf::Vec<int, 4>* const counts = reinterpret_cast<tf::Vec<int, 4>*>(starts);
-  unsigned short* const listed = reinterpret_cast<unsigned short*>(counts + fours + 1);
+  __shared__ unsigned end;
+  const int fours = (ROWS * columns + 3) / 4, most = ROWS * vectors * LANES / (FEW + 1);
+  tf::Vec<unsigned, 4>* const four = reinterpret_cast<tf::Vec<unsigned, 4>*>(counts);
+  unsigned short* const listed = reinterpret_cast<unsigned short*>(four + fours);
   S* const terms = reinterpret_cast<S*>(listed + (most + 7) / 8 * 8);
   const int first = blockIdx.x * ROWS, own = rows - first < ROWS ? rows - first : ROWS;
   const int across = columns / ACROSS;
-  for (int k = threadIdx.x; k < fours; k += THREADS) counts[k] = tf::Vec<int, 4>{{0, 0, 0, 0}};
-  if (threadIdx.x == 0) extras = found = 0;
+  for (int k = threadIdx.x; k < fours; k += THREADS) four[k] = tf::Vec<unsigned, 4>{{0, 0, 0, 0}};
+  if (threadIdx.x == 0) extras = found = 0, end = 0;
   unsigned at[TURNS][LANES];
   S held[TURNS][LANES];
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn) {
     const int vector = turn * THREADS + threadIdx.x;
+#pragma unroll
+    for (int lane = 0; lane < LANES; ++lane) at[turn][lane] = ~0u;  // no element is the first of a column
     if (vector < own * vectors) {
       int column[LANES];
       T value[LANES];
@@ -329,7 +323,7 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
     if (turn * THREADS + threadIdx.x < own * vectors)
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane)
-        at[turn][lane] |= (unsigned)atomicAdd(&starts[at[turn][lane]], 1) << RANK;
+        at[turn][lane] |= atomicAdd(&counts[at[turn][lane]], 1u) << TF_RANK;
   if constexpr (HAS_SLOTS) {
     __shared__ tf::Extra<T, S> extra;
     const tf::Slots<T, S, ACROSS> slots{reinterpret_cast<S*>(listed)};
@@ -338,7 +332,7 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       if (turn * THREADS + threadIdx.x < own * vectors)
 #pragma unroll
         for (int lane = 0; lane < LANES; ++lane) {
-          const int column = at[turn][lane] & ((1u << RANK) - 1), rank = at[turn][lane] >> RANK;
+          const int column = at[turn][lane] & 0xffffu, rank = at[turn][lane] >> TF_RANK;
           if (rank < FEW)
             slots.of(column)[rank] = held[turn][lane];
           else
@@ -352,14 +346,14 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       }
       for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
         T sum[ACROSS];
-        slots.add(starts, vector, sum);
+        slots.add(counts, vector, sum);
         finish(first + vector / across, vector % across, sum);
       }
       return;
     }
   }
   __syncthreads();
-  tf::start_columns<THREADS>(counts, fours);
+  tf::start_columns(at, counts, end);
   __syncthreads();
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn)
@@ -367,19 +361,19 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       int to[LANES];  // all of them, before anything is written
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane)
-        to[lane] = starts[at[turn][lane] & ((1u << RANK) - 1)] + (at[turn][lane] >> RANK);
+        to[lane] = (counts[at[turn][lane] & 0xffffu] & 0xffffu) + (at[turn][lane] >> TF_RANK);
 #pragma unroll
       for (int lane = 0; lane < LANES; ++lane) terms[to[lane]] = held[turn][lane];
-      tf::list_columns<FEW, RANK>(at, turn, listed, found);
+      tf::list_columns<FEW>(at, turn, listed, found);
     }
   __syncthreads();
   if (found > 0) {
-    tf::add_listed<T, THREADS>(terms, starts, listed, found);
+    tf::add_listed<T, THREADS>(terms, counts, listed, found);
     __syncthreads();
   }
   for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
     T sum[ACROSS];
-    tf::add_columns<T>(terms, starts + vector * ACROSS, sum);
+    tf::add_columns<T>(terms, counts + vector * ACROSS, sum);
     finish(first + vector / across, vector % across, sum);
   }
 }
