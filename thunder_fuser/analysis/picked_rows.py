@@ -24,8 +24,8 @@ def shared_bytes(rows: int, places: int, columns: int, dtype: DataType) -> int:
 
 def slot_bytes(rows: int, columns: int, dtype: DataType) -> int:
     """Of a block that has room for a few elements of each column beside its counter."""
-    counted = rows * columns * COUNTER_BYTES
-    return ceil_div(counted, VECTOR) * VECTOR + FEW * rows * columns * dtype.itemsize
+    counted, slots = (rows * columns * n for n in (COUNTER_BYTES, FEW * dtype.itemsize))
+    return (ceil_div(counted, VECTOR) + ceil_div(slots, VECTOR)) * VECTOR
 
 
 def refusal(places: int, columns: int, dtype: DataType, room: int) -> str | None:

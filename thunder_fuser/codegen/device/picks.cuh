@@ -1,6 +1,6 @@
 // Sums of the elements of a row that an index of each sends to one place of the row.
 
-// chunk: Terms
+// chunk: Terms Exact
 // Sums of terms of memory type S in T, which are the same in whatever order they lie. Whole numbers wrap.
 template <class T, class S>
 struct Terms {
@@ -17,95 +17,76 @@ struct Terms {
   }
 };
 // Up to FEW floats are added in the order of their bits, after zeros in place of those that are not there.
-// Of more each is a whole number of the unit that is 2^-47 of the largest, or less: such are added exactly.
-template <int BYTES>
-struct Bits;
-template <>
-struct Bits<2> {
-  using Word = unsigned short;
-};
-template <>
-struct Bits<4> {
-  using Word = unsigned;
+// Of more each is a whole number of the unit that is 2^-47 of the largest, or less: such are added exactly,
+// once all have been seen.
+struct Exact {
+  static constexpr int BELOW = 24;  // bits below the last one of the largest
+  int most = 1;                     // the largest exponent: 255 of infinities and of what is no number
+  tf::i64 sum = 0;
+  float beyond = 0;
+  TF_FN void see(float term) {
+    const int exponent = tf::bits(term) >> 23 & 255;
+    most = exponent > most ? exponent : most;
+  }
+  TF_FN void add(float term) {
+    const unsigned word = tf::bits(term);
+    const int exponent = word >> 23 & 255, down = most - (exponent > 0 ? exponent : 1);
+    const tf::i64 digits = (tf::i64)(word & 0x7fffffu | (exponent > 0 ? 0x800000u : 0u)) << BELOW;
+    const tf::i64 size = down < 64 ? digits >> down : 0;
+    sum += (int)word < 0 ? -size : size;
+    if (exponent == 255) beyond += term;
+  }
+  TF_FN float get() const {
+    if (most == 255) return beyond;
+    const double unit = tf::from_bits((unsigned long long)(1023 + most - 150 - BELOW) << 52);
+    return (float)((double)sum * unit);
+  }
 };
 template <class S>
 struct Terms<float, S> {
-  static constexpr int FEW = 4, BELOW = 24;  // bits below the last one of the largest
-  using Word = typename Bits<sizeof(S)>::Word;
-  union Term {
-    Word bits;
-    S value;
-    TF_FN Term() {}
-  };
+  static constexpr int FEW = 4;
   TF_FN static void put_in_order(unsigned& a, unsigned& b) {
     const unsigned low = a < b ? a : b;
     b = a < b ? b : a;
     a = low;
   }
-  TF_FN static unsigned bits(S value) {
-    Term term;
-    term.value = value;
-    return term.bits;
-  }
+  TF_FN static unsigned word(S term) { return tf::bits(tf::convert<float>(term)); }
   TF_FN static float few(const S* terms, int n) {
-    unsigned word[FEW];
+    unsigned words[FEW];
 #pragma unroll
     for (int k = 0; k < FEW; ++k) {
-      word[k] = 0;
-      if (k < n) word[k] = bits(terms[k]);
+      words[k] = 0;
+      if (k < n) words[k] = word(terms[k]);
     }
-    return in_order(word);
+    return in_order(words);
   }
-  TF_FN static float in_order(unsigned (&word)[FEW]) {
-    Term term;
-    put_in_order(word[0], word[1]), put_in_order(word[2], word[3]);
-    put_in_order(word[0], word[2]), put_in_order(word[1], word[3]);
-    put_in_order(word[1], word[2]);
+  TF_FN static float in_order(unsigned (&words)[FEW]) {
+    put_in_order(words[0], words[1]), put_in_order(words[2], words[3]);
+    put_in_order(words[0], words[2]), put_in_order(words[1], words[3]);
+    put_in_order(words[1], words[2]);
     float sum = 0;
 #pragma unroll
-    for (int k = 0; k < FEW; ++k) {
-      term.bits = (Word)word[k];
-      sum += tf::convert<float>(term.value);
-    }
+    for (int k = 0; k < FEW; ++k) sum += tf::from_bits(words[k]);
     return sum;
   }
   template <int LANES>
   TF_FN static float many(const S* terms, int n, int lane) {
-    return many_of<LANES>([&](int k) { return terms[k]; }, n, lane);
-  }
-  template <int LANES, class Read>
-  TF_FN static float many_of(const Read& read, int n, int lane) {
-    int most = 1;  // the largest exponent: 255 of infinities and of what is no number
+    Exact all;
 #pragma unroll(LANES > 1 ? 4 : 1)
-    for (int k = lane; k < n; k += LANES) {
-      const int exponent = tf::bits(tf::convert<float>(read(k))) >> 23 & 255;
-      most = exponent > most ? exponent : most;
-    }
+    for (int k = lane; k < n; k += LANES) all.see(tf::convert<float>(terms[k]));
 #pragma unroll
     for (int delta = LANES / 2; delta > 0; delta /= 2) {
-      const int other = __shfl_xor_sync(0xffffffffu, most, delta);
-      most = other > most ? other : most;
+      const int other = __shfl_xor_sync(0xffffffffu, all.most, delta);
+      all.most = other > all.most ? other : all.most;
     }
-    tf::i64 sum = 0;
-    float beyond = 0;
 #pragma unroll(LANES > 1 ? 4 : 1)
-    for (int k = lane; k < n; k += LANES) {
-      const float term = tf::convert<float>(read(k));
-      const unsigned word = tf::bits(term);
-      const int exponent = word >> 23 & 255, down = most - (exponent > 0 ? exponent : 1);
-      const tf::i64 digits = (tf::i64)(word & 0x7fffffu | (exponent > 0 ? 0x800000u : 0u)) << BELOW;
-      const tf::i64 size = down < 64 ? digits >> down : 0;
-      sum += (int)word < 0 ? -size : size;
-      if (exponent == 255) beyond += term;
-    }
+    for (int k = lane; k < n; k += LANES) all.add(tf::convert<float>(terms[k]));
 #pragma unroll
     for (int delta = LANES / 2; delta > 0; delta /= 2) {
-      sum += __shfl_xor_sync(0xffffffffu, sum, delta);
-      beyond += __shfl_xor_sync(0xffffffffu, beyond, delta);
+      all.sum += __shfl_xor_sync(0xffffffffu, all.sum, delta);
+      all.beyond += __shfl_xor_sync(0xffffffffu, all.beyond, delta);
     }
-    if (most == 255) return beyond;
-    const double unit = tf::from_bits((unsigned long long)(1023 + most - 150 - BELOW) << 52);
-    return (float)((double)sum * unit);
+    return all.get();
   }
 };
 
@@ -202,9 +183,9 @@ TF_FN void add_columns(const S* terms, const unsigned* columns, T (&sum)[ACROSS]
 }
 
 // chunk: Slots
-// Room for FEW terms of each column, where the ACROSS columns of a thread have neighbouring UNITS that it
-// reads at once. Their order there differs from thread to thread, so that threads side by side meet in no
-// bank.
+// Room for FEW terms of each column, zeros at first, where the ACROSS columns of a thread have neighbouring
+// UNITS that it reads at once. Their order there differs from thread to thread, so that threads side by
+// side meet in no bank.
 template <class T, class S, int ACROSS>
 struct Slots {
   static constexpr int FEW = tf::Terms<T, S>::FEW, BYTES = FEW * sizeof(S);
@@ -215,32 +196,34 @@ struct Slots {
   TF_FN S* of(int column) const {
     return slots + (turned(column / COLUMNS) * COLUMNS + column % COLUMNS) * FEW;
   }
-  // The sums of a thread's columns, of which more than FEW have left theirs in their slots.
-  TF_FN void add(const unsigned* counts, int vector, T (&sum)[ACROSS]) const {
-    const auto n = tf::load<unsigned, ACROSS, ACROSS % 4 == 0 ? 16 : 4>(counts + vector * ACROSS);
+  template <int THREADS>
+  TF_FN void clear(int columns) const {
+    tf::Vec<unsigned, 4>* const fours = reinterpret_cast<tf::Vec<unsigned, 4>*>(slots);
+    for (int k = threadIdx.x; k < (columns * BYTES + 15) / 16; k += THREADS)
+      fours[k] = tf::Vec<unsigned, 4>{{0, 0, 0, 0}};
+  }
+  // The sums of a thread's columns.
+  TF_FN void add(int vector, T (&sum)[ACROSS]) const {
 #pragma unroll
     for (int unit = 0; unit < UNITS; ++unit) {
       const auto terms = tf::load<S, COLUMNS * FEW, UNIT>(of((vector * UNITS + unit) * COLUMNS));
 #pragma unroll
       for (int column = 0; column < COLUMNS; ++column) {
-        const int lane = unit * COLUMNS + column;
-        unsigned word[FEW];
+        unsigned words[FEW];
 #pragma unroll
-        for (int k = 0; k < FEW; ++k)
-          word[k] = k < int(n.v[lane]) ? tf::Terms<T, S>::bits(terms.v[column * FEW + k]) : 0;
-        const T left = tf::Left<T, S>(terms.v + column * FEW).value;
-        sum[lane] = int(n.v[lane]) > FEW ? left : tf::Terms<T, S>::in_order(word);
+        for (int k = 0; k < FEW; ++k) words[k] = tf::Terms<T, S>::word(terms.v[column * FEW + k]);
+        sum[unit * COLUMNS + column] = tf::Terms<T, S>::in_order(words);
       }
     }
   }
 };
 
 // chunk: Extra
-// The few terms of a block for which its slots have no room. A warp finds those of a column, and leaves
-// the sum of all in the slot.
+// The few terms of a block for which its slots have no room. A thread finds those of a column, and leaves
+// the sum of all in its first slot, and zeros in others.
 template <class T, class S>
 struct Extra {
-  static constexpr int SIZE = 124, FEW = tf::Terms<T, S>::FEW;
+  static constexpr int SIZE = 124, FEW = tf::Terms<T, S>::FEW, BATCH = 32;
   unsigned short column[SIZE];
   bool is_first[SIZE];
   S term[SIZE];
@@ -248,16 +231,29 @@ struct Extra {
     const int at = atomicAdd(&found, 1);
     if (at < SIZE) column[at] = (unsigned short)to, is_first[at] = first, term[at] = value;
   }
+  template <class Take>
+  TF_FN void each(int found, int own, const Take& take) const {
+    for (int first = 0; first < found; first += BATCH) {
+      unsigned hits = 0;
+#pragma unroll 4
+      for (int k = 0; k < BATCH && first + k < found; ++k) hits |= (unsigned)(column[first + k] == own) << k;
+      for (; hits; hits &= hits - 1) take(tf::convert<T>(term[first + __ffs(hits) - 1]));
+    }
+  }
   template <int THREADS, int ACROSS>
   TF_FN void add(int found, const tf::Slots<T, S, ACROSS>& slots) const {
-    for (int at = threadIdx.x / 32; at < found; at += THREADS / 32) {
+    for (int at = threadIdx.x; at < found; at += THREADS) {
       if (!is_first[at]) continue;
       S* const own = slots.of(column[at]);
-      const auto all = [&](int k) {
-        return k < FEW ? own[k] : column[k - FEW] == column[at] ? term[k - FEW] : S{};
-      };
-      const T sum = tf::Terms<T, S>::template many_of<32>(all, FEW + found, threadIdx.x % 32);
-      if (threadIdx.x % 32 == 0) tf::Left<T, S>(sum).put(own);
+      tf::Exact all;
+#pragma unroll
+      for (int k = 0; k < FEW; ++k) all.see(tf::convert<T>(own[k]));
+      each(found, column[at], [&](T x) { all.see(x); });
+#pragma unroll
+      for (int k = 0; k < FEW; ++k) all.add(tf::convert<T>(own[k]));
+      each(found, column[at], [&](T x) { all.add(x); });
+#pragma unroll
+      for (int k = 0; k < FEW; ++k) own[k] = tf::convert<S>(k == 0 ? all.get() : T(0));
     }
   }
 };
@@ -298,6 +294,8 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
   const int first = blockIdx.x * ROWS, own = rows - first < ROWS ? rows - first : ROWS;
   const int across = columns / ACROSS;
   for (int k = threadIdx.x; k < fours; k += THREADS) four[k] = tf::Vec<unsigned, 4>{{0, 0, 0, 0}};
+  if constexpr (HAS_SLOTS)
+    tf::Slots<T, S, ACROSS>{reinterpret_cast<S*>(listed)}.template clear<THREADS>(ROWS * columns);
   if (threadIdx.x == 0) extras = found = 0, end = 0;
   unsigned at[TURNS][LANES];
   S held[TURNS][LANES];
@@ -346,7 +344,7 @@ TF_FN void sum_picks(int rows, int vectors, int columns, const Load& load, const
       }
       for (int vector = threadIdx.x; vector < own * across; vector += THREADS) {
         T sum[ACROSS];
-        slots.add(counts, vector, sum);
+        slots.add(vector, sum);
         finish(first + vector / across, vector % across, sum);
       }
       return;
