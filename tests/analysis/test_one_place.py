@@ -203,6 +203,8 @@ ALLOWED = {
     "schedule/groups.py:_parts": THREADS,
     "schedule/groups.py:_shifted": LANES,
     "schedule/groups.py:_wide": LANES,
+    "analysis/picked_rows.py:shared_bytes": THREADS,
+    "schedule/picks.py:_has_slots": THREADS,
     "schedule/picks.py:_rows": THREADS,
     "schedule/picks.py:_threads": THREADS,
     "schedule/picks.py:_vectors": LANES,

@@ -94,3 +94,19 @@ def test_what_follows_and_what_comes_before_are_held() -> None:
 def test_dims_of_one_element_may_lie_behind() -> None:
     a, i = tensor(DataType.Float, 3, 60, 1), integers(3, 60, 1)
     assert picks.reject(segment_of([a, i], picked(a, i, 9)), H200) is None
+
+
+@pytest.mark.parametrize(
+    ("places", "columns", "has_slots"),
+    [
+        (4096, 4096, True),
+        (256, 256, True),
+        (1000, 4097, True),
+        (4096, 1024, False),  # each column has four elements
+        (512, 32000, False),  # no room
+    ],
+)
+def test_columns_of_about_one_element_have_slots(
+    places: int, columns: int, has_slots: bool
+) -> None:
+    assert planned(8192, places, columns).has_slots == has_slots
