@@ -29,5 +29,5 @@ kernel(const float* __restrict__ T0, const tf::bf16* __restrict__ T1, const floa
     }
     tf::store_hinted<16>(T8 + (96 * row + 8 * vector), w0, 0);
   };
-  tf::sum_picks<float, float, 32, 1, 1, 8, 8, true>(600, 4, 96, load, finish);
+  tf::sum_picks<float, float, 32, 1, 1, 8, 8, false>(600, 4, 96, load, finish);
 }
